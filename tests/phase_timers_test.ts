@@ -39,7 +39,7 @@ Deno.test("a timer set by a timer fires, and one cleared by another does not", a
     });
   });
   for (const ms of [6, 50]) others.push(timers.set(ms, () => rung.push(ms)));
-  // Both are due when the timer comes round.
+  // Both are due when the timer fires.
   for (const until = performance.now() + 20; performance.now() < until;);
   await done.promise;
   assertEquals(rung, [10]);

@@ -35,7 +35,7 @@ Deno.test("redact() removes a secret in every spelling", () => {
       const clean = redact(`Refused "${text}" today`);
       assertEquals(clean.startsWith("Refused ") && clean.endsWith(" today"), true, `${name}: ${clean}`);
       assertEquals(clean.includes("[key]"), true, `${name}: ${clean}`);
-      // What is left of base64 may be the letters that also depend on what is around it.
+      // Remaining base64 may only be characters that also depend on the surrounding text.
       assertEquals(/xyz789|private|[\w+/%&#\\]{14,}/.test(clean), false, `${name}: ${clean}`);
     }
   }

@@ -3,7 +3,7 @@ import { decodeUtf8, decodeUtf8Steps, encodeUtf8, firstBadByte, utf8Decoder, Utf
 import { runToEnd } from "../lib/scheduler.ts";
 import { seeded } from "./support/random.ts";
 
-/** The text, or what is said of the bytes. */
+/** The text, or the error about the bytes. */
 function told(read: () => string): string {
   try {
     return read();

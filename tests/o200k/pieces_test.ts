@@ -37,7 +37,7 @@ Deno.test("PieceSearch splits like the vocabulary's regular expression", () => {
 });
 
 Deno.test("PieceSearch splits every short sequence of character classes like the expression", () => {
-  // One or two characters of each class, and those that the expression names.
+  // One or two characters of each class, and those named in the expression.
   const alphabet = ["A", "ǅ", "b", "s", "L", "l", "ʰ", "中", "\u0301", "7", "\n", "\r", " ", "\t", "!", "/", "'"];
   const check = (text: string, depth: number) => {
     if (depth === 0) {

@@ -41,7 +41,7 @@ const STRAY: readonly unknown[] = [null, true, 0, -1, 1.5, 2 ** 53, 1e300, "", "
   type: "text",
 }, JSON.parse('{"__proto__":1}')];
 
-/** The value with one place of it changed: replaced by something else, taken out, or said under another name. */
+/** The value with one member changed: replaced, removed, or renamed. */
 function changed(value: unknown, random: Random): unknown {
   const stray = () => random.pick(STRAY);
   if (typeof value !== "object" || value === null || random.chance(0.15)) return stray();

@@ -5,7 +5,7 @@ import { chatTemplateRule } from "../../lib/protocols/chat/template_rule.ts";
 import { messagesTemplateRule } from "../../lib/protocols/messages/template_rule.ts";
 import { responsesTemplateRule } from "../../lib/protocols/responses/template_rule.ts";
 
-/** What is said, as it stands in JSON: what is spelled in other ways, what is no string, what stands elsewhere, too. */
+/** Contents in JSON: other notations, values that are no strings, values in other places. */
 const INSIDES = [
   ...' word|word|a longer piece of text than those before it|\\n|\\"|\\\\|\\\\\\"|\\u00e9|\\ud83d|é€😀\u2028|model|content|text'
     .split("|"),
@@ -69,7 +69,7 @@ function tryParse(text: string): Json | undefined {
   }
 }
 
-/** All there is in a value but what nobody reads. */
+/** All members of a value except the unread ones. */
 function read(value: Json | undefined, { unread }: TemplateRule): string {
   return JSON.stringify(value, (name, member) => unread.includes(name) ? undefined : member) ?? "";
 }

@@ -140,7 +140,7 @@ Deno.test("signatures come back from every client in their order", () => {
     const reply = replyOf(readEvents(recorded));
     if (reply === undefined) continue;
     for (const client of PROTOCOLS) {
-      // Unknown blocks go to the client, but are refused when they come back.
+      // Unknown blocks are passed to the client, but rejected when they come back.
       if (client === "messages" && recorded.name === "unknown") continue;
       assertEquals(signatures(replayBlocks(reply, client)), signatures(reply.blocks), at(recorded, ` to ${client}`));
     }

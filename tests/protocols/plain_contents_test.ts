@@ -1,4 +1,4 @@
-/** Laws of contents that are relayed without being decoded: what the scan recognizes needs no other check. */
+/** Laws of contents that are relayed without being decoded: contents that the scan recognizes need no other check. */
 import { assert, assertEquals, assertGreaterOrEqual, assertStrictEquals } from "@std/assert";
 import { countPrompt } from "../../lib/billing/count_prompt.ts";
 import { mostTokens } from "../../lib/billing/token_bound.ts";
@@ -35,7 +35,7 @@ const schema = {
 };
 const MARK = { cache_control: { type: "ephemeral", ttl: "1h" } };
 
-/** What coding agents send. */
+/** Requests of coding agents. */
 const AGENTS: readonly { codec: Codec; body: JsonObject }[] = [
   {
     codec: chat,
@@ -138,7 +138,7 @@ const AGENTS: readonly { codec: Codec; body: JsonObject }[] = [
 const scan = (codec: Codec, bytes: Uint8Array<ArrayBuffer>) =>
   parseBody(bytes, { ...codec.plainContents, isWanted: () => true });
 
-/** What comes of it: a value, or the error. */
+/** The value or the error of a call. */
 async function outcomeOf<T>(work: () => T | Promise<T>): Promise<{ value?: T; error?: string }> {
   try {
     return { value: await work() };

@@ -1,7 +1,7 @@
 /**
- * Official SDKs break over some defects of a stream. Here no stream that goes to a client has any of them, whatever the
- * upstream sent. What each SDK does about each defect was measured with Anthropic's and OpenAI's clients for JavaScript
- * and Python.
+ * Official SDKs fail on some defects of a stream. No stream to a client may have one of them, whatever the upstream
+ * sent. How each SDK reacts to each defect was measured with Anthropic's and OpenAI's clients for JavaScript and
+ * Python.
  */
 import { assert, assertEquals } from "@std/assert";
 import type { Protocol, ReplyEvent } from "../../lib/protocols/canonical/types.ts";
@@ -19,7 +19,7 @@ interface Output {
   where: string;
   events: readonly ReplyEvent[];
   frames: Frame[];
-  /** Data of the frames, `[DONE]` left out. */
+  /** Data of the frames without `[DONE]`. */
   data: JsonObject[];
   failed: boolean;
 }
@@ -352,7 +352,7 @@ Deno.test("error bodies can be read by each client's SDK", () => {
       const { status, body } = CLIENTS[client].writeError(error, "r1");
       const { message, type } = object(body.error);
       assert(typeof message === "string" && typeof type === "string", `${client}: ${kind}`);
-      // Only Anthropic's clients know 529; to them it says more than 503.
+      // Only Anthropic's clients know 529; for them it is more specific than 503.
       assertEquals(status === 529, client === "messages" && kind === "overloaded", `${client}: ${kind}`);
       assertEquals(body.type, client === "messages" ? "error" : undefined);
       if (client !== "messages") assert("param" in object(body.error) && "code" in object(body.error));

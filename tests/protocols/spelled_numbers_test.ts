@@ -13,7 +13,7 @@ function eventsOf({ protocol, frames }: RecordedStream, spell: (data: string) =>
   return [...frames.flatMap((frame) => reader.push({ ...frame, data: spell(frame.data) })), ...reader.end()];
 }
 
-/** Errors by their words: where they came from differs. */
+/** Errors by their messages: their causes differ. */
 function said(events: readonly ReplyEvent[]): unknown {
   return events.map((event) => event.type === "error" ? { ...event, error: event.error.message } : event);
 }

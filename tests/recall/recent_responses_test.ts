@@ -56,7 +56,7 @@ Deno.test("RecentResponses scopes ids to their owner, and the latest response ow
   recent.put("two", response("b", 3, ["item"]));
   assertEquals([recent.find("one", "a")?.input.length, recent.find("two", "a")?.input.length], [1, 2]);
   assertEquals([recent.findByItem("one", "item")?.id, recent.findByItem("two", "item")?.id], ["a", "b"]);
-  // The first one that had it takes nothing from the later one when it goes.
+  // Removing the older response with this item does not remove it from the later one.
   recent.put("two", response("a", 4));
   assertEquals(recent.findByItem("two", "item")?.id, "b");
 });

@@ -72,7 +72,7 @@ Deno.test({
       const ms = await redis.pttl(key);
       assert(ms > 59 * 60_000 && ms <= 60 * 60_000, `${key}: ${ms}`);
     }
-    // A value in the place of another one does not open.
+    // A value moved to another key cannot be decrypted.
     const [place = ""] = keys.filter((key) => key.includes(":response:"));
     await redis.copy(place, place.replace(/resp$/, "moved"));
     assertEquals(await node.find(owner, "moved"), undefined);

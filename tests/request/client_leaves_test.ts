@@ -3,15 +3,15 @@ import { PhaseTimers } from "../../lib/phase_timers.ts";
 import { ClientWatch } from "../../lib/request/client_leaves.ts";
 import { soon } from "../support/soon.ts";
 
-/** A request whose handler is under way, watched. */
+/** A watched request whose handler is running. */
 interface Watched {
   watch: ClientWatch;
-  /** Resolves when the watch has told that the client left. */
+  /** Resolves when the watch has reported the disconnect. */
   left: Promise<void>;
   request: Request;
 }
 
-/** A real server whose only request is watched until `work` is over. `leave` ends the client's connection. */
+/** A real server whose only request is watched until `work` resolves. `leave` closes the client's connection. */
 async function watched(
   stream: boolean,
   work: (watched: Watched, leave: () => void) => Promise<void>,

@@ -1,4 +1,7 @@
-/** What costs more than tokens, or names what a vendor keeps, reaches an upstream only where the operator allowed it. */
+/**
+ * Members that cost more than tokens, or that name resources at a vendor, reach an upstream only if the operator
+ * allowed them.
+ */
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import type { Protocol } from "../../lib/protocols/canonical/types.ts";
 import type { Json, JsonObject } from "../../lib/json/mod.ts";
@@ -9,16 +12,16 @@ import { events, type FakeUpstream, startUpstream } from "../upstream/mod.ts";
 /** A request that asks for something. */
 interface Case {
   protocol: Protocol;
-  /** What it asks for: the members of the body, as they are written. */
+  /** The members under test, as written in the body. */
   asks: string;
   headers?: Record<string, string>;
-  /** Names of what is taken out of it; absent: it is refused, with the name of the member. */
+  /** Names of the dropped members; absent: the request is rejected, with the name of the member. */
   dropped?: readonly string[];
   /** The member that a refusal names. */
   param?: string;
-  /** What the upstream gets in place of what was asked for. */
+  /** The part that the upstream gets instead. */
   left?: string;
-  /** What the group must say for it to pass; absent: it never does. */
+  /** Group settings that let it pass; absent: it never passes. */
   allow?: JsonObject;
 }
 
@@ -182,7 +185,7 @@ const CASES: readonly Case[] = [
     allow: STATE,
   },
 
-  // What no answer tells the cost of.
+  // Members whose cost no answer reports.
   ...['"fallbacks":"default"', '"fallbacks":{"x":1.0}', '"billing_policy":{"type":"billing_policy"}'].map((
     asks,
   ): Case => ({
@@ -400,7 +403,7 @@ function tiers(name: string): JsonObject {
   return { service_tiers: [name] };
 }
 
-/** A body whose members are written as the case has them. */
+/** A body with the members of the case. */
 function bodyOf(protocol: Protocol, asks: string, model = "acme/one"): string {
   const said = protocol === "responses"
     ? asks.includes('"input":') ? "" : '"input":"Hi",'
@@ -412,7 +415,10 @@ function bodyOf(protocol: Protocol, asks: string, model = "acme/one"): string {
   return `{${members.replace(/,$/, "")}}`;
 }
 
-/** A gateway whose group `default` may nothing of this, and `allowed` so much; the upstream speaks the protocol. */
+/**
+ * A gateway whose group `default` allows none of this, and `allowed` the given settings; the upstream speaks the
+ * protocol.
+ */
 function start(protocol: Protocol, server: FakeUpstream, allow: JsonObject): TestGateway {
   const { upstreams, models: [row] } = oneModel(protocol, server.url) as {
     upstreams: JsonObject;

@@ -56,7 +56,7 @@ function healthAfter(failures: Readonly<Record<string, number>>, passedMs = 0): 
   return health;
 }
 
-/** A store of several nodes, as far as it is in reach. */
+/** A store of several nodes whose reachability is scripted. */
 function sharedStore(reach: Partial<StoreReach>): Store {
   const configs: SharedConfigs = {
     latest: () => Promise.resolve(undefined),

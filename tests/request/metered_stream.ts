@@ -26,7 +26,7 @@ export interface MeteredStream {
   entry(): Promise<unknown[]>;
 }
 
-/** A stream whose steps come from a test, under a real meter. */
+/** A stream whose steps are given by a test, under a real meter. */
 export async function meteredStream({ countInput = () => Promise.resolve(7) } = {}): Promise<MeteredStream> {
   // Loading it takes turns of the event loop that belong to no test.
   await loadTokenCounter();

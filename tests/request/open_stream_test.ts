@@ -41,7 +41,7 @@ Deno.test("a stream is measured from its first event, and only long answers have
     [[[{ type: "start" }], [OPEN], [finish(100)]], [{ firstMs: 1000 }, { tokensPerSecond: 200 }]],
     [[[{ type: "start" }], [OPEN], [finish(15)]], [{ firstMs: 1000 }]],
     [[[{ type: "start" }], [OPEN], [finish()]], [{ firstMs: 1000 }]],
-    // All at once: that is no speed.
+    // All at once: no speed can be calculated.
     [[[{ type: "start" }, OPEN, finish(100)]], [{ firstMs: 500 }]],
     [[[{ type: "start" }], [ERROR]], []],
     [[[{ type: "start" }], [OPEN], [ERROR]], [{ firstMs: 1000 }, "busy"]],

@@ -1,4 +1,4 @@
-/** Context tiers, service tiers, time windows and tool prices: what is held is never less than what is charged. */
+/** Context tiers, service tiers, time windows and tool prices: the hold is never less than the charge. */
 import { assert, assertEquals } from "@std/assert";
 import { billUsed } from "../../lib/billing/extras.ts";
 import { costOfExtras, costOfTokens, extraPricesAt, sheetAt } from "../../lib/billing/price.ts";
@@ -42,7 +42,7 @@ function candidateOf(model: Model, prompt: Prompt, { now = 0, factor = "1" } = {
   return { model, prompt, dropped: new UnsupportedParameters(), sheet: sheetAt(model, at), extraPrices };
 }
 
-/** What an answer costs, before the hold caps it. */
+/** Cost of an answer before it is capped by the hold. */
 function uncapped(
   { sheet: plain, extraPrices, prompt }: Candidate,
   { tokens, tiers, hostedCalls }: { tokens: BilledTokens; tiers?: string[]; hostedCalls?: Record<string, number> },

@@ -27,7 +27,7 @@ const both: Row = { reasoning: { modes: ["manual", "adaptive"], efforts: ["low",
 const adaptive: Row = { reasoning: { modes: ["adaptive"], efforts: ["low", "max"] } };
 const none: Row = {};
 
-/** "ok", or the parameter that is refused; then the names of what was dropped. */
+/** "ok", or the rejected parameter; then the names of dropped parameters. */
 function check(prompt: Prompt, row: Row): string[] {
   const dropped = new UnsupportedParameters();
   try {

@@ -131,7 +131,7 @@ Deno.test("a stream reads nothing ahead of the client", async () => {
 Deno.test("a stream begins with a heartbeat where nothing is said for long, and loses nothing", async () => {
   const { feed, give, reads } = handFed();
   const body = await bodyOf({ feed, heartbeat: ": alive\n", keepAliveMs: 20 });
-  // The step comes while nobody waits for it.
+  // The step arrives while no read is pending.
   give(step("1", START, DELTA));
   await new Promise((resolve) => setTimeout(resolve, 5));
   const reader = body.getReader();
@@ -179,7 +179,7 @@ Deno.test("a stream lets go of the feed when the client leaves, also in the midd
   await reader.cancel();
   assertEquals((await reading).done, true);
   assertEquals(over(), 1);
-  // What the feed says afterwards reaches nobody and harms nothing.
+  // Later output of the feed is ignored.
   give(new GatewayError("upstream", "Broken"));
   await new Promise((resolve) => setTimeout(resolve, 5));
   assert(over() >= 1);
@@ -210,7 +210,7 @@ Deno.test("a stream gives no more of a long step to a client that has left", asy
   await reader.read();
   const next = reader.read();
   await reader.cancel();
-  // The turn in which the next piece would have been given.
+  // The turn in which the next piece would have been delivered.
   await yieldToEventLoop();
   assertEquals([(await next).done, over()], [true, 1]);
 });

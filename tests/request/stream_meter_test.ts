@@ -46,7 +46,7 @@ Deno.test("a client that leaves when its answer is complete and still being coun
   for (const drain of [false, true]) {
     const counting = Promise.withResolvers<number>();
     const { pass, stream, entry } = await meteredStream({ countInput: () => counting.promise });
-    // What is known at the beginning would be charged at once.
+    // Usage known at the beginning would be charged at once.
     await pass({ ...SAID, events: [{ type: "start", usage: { prompt: 7 } }, OPEN] });
     await pass(says("one two"));
     const finished = stream.take({ ...says(" three"), events: [...says(" three").events, { ...FINISH, usage: {} }] });

@@ -1,4 +1,4 @@
-/** What breakers of these tests obey. */
+/** Options of the breakers in these tests. */
 import type { BreakerOptions } from "../../lib/routing/health.ts";
 
 /** The numbers of a configuration that names none. */

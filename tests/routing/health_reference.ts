@@ -1,6 +1,6 @@
 /**
- * What health must do, written for the reader: everything that ever happened is kept, and looked through each time. There
- * is no jitter, and there are no upstreams' keys.
+ * A readable reference of health: it keeps all events, and searches them each time. It has no jitter and no upstream
+ * keys.
  */
 import type { PermitRequest, TargetKey, TargetOutcome, UnavailableReason } from "../../lib/routing/health.ts";
 
@@ -11,7 +11,7 @@ export interface ReferencePass {
   at: number;
   /** How often the breakers had changed: the one for all keys, and the one for this key. */
   changes: { all: number; own: number };
-  /** Which of them it was let through for although they were open. */
+  /** Breakers that were open when it was let through as a trial. */
   trials: Set<"all" | "own">;
   /** When its outcome was reported. */
   reportedAt: number | undefined;
@@ -26,7 +26,7 @@ interface Breaker {
   /** How often it has opened without a rest. */
   times: number;
   closedAt: number;
-  /** What counts for its share of failures: it forgets all of it when it closes. */
+  /** Samples for its failure rate: cleared when it closes. */
   samples: Sample[];
   coolUntil: number;
   /** Whether it has failed or met a limit: before, a key's successes are not kept. */
@@ -37,13 +37,13 @@ interface Known {
   place: TargetKey;
   /** Who has asked while the breaker for all was open, since it closed last; refused by that breaker alone: no pass. */
   asks: { key: string; pass?: ReferencePass }[];
-  /** Keys whose trials have failed since the breaker for all opened. */
+  /** Keys whose trials have failed since the shared breaker opened. */
   failedTrials: Set<string>;
   all: Breaker;
   own: Map<string, Breaker>;
-  /** What counts for failures one after another: forgotten when a breaker closes. */
+  /** Samples for consecutive failures: cleared when a breaker closes. */
   streak: Sample[];
-  /** What counts for failures to connect one after another. */
+  /** Samples for consecutive connection failures. */
   connects: Sample[];
 }
 
@@ -117,7 +117,7 @@ export class ReferenceHealth {
     const wasOpen = all.isOpen;
     let isOwnTrouble = false;
     const isLatest = { all: this.#isLatest(pass, "all"), own: this.#isLatest(pass, "own") };
-    // The key's own breaker first where it closes, the one for all first where it opens.
+    // On closing the key's own breaker comes first, on opening the shared one.
     if (!failed && isCurrent.own) {
       if (own.isOpen) {
         if (pass.trials.has("own")) this.#close(known, own, sample);

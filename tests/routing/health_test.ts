@@ -23,7 +23,7 @@ interface Clocked {
   health: Health;
   changes: HealthChange[];
   pass(ms: number): void;
-  /** What a probe of an upstream finds; absent: there is nobody to ask. */
+  /** Results of upstream probes; absent: there is no probe. */
   answers: Record<string, ProbeAnswer>;
   /** Upstreams that were probed. */
   probed: string[];
@@ -101,7 +101,7 @@ function place(upstream: string, model = "m"): TargetKey {
   return { upstream, model };
 }
 
-/** A model and its targets; the first of them is asked. */
+/** A model and its targets; the first of them is used. */
 function asked(first: TargetKey, ...others: TargetKey[]): PermitRequest {
   return { model: { id: `acme/${first.model}`, targets: [first, ...others] }, target: first, key: "k1" };
 }
@@ -272,7 +272,7 @@ Deno.test("a breaker opens for 5, 10 and 15 seconds, plus or minus a fifth, and 
     }
     pass(18_001);
     send(one, 1, SUCCESS);
-    // Soon again: it goes on where it was. After a rest it begins anew.
+    // Soon after, the backoff continues; after a rest it starts again.
     send(one, 5, FAILURE);
     assertEquals(waits(), Math.round(15_000 * factor));
     pass(18_001);
@@ -293,13 +293,13 @@ Deno.test("a half-open breaker admits one request at a time, for at most thirty 
   assertEquals(state(one.target), "half_open");
   const first = admit(one);
   assertEquals([first.isTrial, waitOf(health.acquirePermit(one))], [true, ["open", 30_000]]);
-  // One that says nothing makes room.
+  // A neutral result frees the slot.
   health.report(first, { type: "neither" });
   const second = admit(one);
   pass(30_000);
   const third = admit(one);
   assertEquals(health.acquirePermit(one).granted, false);
-  // The one that is overdue no longer opens it again, but a good end is a good end.
+  // The overdue one no longer opens it again, but its success counts.
   health.report(second, FAILURE);
   assertEquals([state(one.target), health.acquirePermit(one).granted], ["half_open", false]);
   health.report(second, SUCCESS);
@@ -444,13 +444,13 @@ Deno.test("a key with a failed trial does not get the next one while another key
   pass(30_000);
   assertEquals(waitOf(health.acquirePermit(by("slow", one))), ["open", 5_000]);
   assertEquals(waitOf(health.acquirePermit({ ...by("slow", one), early: true })), ["open", 5_000]);
-  // The other key does not come: the first one may go on.
+  // The other key sends nothing: the first one may continue.
   pass(5_000);
   health.report(slow, { type: "neither" });
   const again = admit(by("slow", one));
   assertEquals(health.acquirePermit(by("good", one)).granted, false);
   health.report(again, UNREACHABLE);
-  // It comes: the turn holds also when the breaker has opened again.
+  // It sends a request: its turn remains even if the breaker has opened again.
   pass(10_000);
   assertEquals(waitOf(health.acquirePermit(by("slow", one))), ["open", 5_000]);
   send(by("good", one), 1, SUCCESS);
@@ -532,7 +532,7 @@ Deno.test("a half-open target is first in the plan only after a successful probe
   assertEquals(health.isUp(a.target, "k1"), false);
   pass(5_000);
   await settle();
-  // It may be asked where no other is left.
+  // It may be used if no other target is left.
   assertEquals([health.isUp(a.target, "k1"), health.unavailability(a.target, "k1"), probed], [false, undefined, ["a"]]);
   pass(5_000);
   answers.a = "up";
@@ -560,7 +560,7 @@ Deno.test("a limit of one model does not affect other models of its upstream", (
   assertEquals(health.acquirePermit(other).granted, true);
   pass(7_000);
   assertEquals([state(one.target), health.acquirePermit(one).granted], ["closed", true]);
-  // No upstream is believed to be away for an hour.
+  // An upstream's request to wait an hour is capped.
   send(one, 1, { type: "limited", retryAfterMs: 3_600_000 });
   assertEquals(waitOf(health.acquirePermit(one)), ["cooling", 60_000]);
 });

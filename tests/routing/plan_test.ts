@@ -81,7 +81,7 @@ Deno.test("targets of one priority are ordered randomly by weight", () => {
   for (const [index, weight] of weights.entries()) {
     assert(Math.abs((first[index] ?? 0) / rounds - weight / 10) < 0.015, `${first}`);
   }
-  // The others share in what is left.
+  // The others share the rest.
   const led = second.reduce((sum, count) => sum + count, 0);
   for (const [index, weight] of weights.entries()) {
     if (index > 0) assert(Math.abs((second[index] ?? 0) / led - weight / 5) < 0.02, `${second}`);

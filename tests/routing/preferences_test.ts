@@ -89,7 +89,7 @@ Deno.test("prices per million tokens are read exactly, as text and as numbers", 
     ["0", 0n],
     ["1", 1_000_000n],
     ["0.000001", 1n],
-    // What is beyond a whole 1e-12 makes no difference to "at most".
+    // Fractions of 1e-12 make no difference to "at most".
     ["0.0000019", 1n],
     ["0.0000001", 0n],
     ["1e-7", 0n],

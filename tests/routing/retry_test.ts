@@ -26,16 +26,16 @@ function error(kind: ErrorKind, options: ErrorOptions = {}): GatewayError {
   return new GatewayError(kind, kind, options);
 }
 
-/** What an upstream does with a request: nothing is an answer. */
+/** An upstream's reaction to a request: no error is an answer. */
 type Script = (time: VirtualTime) => GatewayError | undefined | Promise<GatewayError | undefined>;
 
-/** Upstreams by name, and who was asked when. */
+/** Upstreams by name, and a record of their calls with times. */
 interface World {
   time: VirtualTime;
   health: Health;
   asked: [upstream: string, at: number][];
   scripts: Record<string, Script>;
-  /** Sends a request. Resolves with who answered. */
+  /** Sends a request. Resolves with the name of the upstream that answered. */
   send(choices: readonly Choice[], more?: Partial<Parameters<typeof attemptTargets>[0]>): Promise<string>;
 }
 
@@ -71,7 +71,7 @@ function world(scripts: Record<string, Script>, { next: random } = seeded(1)): W
   return self;
 }
 
-/** One request: who answered or which error, and who was asked. */
+/** One request: the answering upstream or the error, and the called upstreams. */
 async function once(
   scripts: Record<string, Script>,
   choices: readonly Choice[],
@@ -413,7 +413,7 @@ Deno.test("a target is not tried again once its budget is spent", async () => {
   assertEquals(asked.length, 1);
 });
 
-/** What a storm was like. */
+/** Figures of a storm. */
 interface Storm {
   requests: number;
   attempts: number;
@@ -426,7 +426,7 @@ interface Storm {
 const PER_SECOND = 100;
 const STORM_MS = 30_000;
 const REST_MS = 30_000;
-/** Time after the storm by which everything is as it was. */
+/** Time after the storm until everything is normal again. */
 const SOON_MS = 20_000;
 
 async function storm(choices: readonly Choice[], scripts: Record<string, Script>, seed: number): Promise<Storm> {

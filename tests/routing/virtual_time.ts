@@ -1,4 +1,4 @@
-/** A clock that jumps from one thing to do to the next, so that minutes take milliseconds. */
+/** A clock that jumps from one timer to the next, so that minutes take milliseconds. */
 
 /** Turns of the microtask queue after which everything that follows from one event has happened. */
 const TURNS = 40;
@@ -29,7 +29,7 @@ export class VirtualTime {
     return () => cancelled = true;
   };
 
-  /** Goes on until nobody waits any more, or until a moment. */
+  /** Runs until no timer is left, or until a time. */
   async run(until = Infinity): Promise<void> {
     await settle();
     for (let due = this.#due[0]; due !== undefined && due.at <= until; due = this.#due[0]) {

@@ -38,7 +38,7 @@ Deno.test("unknown paths and methods get errors in the shape of the prefix", asy
   const openai = await exchange(server.port, [head("GET /v1/nothing")]);
   assertEquals(openai.status, 404);
   assertEquals(JSON.parse(openai.body).error.code, "not_found");
-  // Most who come here have set a client's base URL wrongly.
+  // The most common cause is a wrong base URL in a client.
   assertMatch(JSON.parse(openai.body).error.message, /base URL ends with \/v1, .*\/anthropic$/);
   assertMatch(openai.headers.get("x-request-id") ?? "", /^req_[a-z0-9]+$/);
   assertEquals(openai.headers.get("request-id"), null);

@@ -244,7 +244,7 @@ Deno.test("bodies share one budget, which is released", async () => {
     assertEquals((await exchange(server.port, [post("/v1/echo", big)])).status, 200);
     assertEquals((await exchange(server.port, [post("/v1/echo", big.slice(1))])).status, 400);
   }
-  // A body that stands still holds its bytes until its time is up.
+  // A stalled body holds its bytes until its time limit.
   const held = exchange(server.port, [head("POST /v1/echo", { "content-length": "95000" }), big]);
   await othersTurns(20);
   const refused = await exchange(server.port, [post("/v1/echo", big)]);

@@ -12,13 +12,13 @@ Deno.test("clientAddress() uses X-Forwarded-For of trusted proxies", () => {
     ["2001:db8::1", null, "2001:db8::1"],
     [undefined, null, undefined],
     [undefined, "192.0.2.1", undefined],
-    // A client that connects by itself may write what it likes.
+    // A client that connects directly may send any header.
     ["192.0.2.1", "10.0.0.5", "192.0.2.1"],
     ["192.0.2.1", "198.51.100.7, 10.0.0.5", "192.0.2.1"],
     ["10.0.0.1", null, "10.0.0.1"],
     ["10.0.0.1", "192.0.2.1", "192.0.2.1"],
     ["10.0.0.1", " 192.0.2.1 ", "192.0.2.1"],
-    // What the client wrote stands left of what the proxy added.
+    // The client's own value is to the left of what the proxy added.
     ["10.0.0.1", "198.51.100.7, 192.0.2.1", "192.0.2.1"],
     ["10.0.0.1", "nonsense, 192.0.2.1", "192.0.2.1"],
     ["10.0.0.1", "198.51.100.7,192.0.2.1,10.0.0.2,10.0.0.3", "192.0.2.1"],

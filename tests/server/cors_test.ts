@@ -5,7 +5,7 @@ const ORIGIN = "https://app.example.com";
 const FILE = { cors: { origins: ["http://localhost:3000", ORIGIN] } };
 const PREFLIGHT = { "access-control-request-method": "POST", "access-control-request-headers": "x-canary" };
 
-/** Names and values that browsers look at. */
+/** The headers that browsers check for CORS. */
 function corsOf(headers: Headers): Record<string, string> {
   return Object.fromEntries([...headers].filter(([name]) => name.startsWith("access-control-") || name === "vary"));
 }

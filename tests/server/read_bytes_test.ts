@@ -21,7 +21,7 @@ Deno.test("ByteBuffer adopts a first piece that fills it, and copies all others"
   const buffer = new ByteBuffer(4);
   buffer.append(whole);
   assertStrictEquals(buffer.bytes().buffer, whole.buffer);
-  // One that goes on is no longer the piece: what comes behind it there belongs to somebody else.
+  // A view that ends later is not reused: the bytes after the piece belong to another reader.
   const part = new Uint8Array([1, 2, 3, 4, 9, 9]).subarray(0, 4);
   const grown = new ByteBuffer(4);
   grown.append(part);

@@ -61,7 +61,7 @@ Deno.test("after 20 wrong keys, wrong keys of an address are throttled, and a va
   assertEquals((await ask("192.0.2.1", bearer(gateway.keys.good))).status, 200);
   assertEquals((await ask("192.0.2.1", { "x-api-key": gateway.keys.good }, NATIVE)).status, 200);
   assertEquals((await ask("192.0.2.1", bearer(ADMIN_KEY), "/admin/v1/keys")).status, 200);
-  // A key that is known and may not is told why, and not counted among the wrong ones.
+  // A valid key without permission gets the reason, and does not count as a wrong one.
   assertEquals((await ask("192.0.2.1", bearer(gateway.keys.disabled))).status, 403);
   // One without a key does not try any.
   assertEquals((await ask("192.0.2.1", {})).status, 401);
@@ -199,7 +199,7 @@ Deno.test("a concurrency counter counts by client, releases once, and forgets id
 Deno.test("requests are counted by key and address until their last byte or the disconnect", async () => {
   await using gateway = startKeyed({ ...BEHIND_PROXY, limits: { requests_per_client: 2 } });
   const gone = new AbortController();
-  // Where something fails, the gateway would wait for ever for streams that nobody reads.
+  // If an assertion fails, the gateway would wait for ever for unread streams.
   using _end = { [Symbol.dispose]: () => gone.abort() };
   const ask = (
     from: string,
@@ -222,10 +222,10 @@ Deno.test("requests are counted by key and address until their last byte or the 
     await response.text();
     return response.status;
   };
-  // Answers that have ended give their places back, so any number of them go one after another.
+  // Ended answers release their slots, so any number of them can follow each other.
   for (let at = 0; at < 5; at++) assertEquals(await status("192.0.2.1"), 200);
 
-  // Long enough that it cannot end while nobody reads it.
+  // Long enough that it cannot end while it is not read.
   const long = { text: "word ".repeat(60_000), signal: gone.signal };
   const open = [await ask("192.0.2.1", long), await ask("192.0.2.1", long)];
   assertEquals(open.map(({ status }) => status), [200, 200]);

@@ -83,7 +83,7 @@ const TARGETS: [target: string, expected: string[] | number][] = [
   ["/v1/things/{a}", 400],
 ];
 
-/** What the test server answers where the target alone decides. */
+/** The test server's answer where only the target matters. */
 function expectedBody(segments: string[]): unknown {
   if (segments.length === 1) return { public: true };
   if (segments[2] === "fixed") return { fixed: true };

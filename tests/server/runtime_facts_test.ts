@@ -1,6 +1,6 @@
 /*
- * What the gateway's code takes for given of the runtime it runs on, right or wrong. A test that fails here after a new Deno
- * tells which code to look at again: the comment above it says what that is.
+ * Assumptions of the gateway's code about the runtime. If a test fails after an upgrade of Deno, the comment above it
+ * names the code to review.
  */
 import { assert, assertEquals, assertMatch, assertThrows } from "@std/assert";
 import { DatabaseSync } from "node:sqlite";
@@ -21,7 +21,7 @@ function serve(handler: (request: Request) => Response | Promise<Response>): Den
   return Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, handler);
 }
 
-// lib/server/target.ts reads the path from behind what `Host` says, and checks `Host` before.
+// lib/server/target.ts reads the path from the URL after the host, and validates `Host` before.
 Deno.test("runtime: Host determines the URL of a request", async () => {
   await using server = serve((request) => new Response(request.url));
   const answer = await exchange(
@@ -31,7 +31,7 @@ Deno.test("runtime: Host determines the URL of a request", async () => {
   assertMatch(answer, /http:\/\/x\/admin\/keys\?\/v1\/models/);
 });
 
-// lib/access/authenticate.ts takes a header with ", " for one that was sent twice.
+// lib/access/authenticate.ts treats a header with ", " as one that was sent twice.
 Deno.test("runtime: repeated headers arrive joined by a comma and a space", async () => {
   await using server = serve(({ headers }) => new Response(headers.get("x-api-key")));
   const answer = await exchange(
@@ -41,7 +41,7 @@ Deno.test("runtime: repeated headers arrive joined by a comma and a space", asyn
   assertMatch(answer, /a, b$/);
 });
 
-// lib/upstreams follows no redirect, whatever fetch would leave out of it.
+// lib/upstreams follows no redirect, because fetch does not remove all credentials.
 Deno.test("runtime: fetch forwards x-api-key to another origin", async () => {
   const got = Promise.withResolvers<string | null>();
   await using other = serve(({ headers }) => {
@@ -54,7 +54,7 @@ Deno.test("runtime: fetch forwards x-api-key to another origin", async () => {
   assertEquals(await got.promise, "secret null");
 });
 
-// lib/request takes the signal for a client that has left: "no-legacy-abort" in deno.json.
+// lib/request treats an aborted signal as a disconnect: "no-legacy-abort" in deno.json.
 Deno.test("runtime: the signal of an answered request does not abort, that of a disconnected client does", async () => {
   const signals: AbortSignal[] = [];
   const arrived = Promise.withResolvers<void>();
@@ -77,7 +77,8 @@ Deno.test("runtime: the signal of an answered request does not abort, that of a 
   assertEquals(signals.map(({ aborted }) => aborted), [false, true]);
 });
 
-// docs/reference/vendors.md says so. Where this fails, clients are noticed that were not: it may go, and so may what is said there.
+// docs/reference/vendors.md documents this. If this fails, such disconnects are noticed: remove the test and the note
+// in the document.
 Deno.test("runtime: a disconnect before the answer is noticed only if the request arrived in one short piece", async () => {
   const signals = new Map<number, AbortSignal>();
   const left = Promise.withResolvers<void>();
@@ -90,7 +91,7 @@ Deno.test("runtime: a disconnect before the answer is noticed only if the reques
     await left.promise;
     return new Response();
   });
-  // The short one comes last: that it is noticed says that the other had its time.
+  // The short one is sent last: when its disconnect is noticed, the other one had enough time.
   for (const length of [2_000, 10]) {
     arrived = Promise.withResolvers();
     const connection = await Deno.connect({ hostname: "127.0.0.1", port: server.addr.port });
@@ -103,14 +104,14 @@ Deno.test("runtime: a disconnect before the answer is noticed only if the reques
   assertEquals([...signals].map(([length, { aborted }]) => [length, aborted]), [[2_000, false], [10, true]]);
 });
 
-// The readers of lib/json/json.ts refuse doubled members, and keep such a number as its text.
+// The parsers of lib/json/json.ts reject duplicate members, and keep such a number as its text.
 Deno.test("runtime: JSON.parse uses the last of two members, and turns large numbers into Infinity", () => {
   assertEquals(JSON.parse('{"model":"a","model":"b"}'), { model: "b" });
   assertEquals(JSON.parse("[1e400]"), [Infinity]);
   assertEquals(JSON.parse(`${"[".repeat(100_000)}${"]".repeat(100_000)}`).length, 1);
 });
 
-// lib/store reads whole numbers as bigint, and keeps amounts where they fit, in strict tables.
+// lib/store reads integers as bigint, and stores amounts where they fit, in strict tables.
 Deno.test("runtime: SQLite sums overflow to floats, and its numbers are not safe integers", () => {
   using db = new DatabaseSync(":memory:");
   assertThrows(() => db.prepare("SELECT 9007199254740993 AS large").get(), RangeError);
@@ -122,7 +123,7 @@ Deno.test("runtime: SQLite sums overflow to floats, and its numbers are not safe
   assertThrows(() => db.exec("CREATE TABLE t (a INTEGER) STRICT; INSERT INTO t VALUES (0.5)"));
 });
 
-// docs/explanation/security.md says that Deno's server has no limit of time for a head: a proxy in front has one.
+// docs/explanation/security.md says that Deno's server has no time limit for a head: a proxy in front needs one.
 Deno.test("runtime: the server waits indefinitely for a head", async () => {
   await using server = serve(() => new Response());
   using connection = await Deno.connect({ hostname: "127.0.0.1", port: server.addr.port });
@@ -136,7 +137,7 @@ Deno.test("runtime: the server waits indefinitely for a head", async () => {
   assert(await closed);
 });
 
-// lib/upstreams counts what it unpacks, where it asks for what is packed.
+// lib/upstreams counts decompressed bytes where it requests compression.
 Deno.test("runtime: fetch decompresses what it asked for, and nothing if told not to", async () => {
   const packed = await new Response(new Blob(["hello"]).stream().pipeThrough(new CompressionStream("gzip"))).bytes();
   await using server = serve(() => new Response(packed, { headers: { "content-encoding": "gzip" } }));
@@ -150,6 +151,6 @@ Deno.test("runtime: a streaming decoder that strips byte order marks also strips
   const pieces = ["ab", "\ufeffc", "\ufeffd"].map((text) => new TextEncoder().encode(text));
   const decode = (decoder: TextDecoder) => pieces.map((piece) => decoder.decode(piece, { stream: true })).join("");
   assertEquals(decode(new TextDecoder("utf-8", { ignoreBOM: true })), "ab\ufeffc\ufeffd");
-  // It should be the same, as the mark is not the first thing in it.
+  // It should be the same, because the mark is not at the beginning.
   assertEquals(decode(new TextDecoder()), "abc\ufeffd");
 });

@@ -22,14 +22,14 @@ export const TEST_LIMITS: BodyLimits = {
   totalMs: 1500,
 };
 
-/** What happened beside the answers. */
+/** Recorded events beside the answers. */
 export interface Observed {
   logs: LogEntry[];
   /** Reasons with which endless bodies were cancelled. */
   cancelled: unknown[];
 }
 
-/** A gateway of nothing but keys: one that may do all, one that may list models only. */
+/** A minimal gateway with two keys: one with all permissions, one that may only list models. */
 export function testGateway(
   file: Json,
   log: (entry: LogEntry) => void,
@@ -139,18 +139,18 @@ export function startServer(
   return { port: server.addr.port, key, poorKey, observed, [Symbol.asyncDispose]: () => server.shutdown() };
 }
 
-/** Time after which a server that says nothing is given up, in milliseconds. */
+/** Time after which a silent server is given up, in milliseconds. */
 const PATIENCE_MS = 20_000;
 
 /** A response as it came over the wire. */
 export interface RawResponse {
-  /** 0 where no answer came. */
+  /** 0 without an answer. */
   status: number;
   headers: Headers;
   body: string;
 }
 
-/** Writes the pieces of a request and reads what comes back until the response is complete or the server closes. */
+/** Writes the pieces of a request and reads until the response is complete or the server closes. */
 export async function exchange(
   port: number,
   pieces: Iterable<string | Uint8Array> | AsyncIterable<string | Uint8Array>,
@@ -169,7 +169,7 @@ export async function exchange(
       );
     }
   } catch {
-    // The server has closed already; what it said is being read.
+    // The server has closed already; its answer is being read.
   }
   try {
     return await reading;
@@ -200,7 +200,7 @@ async function readResponse(connection: Deno.Conn): Promise<RawResponse> {
   }
 }
 
-/** Interim answers, such as 100, before the one that counts. */
+/** Interim answers, such as 100, before the final one. */
 const INTERIM = /^(?:HTTP\/1\.1 1\d\d [^\r]*\r\n(?:[^\r\n]+\r\n)*\r\n)+/;
 
 function parseResponse(received: string): RawResponse | undefined {
@@ -221,7 +221,7 @@ function isComplete({ status, headers, body }: RawResponse): boolean {
   return length === null ? status === 204 || status === 304 : body.length >= Number(length);
 }
 
-/** A request's head with the headers given, and `Host` where they have none. */
+/** A request's head with these headers, and a default `Host`. */
 export function head(start: string, headers: Record<string, string> = {}): string {
   const all = { host: "localhost", ...headers };
   return `${start} HTTP/1.1\r\n${Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`).join("")}\r\n`;

@@ -3,7 +3,7 @@ import { GatewayError } from "../../lib/errors.ts";
 import { formatFrame, sseReader } from "../../lib/server/sse.ts";
 import type { Frame } from "../../lib/protocols/codec.ts";
 
-/** All frames of a text that comes in pieces of a size. */
+/** All frames of a text that is read in pieces of this size. */
 function readIn(text: string, size: number): Frame[] {
   const reader = sseReader();
   const frames: Frame[] = [];

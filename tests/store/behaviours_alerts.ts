@@ -1,4 +1,4 @@
-/** What every store promises of alerts. */
+/** Behaviour of every store for alerts. */
 import { assertEquals } from "@std/assert";
 import type { AlertStore, ClaimedAlert, NewAlert } from "../../lib/store/alerts.ts";
 

@@ -1,4 +1,4 @@
-/** What every store promises of answers. */
+/** Behaviour of every store for answers. */
 import { assert, assertEquals } from "@std/assert";
 import type { AnswerBounds, AnswerClaim, AnswerRecord, AnswerStore } from "../../lib/store/answers.ts";
 
@@ -25,7 +25,7 @@ export function bare(change: Partial<AnswerRecord> = {}): AnswerRecord {
   return record;
 }
 
-/** A request that somebody does. */
+/** The claim of a request in progress. */
 function claim(change: Partial<AnswerClaim> = {}): AnswerClaim {
   return { scope: "s", key: "k", requestHash: "a".repeat(64), holder: "one", ...change };
 }
@@ -38,13 +38,13 @@ async function addFour(answers: AnswerStore): Promise<void> {
   for (const time of [1, 2, 3, 4]) await answers.put(answer({ key: `k${time}`, doneAt: time }), ROOM);
 }
 
-/** Prunes until there is nothing left to do. */
+/** Prunes until nothing is left to prune. */
 async function settle(answers: AnswerStore, bounds: Partial<AnswerBounds>): Promise<void> {
   let calls = 0;
   while (await answers.prune({ until: 0, maxBytes: 1e9, maxAnswers: 1e9, ...bounds })) assert(calls++ < 1000);
 }
 
-/** The lengths of the bodies of answers k1 to k4: `null` without a body, `undefined` where there is no answer. */
+/** Body lengths of answers k1 to k4: `null` without a body, `undefined` without an answer. */
 function lengths(answers: AnswerStore): Promise<(number | null | undefined)[]> {
   return Promise.all([1, 2, 3, 4].map(async (number) => {
     const found = await answers.find("s", `k${number}`);
@@ -170,7 +170,7 @@ const BEHAVIOURS: Record<string, (answers: AnswerStore) => Promise<void>> = {
   },
 };
 
-/** Tests a kind of store. `open` hands an empty one to the test and takes it away afterwards. */
+/** Tests a kind of store. `open` passes an empty one to the test and removes it afterwards. */
 export function testAnswers(
   name: string,
   open: (test: (answers: AnswerStore) => Promise<void>) => Promise<void>,

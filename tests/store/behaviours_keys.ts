@@ -1,4 +1,4 @@
-/** What every store promises of keys. */
+/** Behaviour of every store for keys. */
 import { assertEquals } from "@std/assert";
 import type { KeyPage, KeyRecord, KeyStore } from "../../lib/store/keys.ts";
 
@@ -227,7 +227,7 @@ const BEHAVIOURS: Record<string, (keys: KeyStore) => Promise<void>> = {
   },
 };
 
-/** Tests a kind of store. `open` hands an empty one to the test and takes it away afterwards. */
+/** Tests a kind of store. `open` passes an empty one to the test and removes it afterwards. */
 export function testKeys(name: string, open: (test: (keys: KeyStore) => Promise<void>) => Promise<void>): void {
   for (const [claim, behaviour] of Object.entries(BEHAVIOURS)) {
     Deno.test(`${name} ${claim}`, () => open(behaviour));

@@ -1,4 +1,4 @@
-/** What every store promises of the ledger. */
+/** Behaviour of every store for the ledger. */
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { NO_TOKENS } from "../../lib/store/days.ts";
 import { checkSum } from "../../lib/store/entry_row.ts";
@@ -38,13 +38,13 @@ export const SHEET: PriceSheet = {
   input_cache_write_1h: "0.0000025",
 };
 
-/** Details with everything that they may say. */
+/** Details with all members. */
 export const DETAILS: EntryDetails = {
   image_sizes: { asked: "1024x1024", delivered: ["1536x1024", "unknown"] },
   extras: [{ item: "input_image", count: 510, price: "0.0000012" }, { item: '\u00e4 "x"', count: 0, price: "0" }],
 };
 
-/** Why a request failed, and for whom it was made. */
+/** The reason of a failure, and the end user of the request. */
 export const WHY: EntryDetails = {
   reason: {
     code: "limit",
@@ -489,7 +489,7 @@ const BEHAVIOURS: Record<string, (ledger: LedgerStore) => Promise<void>> = {
     };
     const all = ["r7 7 2", "r2 2 3", "r4 4 3", "r5 5 3", "r3 3 4", "r1 1 5", "r6 6 9"];
     assertEquals(await page({ since: 0, until: 10 }), all);
-    // What came in at the end is not part of it.
+    // The entry at the end of the range is not included.
     assertEquals(await page({ since: 3, until: 9 }), all.slice(1, 6));
     assertEquals(await page({ since: 3, until: 9, limit: 2 }), all.slice(1, 3));
     // Of the first moment those after a place, of later ones all.
@@ -686,7 +686,7 @@ const BEHAVIOURS: Record<string, (ledger: LedgerStore) => Promise<void>> = {
         );
         while (!isDone) {
           await new Promise((resolve) => setTimeout(resolve, 0));
-          // In one transaction: whoever sees one of them sees the other.
+          // In one transaction: both are visible at the same time.
           await ledger.append(ends.map((at, index) => {
             return entry({ id: `more ${batches} ${index}`, at, keyId: index === 0 ? "key_000" : "key_399" });
           }));
@@ -739,7 +739,7 @@ const BEHAVIOURS: Record<string, (ledger: LedgerStore) => Promise<void>> = {
     await ledger.append(before);
     await ledger.append([
       entry({ id: "new", at: MIDNIGHT }),
-      // Came in yesterday and ended today: it stands behind an entry of today, so it waits for that one.
+      // Received yesterday and ended today: it comes after an entry of today, so it waits for that one.
       entry({ id: "late", at: MIDNIGHT - 1 }),
     ]);
     const sums = await ledger.days(0);
@@ -887,7 +887,7 @@ const BEHAVIOURS: Record<string, (ledger: LedgerStore) => Promise<void>> = {
   },
 };
 
-/** Random steps, each compared with what a list of entries and a list of holds say. */
+/** Random steps, each compared with lists of entries and holds. */
 async function wander(ledger: LedgerStore, seed: number): Promise<void> {
   const { below } = seeded(seed);
   const entered: Entry[] = [];
@@ -979,7 +979,7 @@ async function wander(ledger: LedgerStore, seed: number): Promise<void> {
   await ledger.expire(Number.MAX_SAFE_INTEGER);
 }
 
-/** Tests a kind of store. `open` hands an empty one to the test and takes it away afterwards. */
+/** Tests a kind of store. `open` passes an empty one to the test and removes it afterwards. */
 export function testLedger(name: string, open: (test: (ledger: LedgerStore) => Promise<void>) => Promise<void>): void {
   for (const [claim, behaviour] of Object.entries(BEHAVIOURS)) {
     Deno.test(`${name} ${claim}`, () => open(behaviour));

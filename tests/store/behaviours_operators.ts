@@ -1,4 +1,4 @@
-/** What every store promises of operators. */
+/** Behaviour of every store for operators. */
 import { assertEquals, assertRejects } from "@std/assert";
 import type { KeyStore } from "../../lib/store/keys.ts";
 import type { ChangeOrigin, ChangeRecord, OperatorStore } from "../../lib/store/operators.ts";
@@ -116,7 +116,7 @@ const BEHAVIOURS: Record<string, (parts: OperatorParts) => Promise<void>> = {
   },
 };
 
-/** Runs all of them. @param open hands the parts of an empty store to a test */
+/** Runs all of them. @param open passes the parts of an empty store to a test */
 export function testOperators(
   store: string,
   open: (test: (parts: OperatorParts) => Promise<void>) => Promise<void>,

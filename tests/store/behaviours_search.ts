@@ -1,4 +1,4 @@
-/** What every store promises of searches: they find what a plain filter over all entries finds. */
+/** Behaviour of every store for searches: they find what a plain filter over all entries finds. */
 import { assert, assertEquals } from "@std/assert";
 import { type EntryDetails, type KeptEntry, type LedgerStore, REASON_CODES } from "../../lib/store/ledger.ts";
 import {
@@ -121,7 +121,7 @@ const BEHAVIOURS: Record<string, (ledger: LedgerStore) => Promise<void>> = {
   },
 };
 
-/** Tests a kind of store. `open` hands an empty one to the test and takes it away afterwards. */
+/** Tests a kind of store. `open` passes an empty one to the test and removes it afterwards. */
 export function testSearch(name: string, open: (test: (ledger: LedgerStore) => Promise<void>) => Promise<void>): void {
   for (const [claim, behaviour] of Object.entries(BEHAVIOURS)) {
     Deno.test(`${name} ${claim}`, () => open(behaviour));

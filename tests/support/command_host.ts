@@ -1,13 +1,13 @@
 /**
- * Runs commands of the program one after the other in this process: each line of standard input is one, each line of
- * standard output tells how it ended. Starting a process takes longer than most commands.
+ * Runs commands of the program one after the other in this process: each line of standard input is a command, each line
+ * of standard output its result. Starting a process takes longer than most commands.
  */
 import { TextLineStream } from "@std/streams";
 import { main } from "../../lib/cli/main.ts";
 import { routes } from "../../routes/manifest.ts";
 import type { Ended } from "./program.ts";
 
-/** One command: where it runs, and what it gets. */
+/** One command with its folder, environment and input. */
 export interface HostedCommand {
   args: readonly string[];
   folder: string;

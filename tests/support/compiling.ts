@@ -13,7 +13,7 @@ const PATIENCE_MS = 120_000;
 export const obstacle: string | undefined = await findObstacle();
 skipIf(obstacle !== undefined, `No executable can be compiled: ${obstacle}`);
 
-/** Compiling needs `denort`, which is named by DENORT_BIN, in the cache, or to be downloaded: a tiny program tells. */
+/** Compiling needs `denort`: named by DENORT_BIN, in the cache, or downloaded. Compiles a tiny program to find out. */
 async function findObstacle(): Promise<string | undefined> {
   if (Deno.build.os === "windows") return "these tests send signals that Windows does not have";
   if (Deno.env.get("DENORT_BIN")) return undefined;
@@ -37,15 +37,15 @@ async function findObstacle(): Promise<string | undefined> {
   }
 }
 
-/** What may differ from the task's command. */
+/** Differences from the task's command. */
 export interface CompileOptions {
   /** Another program with the same rights; absent: the gateway. */
   entry?: string;
-  /** Flags in the place of others: by the whole text of each. */
+  /** Replaced flags: by the whole text of each. */
   flags?: Readonly<Record<string, string>>;
 }
 
-/** Compiles with the command of the `compile` task, into a folder where nothing else is. Returns the executable. */
+/** Compiles with the command of the `compile` task, into an empty folder. Returns the executable. */
 export async function compile(folder: string, { entry = "main.ts", flags = {} }: CompileOptions = {}): Promise<string> {
   const [deno, ...words] = compileWords(await pathsLeftOut(await npmCache()));
   const output = `${folder}/sluice`;

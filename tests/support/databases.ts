@@ -1,4 +1,4 @@
-/** Real Postgres and Redis servers for tests: those that the environment names, or ones of the test's own. */
+/** Real Postgres and Redis servers for tests: those named by the environment, or new ones of the test. */
 import { Secret } from "../../lib/secret.ts";
 import { connect as connectPostgres } from "../../lib/store/postgres/client.ts";
 import { findProgram, QUICK, skipIf } from "./skip.ts";
@@ -8,7 +8,7 @@ const POSTGRES_FOLDERS = [18, 17, 16, 15, 14, 13].map((version) => `/usr/lib/pos
 
 /** Longest time for a server to start, in milliseconds. */
 const START_MS = 30_000;
-/** Time between two looks at a server that starts, in milliseconds. */
+/** Interval of checks whether a server has started, in milliseconds. */
 const LOOK_MS = 20;
 
 /** A server of the test's own, which it may stop and start. */
@@ -20,7 +20,7 @@ export interface Engine extends AsyncDisposable {
   start(): Promise<void>;
   /** Ends it: at once, as by a crash, or in good order. Resolves when its port is closed. */
   stop(how?: "crash" | "orderly"): Promise<void>;
-  /** Makes it stand still, or go on, as a machine under load or a broken network does. */
+  /** Pauses or resumes it, like an overloaded machine or a broken network. */
   signal(signal: "SIGSTOP" | "SIGCONT"): void;
 }
 
@@ -56,7 +56,7 @@ async function preparePostgres(): Promise<EngineParts> {
   const args = [
     ...["-D", `${folder}/data`, "-p", String(port), "-k", folder, "-h", "127.0.0.1"],
     ...["-c", "max_connections=200", "-c", "shared_buffers=32MB", "-c", "log_min_messages=fatal"],
-    // A server that is killed needs no disk that is: the system keeps what was written.
+    // A killed server needs no fsync: the system keeps what was written.
     ...["-c", "fsync=off"],
   ];
   const url = `postgres://sluice@127.0.0.1:${port}/postgres`;
@@ -89,7 +89,7 @@ async function prepareRedis(): Promise<EngineParts> {
 }
 
 /**
- * The address of a fresh, empty database, dropped at the end; in the server that `SLUICE_TEST_POSTGRES` names, else in one
+ * The address of a fresh, empty database, dropped at the end; in the server of `SLUICE_TEST_POSTGRES`, otherwise in one
  * that ends with this process.
  */
 export async function freshDatabase(): Promise<{ url: string } & AsyncDisposable> {
@@ -105,7 +105,7 @@ export async function freshDatabase(): Promise<{ url: string } & AsyncDisposable
   };
 }
 
-/** The address of a Redis server: the one that `SLUICE_TEST_REDIS` names, else one that ends with this process. */
+/** The address of a Redis server: that of `SLUICE_TEST_REDIS`, otherwise one that ends with this process. */
 export function someRedis(): Promise<string> {
   sharedRedis ??= findRedis();
   return sharedRedis;
@@ -124,7 +124,7 @@ async function findRedis(): Promise<string> {
   return named ?? await leaveRunning(await prepareRedis());
 }
 
-/** Starts a server as nobody's child, so that no single test holds it, and ends it with this process. */
+/** Starts a server independently of any single test, and ends it with this process. */
 async function leaveRunning({ program, args, who, folder, url, isUp, stops }: EngineParts): Promise<string> {
   const text = [program, ...args].map((word) => `'${word}'`).join(" ");
   const shell = new Deno.Command("sh", {
@@ -212,7 +212,7 @@ async function startEngine({ program, args, who, folder, url, port, isUp, stops 
   };
 }
 
-/** A server may have a process for each connection. The first one goes first: it makes no others then. */
+/** A server may have a process for each connection. The first one gets the signal first, so that it forks no others. */
 function signalAll(pid: number, signal: Deno.Signal): void {
   Deno.kill(pid, signal);
   const children = Deno.readTextFileSync(`/proc/${pid}/task/${pid}/children`).split(" ").filter((word) => word !== "");
@@ -258,7 +258,7 @@ async function redisAnswers(port: number): Promise<boolean> {
   }
 }
 
-/** Postgres refuses to run as root: its files belong to the user that Debian made for it, or to nobody. */
+/** Postgres refuses to run as root: its files belong to Debian's user for it, or to `nobody`. */
 async function unprivileged(folder: string): Promise<Pick<Deno.CommandOptions, "uid" | "gid">> {
   if (Deno.uid() !== 0) return {};
   const users = await Deno.readTextFile("/etc/passwd");

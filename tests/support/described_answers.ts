@@ -6,14 +6,14 @@ import { JsonAnswer } from "../../lib/server/json_response.ts";
 import { isObject, type Json, type JsonObject } from "../../lib/json/mod.ts";
 import { openapiDocument } from "../../lib/openapi/document.ts";
 
-/** An app whose answers are looked at. */
+/** An app whose answers are compared with the OpenAPI document. */
 export interface DescribedApp {
   app: App;
-  /** @throws {AssertionError} if an answer was not as it is described */
+  /** @throws {AssertionError} if an answer did not match its description */
   assertDescribed(): void;
 }
 
-/** Longest answer that is looked at, in bytes. Larger ones are images. */
+/** Longest answer that is checked, in bytes. Larger ones are images. */
 const MOST_BYTES = 4 * 1024 * 1024;
 
 /** An operation of the description. */
@@ -46,7 +46,7 @@ export function createDescribedApp(options: AppOptions): DescribedApp {
     const problem = problemOf(what, schema, text);
     if (problem !== undefined) problems.add(problem);
   };
-  // What clients may ask is not described for an address that is the operator's alone.
+  // The client API does not describe an address that is only the operator's.
   if (options.surface === "admin") return { app, assertDescribed() {} };
   return {
     async app(request, info) {
@@ -56,7 +56,7 @@ export function createDescribedApp(options: AppOptions): DescribedApp {
       const operation = OPERATIONS.find(({ name, path }) =>
         name.startsWith(`${request.method} `) && path.test(pathname)
       );
-      // 499: the client has gone, and nobody sees it.
+      // 499: the client has left, and nobody reads the answer.
       if (operation === undefined || response.status === 499) return response;
       const what = `${operation.name} ${response.status}`;
       const described = operation.responses[String(response.status)];
@@ -78,7 +78,7 @@ export function createDescribedApp(options: AppOptions): DescribedApp {
   };
 }
 
-/** Hands on an answer as it is, and its text where it is not too long. */
+/** Passes an answer on unchanged, and returns its text if it is not too long. */
 async function readAlong(response: Response, look: (text: string) => void): Promise<Response> {
   if (response instanceof JsonAnswer) {
     const bytes = await response.bytes();
@@ -108,7 +108,7 @@ async function readAlong(response: Response, look: (text: string) => void): Prom
   return new Response(body, response);
 }
 
-/** What is wrong with an answer; `undefined` where it is as it is described. */
+/** How an answer differs from its description; `undefined` if it does not. */
 function problemOf(what: string, schema: Json | undefined, text: string): string | undefined {
   let validator = validators.get(what);
   if (validator === undefined) validators.set(what, validator = toValidator(schema));

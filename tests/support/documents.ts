@@ -1,4 +1,4 @@
-/** What the documentation shows, for tests. */
+/** The documentation's pages and code blocks, for tests. */
 import { readPage } from "../../tools/markdown.ts";
 
 const ROOT = new URL("../../", import.meta.url).pathname;

@@ -30,7 +30,7 @@ export interface TestGateway extends AsyncDisposable {
   requestLines: LogEntry[];
   gateway: Gateway;
   store: Store;
-  /** The key that is used where a request names no other. */
+  /** The default key of requests. */
   key: TestKey;
   /** Issues one more key. */
   addKey(wanted?: { group?: string; rules?: KeyRules }): Promise<TestKey>;
@@ -49,7 +49,7 @@ export interface TestKey {
 /** Parts of a gateway that a test can replace; absent: a store in memory, a clock that shows 0, and no chance. */
 type ReplacedParts = Partial<Omit<GatewayParts, "config" | "log">>;
 
-/** What a gateway is started with, beside its configuration. */
+/** Options of a gateway beside its configuration. */
 export interface GatewayOptions extends ReplacedParts {
   /** True: targets that fail are taken out. */
   breakers?: boolean;
@@ -63,7 +63,7 @@ export interface GatewayOptions extends ReplacedParts {
   viewerKey?: string;
   /** Image upstreams in place of those of the configuration, by name. */
   painters?: Readonly<Record<string, ImageUpstream>>;
-  /** False: its upstreams answer what no protocol has, and the gateway relays it. */
+  /** False: its upstreams send answers outside their protocol, and the gateway relays them. */
   described?: boolean;
   /** Absent: it never shuts down. */
   drain?: Drain;
@@ -71,7 +71,7 @@ export interface GatewayOptions extends ReplacedParts {
   arriving?: (request: Request) => void;
 }
 
-/** What may accompany a request. */
+/** Options of a request. */
 export interface AskOptions {
   /** Absent: the gateway's first one. */
   key?: TestKey;
@@ -219,7 +219,7 @@ export function startGateway(
     },
     async [Symbol.asyncDispose]() {
       await closeGateway(built);
-      // Not `shutdown()`: a test that failed has left its streams open.
+      // Not `shutdown()`: a failed test has left its streams open.
       stop.abort();
       await Promise.all(servers.map(({ finished }) => finished));
       await store.close();

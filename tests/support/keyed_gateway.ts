@@ -8,8 +8,8 @@ import type { Store } from "../../lib/store/store.ts";
 import { startGateway, type TestGateway } from "./gateway.ts";
 
 /**
- * States a key can be in. `poor`: its group may call no endpoint. `narrowed`: it may not itself. `speechless`: its group
- * may speak no protocol. `lost`: its group does not exist. `elsewhere`: it is for other addresses.
+ * States of a key. `poor`: its group may call no endpoint. `narrowed`: the key itself may not. `speechless`: its group
+ * may use no protocol. `lost`: its group does not exist. `elsewhere`: it is for other addresses.
  */
 export const KEY_STATES = [
   ...["good", "poor", "narrowed", "speechless", "lost", "disabled", "revoked", "expired", "elsewhere"] as const,

@@ -22,7 +22,7 @@ export interface RunningWithKey extends Running {
 export interface Running {
   /** Such as `http://127.0.0.1:40123`. */
   origin: string;
-  /** What it printed when it started. */
+  /** Output of its start. */
   banner: string;
   pid: number;
   kill(signal: Deno.Signal): void;
@@ -30,11 +30,11 @@ export interface Running {
   ended: Promise<Ended>;
 }
 
-/** Where and with what a program runs. */
+/** Folder, environment and input of a program. */
 export interface Place {
   folder: string;
   env?: Record<string, string>;
-  /** What is on standard input; absent: nothing. */
+  /** Standard input; absent: empty. */
   input?: string;
   /** A command that runs the program, such as a tracer; absent: it is run by itself. */
   under?: readonly [string, ...string[]];
@@ -66,7 +66,7 @@ export async function run(args: readonly string[], place: Place): Promise<Ended>
   const child = command(args, place).spawn();
   if (place.input !== undefined) {
     const writer = child.stdin.getWriter();
-    // A program that ends before it has read everything is judged by what it said.
+    // A program that ends before it has read everything is judged by its output.
     await writer.write(new TextEncoder().encode(place.input)).catch(() => {});
     await writer.close().catch(() => {});
   }
@@ -141,7 +141,7 @@ export async function startWithKey(args: readonly string[], place: Place): Promi
   return { ...await start(args, place), key };
 }
 
-/** Starts the gateway and waits until it has told how to connect. */
+/** Starts the gateway and waits until it has printed how to connect. */
 export async function start(args: readonly string[], place: Place): Promise<Running> {
   const child = command([...args, "--port", String(place.port ?? 0)], place).spawn();
   const errors = new Response(child.stderr).text();
@@ -172,7 +172,7 @@ export async function start(args: readonly string[], place: Place): Promise<Runn
   };
 }
 
-/** Whether `script` of util-linux is here, which gives a program a terminal: no other one has `-e`. */
+/** Whether `script` of util-linux is installed, which gives a program a terminal: other versions lack `-e`. */
 export const HAS_TERMINAL = !skipIf(
   Deno.build.os !== "linux" || !await canRun("script", "-qec", "true", "/dev/null"),
   "script (util-linux) is not installed",

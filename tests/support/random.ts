@@ -1,14 +1,17 @@
-/** Chance from a seed: the same seed gives the same run. Its functions need no `this`, so that each can be taken alone. */
+/**
+ * Random values from a seed: the same seed gives the same run. The functions need no `this`, so they can be passed
+ * alone.
+ */
 
-/** What is drawn from one sequence. */
+/** Random values of one sequence. */
 export interface Random {
-  /** From 0 up to, not including, 1: what the product takes for its `random`. */
+  /** From 0 up to, not including, 1: fits the `random` parameters of lib. */
   next: () => number;
   /** A whole number from 0 up to, not including, the limit. */
   below: (limit: number) => number;
   /** True with this probability. */
   chance: (probability: number) => boolean;
-  /** One of a list; throws where it is empty. */
+  /** One item of a list; throws if it is empty. */
   pick: <Item>(list: readonly Item[]) => Item;
   /**
    * The items in another order. Not by `sort()`: how often it asks a comparison that answers by chance depends on which

@@ -1,4 +1,4 @@
-/** Clocks and timers that stand still until a test moves them; sockets and files go on in real time. */
+/** Clocks and timers that a test moves; sockets and files work in real time. */
 
 interface Timer {
   due: number;
@@ -6,21 +6,21 @@ interface Timer {
   ring: () => void;
 }
 
-/** Time in the hands of a test. Disposing of it puts the real one back. */
+/** Time under control of a test. Disposing of it restores the real one. */
 export interface SimulatedTime extends Disposable {
   /** Unix time in milliseconds. */
   now(): number;
   /** Lets so many milliseconds go by: whatever is due rings in its order, and what follows from it happens. */
   pass(ms: number): Promise<void>;
-  /** Waits in real time, in which what was begun gets as far as it does without any time. */
+  /** Waits in real time until started work has got as far as it can without any time. */
   settle(realMs: number): Promise<void>;
 }
 
 /** Ids of simulated timers; the runtime's own begin at 1. */
 const FIRST_ID = 1_000_000_000;
-/** Real time in which what was caused gets over a socket of this machine, in milliseconds. */
+/** Real time for a reaction over a local socket, in milliseconds. */
 const SETTLE_MS = 2;
-/** Length of one pause: many short ones give a process that was held up as many turns of its loop. */
+/** Length of one pause: many short ones give a delayed process as many turns of its loop. */
 const PAUSE_MS = 5;
 /** Turns of the event loop after the pauses. */
 const MORE_TURNS = 3;
@@ -43,7 +43,7 @@ export function simulateTime(begin: number): SimulatedTime {
   function start(call: unknown, ms = 0, repeats: boolean, rest: unknown[]): number {
     if (typeof call !== "function") throw new TypeError("Cannot ring anything but a function");
     const waitMs = Math.max(repeats ? 1 : 0, Math.trunc(Number(ms) || 0));
-    // That is no time, but a turn for others.
+    // No time, but a turn for other work.
     if (waitMs === 0) return Number(real.setTimeout(() => call(...rest), 0));
     timers.set(++id, {
       due: passed + waitMs,

@@ -3,7 +3,7 @@
 /** Set by `deno task test`, which leaves out what takes long or needs more than npm. */
 export const QUICK: boolean = Deno.env.get("SLUICE_TEST_QUICK") === "1";
 
-/** Whether a test is skipped, for its `ignore`; the reason says what would run it. */
+/** Returns whether a test is skipped, for its `ignore`; the reason says how to enable it. */
 export function skipIf(condition: boolean, reason: string): boolean {
   const notes = Deno.env.get("SLUICE_TEST_NOTES");
   if (condition && notes) Deno.writeTextFileSync(notes, `${reason}\n`, { append: true });

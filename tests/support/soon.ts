@@ -1,10 +1,10 @@
-/** Waiting for what may never come. */
+/** Waiting for events, with a time limit. */
 import { inTime } from "../../bench/suite/peer.ts";
 
-/** Longest wait for what comes at once but on a machine that is busy with other things, in milliseconds. */
+/** Longest wait for an event that is immediate except on a busy machine, in milliseconds. */
 const SOON_MS = 20_000;
 
-/** What the promise resolves with. @throws {Error} if it does not settle within so many milliseconds, and as it does */
+/** Resolves like the promise. @throws {Error} if it does not settle within this many milliseconds, and if it rejects */
 export function soon<T>(what: string, promise: Promise<T>, ms: number = SOON_MS): Promise<T> {
   return inTime(promise, `Too late: ${what} took over ${ms} ms`, ms);
 }

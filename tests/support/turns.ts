@@ -1,18 +1,18 @@
-/** Turns of the event loop while something long goes on. */
+/** Measures turns of the event loop during long work. */
 import process from "node:process";
 
-/** A look at the event loop. */
+/** A measurement of the event loop. */
 export interface Turns {
   /** How many there were since the last call, or the start. */
   count(): number;
   /** The longest so far, in milliseconds. */
   longest(): number;
-  /** The most that was worked in one so far, in milliseconds: a machine that is busy with other things makes it no longer. */
+  /** The longest work within one turn so far, in milliseconds: a busy machine does not make it longer. */
   longestWork(): number;
   [Symbol.dispose](): void;
 }
 
-/** CPU time of this thread, in milliseconds; of the whole process where the system does not tell. */
+/** CPU time of this thread, in milliseconds; of the whole process where the system has no such figure. */
 function workedMs(): number {
   try {
     return Number.parseInt(Deno.readTextFileSync("/proc/thread-self/schedstat")) / 1_000_000;

@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { checkAmounts } from "../../tools/amounts.ts";
 
-/** What is wrong with a file, without the reasons. */
+/** Problems of a file, without their reasons. */
 function check(path: string, text: string): string[] {
   return checkAmounts([{ path, text }], {}).map((line) => /"(.*)" is not allowed here/.exec(line)?.[1] ?? line);
 }

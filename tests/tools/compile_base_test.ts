@@ -5,7 +5,7 @@ import { inFolder } from "../support/program.ts";
 
 const [, ifItFails = ""] = denoJson.tasks.compile.command.split(" || ");
 
-/** What follows a compilation that has failed, with this folder of Deno. */
+/** Error message after a failed compilation with this Deno folder. */
 async function afterFailure(denoDir: string, env: Record<string, string> = {}): Promise<{ code: number; err: string }> {
   const [given, deno, ...args] = ifItFails.split(/ \| | /).slice(2);
   assertEquals([given, deno], ["--json", "deno"]);

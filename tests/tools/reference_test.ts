@@ -86,7 +86,7 @@ Deno.test("the list of headers has every header of ours that the code names, and
   assert(named.size > 20);
   assertEquals([...named].filter((name) => !listed.has(name)), []);
   assertEquals([...listed].filter((name) => /^(x-sluice|x-ratelimit|anthropic)-/.test(name) && !named.has(name)), [
-    // Set in lib/upstreams, which is left out above.
+    // Set in lib/upstreams, which is excluded above.
     ...["x-sluice-upstream-request-id"],
   ]);
 });
@@ -112,7 +112,7 @@ Deno.test("the page of the command line names every SLUICE_ variable that the co
   assertEquals(read.map(([, name, other]) => name ?? other ?? "").filter((name) => !names.has(name)), []);
 });
 
-/** Places whose texts are a parameter, another error's, or a vendor's: the scan cannot know them. */
+/** Places whose text is a parameter, another error's, or a vendor's: the scan cannot find it. */
 const PASSED_ON = [
   "lib/access/key_transfer.ts",
   "lib/admin/budgets.ts",

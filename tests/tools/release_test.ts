@@ -86,7 +86,7 @@ Deno.test({
     };
     const home = Deno.cwd();
     const folder = await Deno.makeTempDir();
-    // The tool works where it stands: in a copy, with a README that is not the repository's business here.
+    // The tool works in its current folder: here a copy, with a README that does not matter.
     for (
       const path of ["deno.json", "deno.lock", "main.ts", "lib", "routes", "types", "LICENSE", "NOTICE", "README.md"]
     ) {
@@ -146,13 +146,13 @@ Deno.test({
   },
 });
 
-/** Bytes as something that can be compared, and shown where it differs. */
+/** Bytes as a digest that can be compared and printed. */
 async function digest(bytes: Uint8Array<ArrayBuffer>): Promise<string> {
   const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
   return Array.from(hash, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-/** What becomes of an image in each format. */
+/** Results of an image in each format. */
 async function paint(executable: string, formats: string[]): Promise<{ status: number; text: string }[]> {
   const cwd = await Deno.makeTempDir();
   const key = crypto.randomUUID();
@@ -190,7 +190,7 @@ async function paint(executable: string, formats: string[]): Promise<{ status: n
     }
     return answers;
   } finally {
-    // What it does when it ends is tested elsewhere.
+    // Its shutdown is tested elsewhere.
     child.kill("SIGKILL");
     await child.status;
     await out.cancel();
@@ -207,7 +207,7 @@ Deno.test("the workflows pin actions by commit, declare permissions, and contain
       assert(/^(?:\.\/|[\w-]+\/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$)/.test(used), `${name}: ${used}`);
     }
     assert(!/\bsecrets[.[]|pull_request_target|write-all/.test(text), name);
-    // What comes from outside goes into scripts by the environment only.
+    // External values are passed to scripts only by the environment.
     for (const [, script = ""] of text.matchAll(/\brun: (.*)$/gm)) assert(!script.includes("${{"), script);
     assert(/^permissions:(?: \{\}|\n {2}contents: read)$/m.test(text), name);
     // The checkout keeps no token for the steps that follow.
@@ -249,7 +249,7 @@ Deno.test("the image is pushed for both architectures from the released executab
   const folder = await Deno.makeTempDir();
   const digest = `sha256:${"0".repeat(64)}`;
   try {
-    // Stand-ins that write down how they are called: there is no container engine in the tests.
+    // Stand-ins that record their calls: there is no container engine in the tests.
     for (const name of ["docker", "deno"]) {
       const answer = name === "docker" ? `case "$*" in *inspect*) echo ${digest};; esac` : "";
       await Deno.writeTextFile(`${folder}/${name}`, `#!/bin/sh\necho ${name} "$@" >>"$CALLS"\n${answer}\n`, {
@@ -280,7 +280,7 @@ Deno.test("the image is pushed for both architectures from the released executab
       calls[4] ?? "",
       "create --tag ghcr.io/a/b:1.2.0 ghcr.io/a/b:1.2.0-amd64 ghcr.io/a/b:1.2.0-arm64",
     );
-    // The stage whose place the folder takes is the one that the image copies from.
+    // The stage that the folder replaces is the one that the image copies from.
     const dockerfile = await repositoryFile("Dockerfile");
     for (const path of ["/src/build/sluice", "/stage/var/lib/sluice"]) assertStringIncludes(dockerfile, path);
     assertEquals([...dockerfile.matchAll(/COPY --from=(\w+)/g)].map(([, stage]) => stage), ["build", "build"]);

@@ -3,7 +3,7 @@ import { readRouteFiles, renderManifest } from "../../tools/routes.ts";
 
 const ROOT = new URL("../../routes", import.meta.url).pathname;
 
-/** A folder of files that is gone when the test is. */
+/** A folder of files that is removed after the test. */
 async function withFiles(files: Record<string, string>, test: (folder: string) => Promise<void>): Promise<void> {
   const folder = await Deno.makeTempDir();
   try {

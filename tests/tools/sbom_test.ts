@@ -7,7 +7,7 @@ import { ALLOWED, LEFT_OUT, OWN_MARKS, PIECES, RUNTIME } from "../../tools/sbom_
 import { filesBelow, installedParts, repositoryFile } from "./supply.ts";
 
 const RUNTIME_VERSIONS = { deno: "2.9.6", v8: "15.0", sqlite: "3.53" };
-/** A line that says whose something is; those of a licence's own text are in capitals, or go on with "notice". */
+/** A copyright line of an owner; those of a licence's own text are in capitals, or continue with "notice". */
 const NOTICE_LINE = /\b[Cc]opyright (?:\([Cc]\)|©|\d{4}|the \p{Lu}|\p{Lu})/u;
 
 function everyComponent(components: readonly Component[]): Component[] {
@@ -33,7 +33,7 @@ Deno.test("the SBOM lists every package of the lock file with version, hash and 
     assertEquals(purl, `pkg:npm/${name.replace("@", "%40")}@${version}`);
   }
   assertEquals(components.length - libraries.length, RUNTIME.length);
-  // What is not listed piece by piece says so.
+  // Parts that are not listed individually are marked as such.
   assertEquals(compositions.map(({ aggregate, assemblies }) => [aggregate, assemblies.length]), [
     ["complete", libraries.length],
     ["incomplete", RUNTIME.length],

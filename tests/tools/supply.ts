@@ -1,4 +1,4 @@
-/** What the tests of the supply chain read: this tree, and the packages on this machine. */
+/** Inputs of the supply chain tests: this tree, and the packages on this machine. */
 import { type Part, readParts } from "../../tools/sbom_parts.ts";
 
 const ROOT = new URL("../../", import.meta.url).pathname;

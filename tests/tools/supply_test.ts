@@ -4,7 +4,7 @@ import clients from "../clients/deno.json" with { type: "json" };
 import denoJson from "../../deno.json" with { type: "json" };
 import { installedParts, repositoryFile } from "./supply.ts";
 
-/** Packages of the program, each with its reasons in docs/decisions; what they bring along is counted, not chosen. */
+/** Direct dependencies of the program, each with its reasons in docs/decisions; their own dependencies are counted. */
 const CHOSEN = [
   ...["@jsquash/jpeg", "@jsquash/webp", "d3-scale", "d3-shape", "deno-std", "imagescript", "ioredis", "js-tiktoken"],
   ...["postgres", "preact", "preact-render-to-string", "zod"],

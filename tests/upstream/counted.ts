@@ -1,4 +1,4 @@
-/** Answers of chat upstreams that tell numbers of tokens of a test's own. */
+/** Answers of chat upstreams with a test's own token counts. */
 import { frames, whole } from "./frames.ts";
 import type { ScriptedAnswer } from "./mod.ts";
 

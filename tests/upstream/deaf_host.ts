@@ -1,4 +1,4 @@
-/** A host that takes no connection: what comes to it is neither accepted nor refused. */
+/** A host that takes no connection: connections are neither accepted nor refused. */
 
 /** A running host. */
 export interface DeafHost extends AsyncDisposable {
@@ -6,7 +6,7 @@ export interface DeafHost extends AsyncDisposable {
   url: string;
 }
 
-/** Starts a host whose queue of connections is full, so that the system drops what else comes. */
+/** Starts a host whose connection queue is full, so that the system drops further connections. */
 export async function startDeaf(): Promise<DeafHost> {
   const tcpBacklog = 1;
   const listener = Deno.listen({ hostname: "127.0.0.1", port: 0, tcpBacklog });

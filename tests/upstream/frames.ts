@@ -1,17 +1,17 @@
-/** Answers of real upstreams in each protocol, made of the pieces of text they say and of the usage they tell. */
+/** Answers of real upstreams in each protocol, built from pieces of text and a usage. */
 import type { Protocol } from "../../lib/protocols/canonical/types.ts";
 import type { JsonObject } from "../../lib/json/mod.ts";
 
-/** The usage that an upstream tells: so many tokens, those and reasoning, none at all, numbers that cannot be, or zeros. */
+/** The reported usage: token counts, counts with reasoning, none at all, impossible numbers, or zeros. */
 export type Told = "told" | "reasoned" | "missing" | "absurd" | "zeros";
 
-/** What `told` says, in the classes of the bill. */
+/** The counts of `told`, in the classes of the bill. */
 export const TOLD = { prompt: 7, input_cache_read: 4, completion: 5 };
 
-/** What `reasoned` says: most of the output was never shown. */
+/** The counts of `reasoned`: most of the output was never shown. */
 export const REASONED = { ...TOLD, completion: 20_005, reasoning: 20_000 };
 
-/** A streamed answer in three parts: frames before it says something, a frame for each piece, frames that end it. */
+/** A streamed answer in three parts: frames before the text, a frame for each piece, frames that end it. */
 export interface Frames {
   opening: string[];
   pieces: string[];
@@ -64,7 +64,7 @@ const USAGE: Readonly<Record<Protocol, Readonly<Record<Told, JsonObject | undefi
   },
 };
 
-/** A whole answer that says a text. */
+/** A whole answer with this text. */
 export function whole(protocol: Protocol, text: string, told: Told): string {
   const usage = USAGE[protocol][told];
   const rest = usage === undefined ? {} : { usage };
@@ -85,7 +85,7 @@ export function whole(protocol: Protocol, text: string, told: Told): string {
   }
 }
 
-/** A streamed answer that says pieces of text. */
+/** A streamed answer with these pieces of text. */
 export function frames(protocol: Protocol, pieces: readonly string[], told: Told): Frames {
   const usage = USAGE[protocol][told];
   switch (protocol) {
@@ -148,7 +148,7 @@ function responsesFrames(pieces: readonly string[], usage: JsonObject | undefine
 function messagesFrames(pieces: readonly string[], usage: JsonObject | undefined): Frames {
   const frame = (type: string, members: JsonObject = {}) =>
     `event: ${type}\ndata: ${JSON.stringify({ type, ...members })}\n\n`;
-  // What the beginning says of the output is a placeholder.
+  // The output count at the beginning is a placeholder.
   const { output_tokens = null, output_tokens_details, ...input } = usage ?? {};
   const details = output_tokens_details === undefined ? {} : { output_tokens_details };
   const first = usage === undefined ? {} : { usage: { ...input, output_tokens: 1 } };

@@ -1,4 +1,4 @@
-/** A fake upstream: a real server that answers by a script and remembers what it was asked. */
+/** A fake upstream: a real server that answers by a script and records its requests. */
 
 /** A part of a body: what to send, or something to wait for. */
 export type Step = string | Uint8Array<ArrayBuffer> | Promise<unknown>;
@@ -33,7 +33,7 @@ export class UpstreamRequest {
   readonly bytes: Uint8Array<ArrayBuffer>;
   /** Bytes of the answer's body that were handed to the connection so far. */
   sent = 0;
-  /** Resolves when the caller has gone before the answer's end. */
+  /** Resolves when the caller has left before the answer's end. */
   readonly gone: Promise<void>;
   #body: string | undefined;
 
@@ -82,7 +82,7 @@ export function startUpstream(
 ): FakeUpstream {
   const requests: UpstreamRequest[] = [];
   const ports = new Set<number>();
-  /** A server that is stopped waits for nothing any more, also where a test has failed. */
+  /** A stopped server waits for nothing any more, also after a failed test. */
   const closing = Promise.withResolvers<void>();
   const listen = { hostname: "127.0.0.1", port: 0, onListen: () => {}, ...tls };
   const server = Deno.serve(listen, async (request, info) => {

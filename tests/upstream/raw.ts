@@ -1,4 +1,4 @@
-/** A fake upstream that writes bytes to its connections as a test says, also those that no real server sends. */
+/** A fake upstream that writes scripted bytes to its connections, also those that no real server sends. */
 
 /** One request, and its place. */
 export interface RawRequest {
@@ -10,10 +10,10 @@ export interface RawRequest {
   request: number;
 }
 
-/** What becomes of a connection after an answer: "reset" tells the peer of an error where it still sends. */
+/** What happens to a connection after an answer: "reset" gives a peer that still sends an error. */
 export type Then = "keep" | "close" | "reset";
 
-/** Answers one request; the connection is reset where the result does not say otherwise. */
+/** Answers one request; the connection is reset unless the result says otherwise. */
 export type RawPlay = (socket: Deno.TcpConn, request: RawRequest) => Promise<Then | void>;
 
 /** A running server. */
@@ -98,7 +98,7 @@ export function startRawUpstream(play: RawPlay, hostname = "127.0.0.1"): RawUpst
         await socket.closeWrite();
         while (await socket.read(new Uint8Array(1024)) !== null);
       }
-      // What is unread when a connection is closed makes it a reset.
+      // Closing a connection with unread data resets it.
       return;
     }
   }

@@ -1,8 +1,8 @@
-/** Short real answers of each protocol, for tests that care about the way and not about the words. */
+/** Short real answers of each protocol, for tests whose subject is not the text. */
 import type { Protocol } from "../../lib/protocols/canonical/types.ts";
 import type { JsonObject } from "../../lib/json/mod.ts";
 
-/** The three protocols that clients speak. */
+/** The three client protocols. */
 export const PROTOCOLS = ["chat", "responses", "messages"] as const satisfies readonly Protocol[];
 
 /** A prompt of one word. */
@@ -13,7 +13,7 @@ export function prompt(protocol: Protocol, more: JsonObject = {}): JsonObject {
   return protocol === "chat" ? { ...base, messages, ...more } : { ...base, max_tokens: 100, messages, ...more };
 }
 
-/** A whole answer that says "Hello there". */
+/** A whole answer with the text "Hello there". */
 export const WHOLE: Readonly<Record<Protocol, JsonObject>> = {
   chat: {
     id: "chatcmpl-1",
@@ -122,24 +122,24 @@ function messagesFrames(): string[] {
   );
 }
 
-/** The frames of a streamed answer that says "Hello thére 🙂", as they come over the wire. */
+/** The frames of a streamed answer with the text "Hello thére 🙂", as bytes on the wire. */
 export const STREAMED: Readonly<Record<Protocol, readonly string[]>> = {
   chat: chatFrames(),
   responses: responsesFrames(),
   messages: messagesFrames(),
 };
 
-/** How many of those frames say nothing yet. */
+/** Number of those frames before the first text. */
 export const OPENING: Readonly<Record<Protocol, number>> = { chat: 1, responses: 2, messages: 1 };
 
-/** What only a complete stream holds. */
+/** Texts that only a complete stream contains. */
 export const SUCCESS: Readonly<Record<Protocol, string>> = {
   chat: "[DONE]",
   responses: "response.completed",
   messages: "message_stop",
 };
 
-/** A protocol's error, as its own vendor words it in a body. */
+/** A protocol's error in its vendor's format. */
 export function errorBody(protocol: Protocol, message: string, type = "server_error"): JsonObject {
   return protocol === "messages"
     ? { type: "error", error: { type, message } }

@@ -16,7 +16,7 @@ import { json, startUpstream } from "../upstream/mod.ts";
 const METADATA = [
   ...["169.254.169.254", "169.254.170.2", "169.254.170.23", "100.100.100.200", "168.63.129.16", "192.0.0.192"],
   ...["fd00:ec2::254", "fd00:ec2::23", "fd20:ce::254", "fd00:42::42", "FD00:0EC2:0:0::254"],
-  // The same within IPv6: mapped, compatible, translated, NAT64 of everybody and of a site, 6to4.
+  // The same within IPv6: mapped, compatible, translated, NAT64 with the well-known and a local prefix, 6to4.
   ...["::ffff:169.254.169.254", "::ffff:a9fe:a9fe", "::169.254.169.254", "::ffff:0:169.254.169.254"],
   ...["64:ff9b::169.254.169.254", "64:ff9b::a9fe:a9fe", "64:ff9b:1::a9fe:a9fe", "2002:a9fe:a9fe::1"],
   ...["::ffff:168.63.129.16", "64:ff9b::100.100.100.200", "::ffff:192.0.0.192"],

@@ -4,7 +4,7 @@ import { UsageEstimator } from "../../lib/upstreams/estimates.ts";
 import { promptOf, user } from "../protocols/canonical/messages.ts";
 import { callOf } from "./embedded/prompts.ts";
 
-/** TokenUsage at the start and at the end of an answer, of which the upstream told so much. */
+/** Usage at the start and at the end of an answer, of which the upstream reported these parts. */
 async function usagesOf(protocol: Protocol, told: { start?: TokenUsage; finish: TokenUsage }): Promise<unknown[]> {
   const events: ReplyEvent[] = [
     { type: "start", ...(told.start !== undefined && { usage: told.start }) },

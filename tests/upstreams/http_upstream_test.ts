@@ -6,12 +6,12 @@ import { chunk, CHUNKED_EVENTS, say, startRawUpstream } from "../upstream/raw.ts
 import { errorBody, errorFrame, OPENING, prompt, PROTOCOLS, STREAMED, SUCCESS, WHOLE } from "../upstream/replies.ts";
 import { events, json, type ScriptedAnswer, startUpstream } from "../upstream/mod.ts";
 
-/** Client and upstream protocol: relayed where they are the same, translated where not. */
+/** Client and upstream protocol: relayed where they are the same, translated otherwise. */
 const PAIRS: [client: Protocol, upstream: Protocol][] = PROTOCOLS.flatMap((client) =>
   PROTOCOLS.map((upstream): [Protocol, Protocol] => [client, upstream])
 );
 
-/** Checks that an answer is an error in its protocol's shape, and that it gives nothing away. */
+/** Checks that an answer is an error in its protocol's shape, and that it reveals nothing. */
 async function assertError(
   response: Response,
   { protocol, status, type }: { protocol: Protocol; status: number; type?: string },
@@ -199,7 +199,7 @@ Deno.test("an error in place of the first event becomes an error response", asyn
   }
 });
 
-/** The name of the event, or the member, that tells a client of each protocol that its answer broke off. */
+/** The name of the event, or the member, that reports a broken answer in each protocol. */
 const FAILURE: Readonly<Record<Protocol, RegExp>> = {
   chat: /^data: \{"error":\{"message":"[^"]+","type":"\w+","param":null,"code":"\w+"\}/m,
   responses: /^event: (error|response\.failed)$/m,

@@ -12,7 +12,7 @@ import { json, startUpstream } from "../upstream/mod.ts";
 const LONG = "x".repeat(70_000);
 const names = Array.from({ length: 10_001 }, (_, at) => `"k${at}":1`).join(",");
 
-/** Long arguments, and what is written of them: the object that they say, or the text under `_raw`. */
+/** Long arguments, and their written form: the parsed object, or the text under `_raw`. */
 const ARGUMENTS: readonly [name: string, text: string, isObject: boolean][] = [
   ["an object", `{"a":"${LONG}"}`, true],
   ["an object of more than can be read at once", `{"a":"${LONG.repeat(20)}\\"\\ud800"}`, true],
@@ -42,7 +42,7 @@ function called(text: string, more: Partial<Extract<ContentBlock, { type: "tool_
   ];
 }
 
-/** What is written to each protocol that wants objects, as text. */
+/** The text written in each protocol that requires objects. */
 function written(messages: Message[]): string[] {
   const gemini = geminiUpstream.writePrompt(promptOf(messages), {
     ...targetOf(),
@@ -252,7 +252,7 @@ function answerOf(
   }
 }
 
-/** What is looked at of an answer to a client, in one of the protocols. */
+/** The compared parts of an answer to a client, in one of the protocols. */
 interface Told {
   choices?: { message: { content: string; tool_calls: { function: { arguments: string } }[] } }[];
   content?: { text?: string; input?: JsonObject }[];

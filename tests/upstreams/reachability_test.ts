@@ -11,10 +11,10 @@ import { json, startUpstream } from "../upstream/mod.ts";
 import { TRANSPORTS } from "./transports.ts";
 
 const LIMITS: TimeLimits = { connectMs: 400, firstByteMs: 5_000, idleMs: 5_000, totalMs: 5_000 };
-/** A limit may fire this much later than it says, in milliseconds. */
+/** Allowed delay of a time limit, in milliseconds. */
 const LATE_MS = 2_000;
 
-/** What a call of an upstream ends with, and after how many milliseconds. */
+/** The error of a call, and its time in milliseconds. */
 async function failureOf(
   transport: Transport,
   { url, ...limits }: Partial<TimeLimits> & { url: string },

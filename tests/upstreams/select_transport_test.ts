@@ -13,7 +13,7 @@ import { type FakeUpstream, json, startUpstream } from "../upstream/mod.ts";
 import { soon } from "../support/soon.ts";
 import { failureOf, request } from "./transports.ts";
 
-/** SETTINGS, empty, and GOAWAY with PROTOCOL_ERROR: what a peer of HTTP/2 alone says to a line of HTTP/1.1. */
+/** SETTINGS, empty, and GOAWAY with PROTOCOL_ERROR: the answer of an HTTP/2-only peer to a line of HTTP/1.1. */
 const SETTINGS = "\0\0\0\x04\0\0\0\0\0";
 const GOAWAY = "\0\0\x08\x07\0\0\0\0\0\0\0\0\0\0\0\0\x01";
 
@@ -109,7 +109,7 @@ Deno.test("a host that offers only HTTP/2 over TLS is switched to fetch", async 
     cert: await Deno.readTextFile(new URL("server.pem", files)),
     key: await Deno.readTextFile(new URL("server.key", files)),
   });
-  // The alert `no_application_protocol`, as it is sent before there is a key.
+  // The alert `no_application_protocol`, in the unencrypted form before a key exists.
   await using front = startHttp2Only(behind, { refusal: "\x15\x03\x03\0\x02\x02\x78", marks: "\x02h2" });
   const { stdout, stderr } = await new Deno.Command(Deno.execPath(), {
     args: [
@@ -176,7 +176,7 @@ Deno.test("a response that is not HTTP/2 causes no switch", async () => {
   const wires = [
     `${UPGRADE}upgrade: websocket\r\n\r\n`,
     `${UPGRADE}\r\n`,
-    // As Apache says it of itself.
+    // As Apache announces it.
     "HTTP/1.1 200 OK\r\nupgrade: h2,h2c\r\nconnection: upgrade\r\ncontent-length: 0\r\n\r\n",
     "SSH-2.0-x\r\n",
     "\0\0\0\x04",

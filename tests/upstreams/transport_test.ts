@@ -86,7 +86,7 @@ for (const [name, create] of Object.entries(TRANSPORTS)) {
       return "keep";
     });
     const transport = create();
-    // The longer ones come in pieces.
+    // The longer ones arrive in pieces.
     for (const size of [101, 100_001]) {
       for (const body of [`length ${size}`, `chunks ${size}`]) {
         const right = await transport.send(request(server.url, { body }));
@@ -288,7 +288,7 @@ for (const [name, create] of Object.entries(TRANSPORTS)) {
       const failed = failureOf(transport.send(request(url, { body, signal: client.signal })));
       const socket = await accepted;
       await socket.read(new Uint8Array(10));
-      // Nobody reads on: what can be sent comes to rest.
+      // The client stops reading: sending comes to rest.
       let before = -1;
       while (before !== pulls) {
         before = pulls;

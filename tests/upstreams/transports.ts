@@ -12,7 +12,7 @@ export const TRANSPORTS: Readonly<Record<string, (options?: TransportOptions) =>
 /** Time enough for everything. */
 export const LIMITS: TimeLimits = { connectMs: 5_000, firstByteMs: 5_000, idleMs: 5_000, totalMs: 10_000 };
 
-/** A request, but for what a test wants otherwise. */
+/** A request with a test's changes. */
 export function request(
   url: string,
   changes: Partial<Omit<Outgoing, "limits">> & { limits?: Partial<TimeLimits> } = {},
@@ -28,7 +28,7 @@ export function request(
   };
 }
 
-/** What a promise rejects with; `undefined` where it does not. */
+/** The error of a rejected promise; `undefined` otherwise. */
 export async function failureOf(promise: Promise<unknown>): Promise<unknown> {
   try {
     await promise;

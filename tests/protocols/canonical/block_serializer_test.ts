@@ -7,7 +7,7 @@ import { seeded } from "../../support/random.ts";
 const SIGNATURE = { issuer: "vendor", value: "signed" };
 const CITATION = { from: "chat", value: { url: "a" } } as const;
 
-/** Lanes whose events are gathered. */
+/** A serializer whose events are collected. */
 function gather(): { lanes: BlockSerializer; events: ReplyEvent[] } {
   const events: ReplyEvent[] = [];
   return { lanes: new BlockSerializer((event) => events.push(event)), events };

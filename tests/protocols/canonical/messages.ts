@@ -1,7 +1,7 @@
-/** Prompts and their messages, in few words. */
+/** Short constructors of prompts and messages. */
 import type { ContentBlock, Message, Prompt } from "../../../lib/protocols/canonical/types.ts";
 
-/** A prompt of the chat protocol with nothing but messages, unless told otherwise. */
+/** A prompt of the chat protocol with only messages by default. */
 export function promptOf(messages: Message[], more: Partial<Prompt> = {}): Prompt {
   return { protocol: "chat", model: "test/model", messages, tools: [], stop: [], sampling: {}, stream: false, ...more };
 }

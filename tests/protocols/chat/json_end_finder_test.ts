@@ -2,7 +2,7 @@ import { assertEquals } from "@std/assert";
 import { jsonEndFinder } from "../../../lib/protocols/chat/json_end_finder.ts";
 import { seeded } from "../../support/random.ts";
 
-/** Number of characters up to the end of the outermost value, one character at a time; -1 where it is open. */
+/** Index after the outermost value, found one character at a time; -1 if it is incomplete. */
 function endOf(text: string): number {
   let depth = 0;
   let inString = false;

@@ -68,7 +68,7 @@ Deno.test("readPrompt() keeps a member called __proto__ as a member", () => {
 });
 
 Deno.test("readPrompt() passes raw numbers by reference", () => {
-  // Stands for what the parser makes of a number that a double cannot hold.
+  // The parser's result for a number that a double cannot hold.
   const raw = Object.freeze(Object.assign(Object.create(null), { rawJSON: "9007199254740993" }));
   const parameters = { type: "object", properties: { id: { const: raw } } };
   const [tool] = read(request({ tools: [{ type: "function", function: { name: "a", parameters } }] })).tools;

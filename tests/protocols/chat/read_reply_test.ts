@@ -15,7 +15,7 @@ function answer(message: JsonObject, choice: JsonObject = {}, more: JsonObject =
   };
 }
 
-/** Members that say nothing, but for the last: with that, a message is put in order as any other is. */
+/** Empty members, except for the last: with that one, the members are read in the general way. */
 const EMPTY = { refusal: null, annotations: [], tool_calls: null, audio: null, reasoning_content: null };
 const UNKNOWN = { ...EMPTY, vendors_own: true };
 

@@ -97,7 +97,7 @@ Deno.test("reader() keeps bounded memory", () => {
   assert(last?.type === "error" && last.error.kind === "upstream");
 });
 
-/** The answer as chat can say it: adjacent texts are one, and a matched stop string is an ordinary end. */
+/** The answer as chat can express it: adjacent texts are merged, and a matched stop string is an ordinary end. */
 function spoken(reply: Reply): Reply {
   const blocks: ContentBlock[] = [];
   for (const block of reply.blocks) {
@@ -127,7 +127,7 @@ function usageOf(reply: Reply): Reply {
 Deno.test("reader() and readReply() reverse our own writer", () => {
   const members = { stream: true, stream_options: { include_usage: true } };
   for (const [name, reply] of Object.entries(REPLIES)) {
-    if (name === "citations") continue; // come back in chat's own words: see the next test
+    if (name === "citations") continue; // come back in chat's own format: see the next test
     const echo = echoOf(request(members));
     const wanted = usageOf(spoken(reply));
     const machine = chat.writer(echo);

@@ -3,7 +3,7 @@ import type { Reply } from "../../../lib/protocols/canonical/types.ts";
 
 const usage = { prompt: 16, completion: 3 };
 
-/** One answer for each thing an answer may hold. */
+/** One answer for each kind of content. */
 export const REPLIES: Readonly<Record<string, Reply>> = {
   text: { id: "up_1", blocks: [{ type: "text", text: "Hello" }], finish: "end", usage },
   empty: { blocks: [], finish: "end", usage },

@@ -3,17 +3,17 @@ import type { JsonObject } from "../../../lib/json/mod.ts";
 import type { Echo } from "../../../lib/protocols/codec.ts";
 import { chat } from "../../../lib/protocols/chat/mod.ts";
 
-/** A request with nothing but what is required, and the members given. */
+/** A request with the required members and these. */
 export function request(members: JsonObject = {}): JsonObject {
   return { model: "acme/thinker", messages: [{ role: "user", content: "Hi" }], ...members };
 }
 
-/** A request whose only turn beside the user's is an assistant's. */
+/** A request with one assistant turn beside the user's. */
 export function assistantRequest(message: JsonObject): JsonObject {
   return request({ messages: [{ role: "user", content: "Hi" }, { role: "assistant", content: null, ...message }] });
 }
 
-/** What an answer to a request repeats of it. */
+/** The members of a request that its answer repeats. */
 export function echoOf(body: JsonObject): Echo {
   return {
     requestId: "r1",

@@ -6,7 +6,7 @@ import { chat } from "../../../lib/protocols/chat/mod.ts";
 import { checkBody } from "../../../lib/protocols/fields.ts";
 import { request } from "./requests.ts";
 
-/** Path of the member that the error names; `undefined` where the body passes. */
+/** Path of the member in the error; `undefined` where the body is valid. */
 function refused(body: JsonObject): string | undefined {
   try {
     checkBody(chat.schema, body);

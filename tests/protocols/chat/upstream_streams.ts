@@ -7,9 +7,9 @@ import reasoning from "../../fixtures/chat/upstream_reasoning.json" with { type:
 import text from "../../fixtures/chat/upstream_text.json" with { type: "json" };
 import tools from "../../fixtures/chat/upstream_tools.json" with { type: "json" };
 
-/** One stream, and what is read from it. */
+/** One stream, and the expected result. */
 export interface Stream {
-  /** Data of its frames: text as it stands, all else as JSON. */
+  /** Data of its frames: strings as they are, all else as JSON. */
   frames: Json[];
   /** The same generation, not streamed. */
   whole?: JsonObject;

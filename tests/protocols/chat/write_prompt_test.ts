@@ -33,7 +33,7 @@ Deno.test("writePrompt() reverses readPrompt() in normal form: calls and tools w
   const target = targetOf();
   const body = agent.request as JsonObject;
   const messages = structuredClone(agent.request.messages) as JsonObject[];
-  // A lone plain part is a string, blank arguments are an empty object, and null says nothing.
+  // A single plain part becomes a string, blank arguments an empty object, and null is omitted.
   Object.assign(messages[1] ?? {}, { content: "The chain slips." });
   Object.assign(messages[4] ?? {}, { content: "1 row" });
   delete messages[2]?.refusal;
@@ -51,7 +51,7 @@ Deno.test("writePrompt() reverses readPrompt() in normal form: parts, cache mark
   const body = routed.request as unknown as JsonObject;
   const mark = { cache_control: { type: "ephemeral" } };
   const messages = structuredClone(body.messages) as JsonObject[];
-  // The mark of a message stands on its last part.
+  // The cache mark of a message is on its last part.
   const user = messages[1]?.content as JsonObject[];
   user[1] = { type: "image_url", image_url: { url: "data:image/jpeg;base64,AAAA", detail: "low" } };
   user[4] = { ...user[4], ...mark };

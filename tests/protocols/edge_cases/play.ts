@@ -1,4 +1,4 @@
-/** An upstream's words on their way to a client, and a client's on their way to an upstream. */
+/** Translates an upstream's answers for a client, and a client's requests for an upstream. */
 import { aggregateEvents } from "../../../lib/protocols/canonical/aggregate_events.ts";
 import type { Protocol, ReplyEvent } from "../../../lib/protocols/canonical/types.ts";
 import { isObject, type Json, type JsonObject, parseJson } from "../../../lib/json/mod.ts";
@@ -12,7 +12,7 @@ import { readEvents } from "../../golden/recorded.ts";
 import { crossRequest } from "../../golden/requests.ts";
 import { writeFrames } from "../../golden/round_trips.ts";
 
-/** Frames of an upstream's stream: objects as JSON, named by their type where they have one; texts as they stand. */
+/** Frames of an upstream's stream: objects as JSON, named by their type where they have one; strings unchanged. */
 export function framesOf(data: readonly Json[]): Frame[] {
   return data.map((value): Frame => {
     if (typeof value === "string") return { data: value };
@@ -26,7 +26,7 @@ export function events(from: UpstreamProtocol, data: readonly Json[]): ReplyEven
   return readEvents({ protocol: from, frames: framesOf(data) });
 }
 
-/** What a client gets of an upstream's stream: the data of each frame, as values. */
+/** The stream that a client gets for an upstream's stream: the data of each frame, parsed. */
 export function streamed(from: UpstreamProtocol, data: readonly Json[], client: Protocol): Json[] {
   return valuesOf(writeFrames(events(from, data), client));
 }
@@ -36,13 +36,13 @@ export function valuesOf(frames: readonly Frame[]): Json[] {
   return frames.map(({ data }) => data === "[DONE]" ? data : parseJson(data));
 }
 
-/** What a client gets of an upstream's whole answer. */
+/** The answer that a client gets for an upstream's whole answer. */
 export function whole(from: UpstreamProtocol, body: JsonObject, client: Protocol): JsonObject {
   const reply = UPSTREAM_CODECS[from].readReply(body, { issuer: sideOf(from).issuer });
   return CLIENTS[client].writeReply(aggregateEvents(restored(reply, normalizeFinish())), echoOf(client));
 }
 
-/** What a client gets of a stream, whole. */
+/** The whole answer that a client gets for an upstream's stream. */
 export function collected(from: UpstreamProtocol, data: readonly Json[], client: Protocol): JsonObject {
   return CLIENTS[client].writeReply(aggregateEvents(events(from, data)), echoOf(client));
 }
@@ -52,12 +52,12 @@ export function sent(from: Protocol, to: string, body: JsonObject): JsonObject {
   return crossRequest(from, to, { ...REQUIRED[from], ...body }).body;
 }
 
-/** And what was lost of it. */
+/** Names of what the translation dropped. */
 export function lost(from: Protocol, to: string, body: JsonObject): readonly string[] {
   return crossRequest(from, to, { ...REQUIRED[from], ...body }).dropped;
 }
 
-/** What every request of a protocol must have. */
+/** Required members of each protocol's requests. */
 export const REQUIRED: Readonly<Record<Protocol, JsonObject>> = {
   chat: { model: "acme/thinker" },
   responses: { model: "acme/thinker" },
@@ -82,7 +82,7 @@ export function list(value: Json | undefined): Json[] {
   return Array.isArray(value) ? value : [];
 }
 
-/** Events of a messages stream that begins, says something, and ends. */
+/** Events of a complete messages stream. */
 export function message(body: readonly Json[], stop = "end_turn", usage: JsonObject = { output_tokens: 3 }): Json[] {
   return [MESSAGE_START, ...body, messageDelta(stop, usage), { type: "message_stop" }];
 }

@@ -14,7 +14,7 @@ const THINKING = { type: "thinking", thinking: "Plan.", signature: "RXFR" };
 const REDACTED = { type: "redacted_thinking", data: "cmVk" };
 const OMITTED = { type: "thinking", thinking: "", signature: "b21p" };
 
-/** A round of a messages client whose assistant said these blocks. */
+/** A round of a messages client with these assistant blocks. */
 function round(...said: JsonObject[]): JsonObject {
   return { messages: [USER, { role: "assistant", content: [...said, CALL] }, RESULT], tools: [TOOL] };
 }

@@ -21,7 +21,7 @@ const call = (id: string, name: string, args = "{}") => ({
 });
 const NOW = call("call_1", "now");
 
-/** A call without arguments as each upstream streams it: no piece at all, or one that is empty or blank. */
+/** A call without arguments as each upstream streams it: no piece at all, or an empty or blank one. */
 const BARE_CALLS = {
   chat: [
     [chunk({ tool_calls: [{ index: 0, id: "call_1", type: "function", function: { name: "now", arguments: "" } }] })],

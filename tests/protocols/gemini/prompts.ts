@@ -34,7 +34,7 @@ export function rowOf(members: Partial<Model> = {}): Model {
   };
 }
 
-/** Where a prompt goes, to a model with the row given. */
+/** A target whose model has this row. */
 export function targetOf(row: Model = rowOf()): WriteTarget {
   return {
     model: "gemini",
@@ -45,7 +45,7 @@ export function targetOf(row: Model = rowOf()): WriteTarget {
   };
 }
 
-/** What is written of a prompt, and the names of what is not. */
+/** The written prompt, and the names of dropped parameters. */
 export function write(
   members: Partial<Prompt>,
   row?: Partial<Model>,

@@ -21,7 +21,7 @@ function thought(text: string, value?: string): ContentBlock {
   return { type: "reasoning", text, ...(value !== undefined && { signature: { issuer: "google", value } }) };
 }
 
-/** What every recorded answer says. Ids that had to be made are given by `ids()`. */
+/** The expected reply of every recorded answer. Generated ids come from `ids()`. */
 const REPLIES: Readonly<Record<string, (ids: string[]) => Omit<Reply, "id">>> = {
   text: () => ({
     blocks: [text("The Danube rises in the Black Forest. 🌊")],

@@ -1,4 +1,7 @@
-/** Streams that the tests of this protocol share: pieces as the vendor sends them, one per line, and what they make. */
+/**
+ * Recorded streams for the tests of this protocol: pieces as the vendor sends them, one per line, with the expected
+ * replies.
+ */
 import { checkGrammar } from "../../../lib/protocols/canonical/event_grammar.ts";
 import type { ContentBlock, Reply, ReplyEvent } from "../../../lib/protocols/canonical/types.ts";
 import { isObject, type Json, type JsonObject, parseJson } from "../../../lib/json/mod.ts";
@@ -15,7 +18,7 @@ export function framesOf(name: string): Frame[] {
   return Deno.readTextFileSync(new URL(`${name}.jsonl`, FOLDER)).trimEnd().split("\n").map((data) => ({ data }));
 }
 
-/** Names of all recorded streams; those that end in an error begin with `error_`. */
+/** Names of all recorded streams; streams that end in an error begin with `error_`. */
 export const NAMES: readonly string[] = [...Deno.readDirSync(FOLDER)].map(({ name }) => name.replace(".jsonl", ""))
   .sort();
 
@@ -38,7 +41,7 @@ export function partsOf(body: JsonObject): JsonObject[] {
   return isObject(candidate?.content) ? objects(candidate.content.parts) : [];
 }
 
-/** The answer that would have come in one piece: neighbouring texts are one part, which has the signature of any. */
+/** The same answer in one piece: adjacent texts are one part, which has the signature of any of them. */
 export function whole(frames: readonly Frame[]): JsonObject {
   const pieces = frames.map(({ data }) => parseJson(data)).filter(isObject);
   const parts: JsonObject[] = [];
@@ -56,8 +59,8 @@ export function whole(frames: readonly Frame[]): JsonObject {
 }
 
 /**
- * A streamed answer as it would be read from one piece: where a text was under way when its signature came, the signature
- * follows the text; else it goes before.
+ * A streamed answer as it would be read from one piece: the signature follows the text if it arrived within one;
+ * otherwise it precedes it.
  */
 export function signedBefore(reply: Reply): Reply {
   const blocks: ContentBlock[] = [];

@@ -31,7 +31,7 @@ Deno.test("events obey the grammar for any mutated stream", () => {
     const name = random.pick(NAMES);
     let frames = framesOf(name);
     for (let change = random.below(3); change >= 0; change--) frames = damage(frames, random);
-    // It throws where the grammar does not hold, where there is no end, and where the reader throws.
+    // It throws where the grammar is violated, where the end is missing, and where the reader throws.
     const events = read(frames);
     const ends = events.filter(({ type }) => type === "finish" || type === "error");
     assertEquals(ends.length, 1, `${name}, round ${round}`);
@@ -67,7 +67,7 @@ Deno.test("a client sends back what the model wrote, with each signature on its 
   }
 });
 
-/** Each client's protocol: the answer written to the client, and the next request it makes of it. */
+/** For each client protocol: the answer written to the client, and the next request built from it. */
 const CLIENTS: readonly [string, Codec, (codec: Codec, reply: Reply) => Prompt][] = [
   ["chat", chat, (codec, reply) => {
     const { choices } = codec.writeReply(reply, echoOf({ model: "a/b", messages: [USER] }, codec));
@@ -97,7 +97,7 @@ function echoOf(request: JsonObject, codec: Codec) {
   return { requestId: "r1", createdAt: 1, model: "a/b", request, prompt: codec.readPrompt(request) };
 }
 
-/** What goes back of a part: thoughts only where they are signed, texts only where they say something. */
+/** The form in which a part returns: only signed thoughts, and only texts that are not empty. */
 function sentBack(part: JsonObject): JsonObject[] {
   if (part.thought === true) return part.thoughtSignature === undefined ? [] : [part];
   if (part.text !== undefined) return part.text === "" ? [] : [part];
@@ -158,7 +158,7 @@ function damage(frames: readonly Frame[], random: Random): Frame[] {
 
 const JUNK: readonly Json[] = [null, true, 0, -1, 1.5, "", "x", [], {}, [[]], { error: {} }, [null], { text: 7 }];
 
-/** JSON text with one value, anywhere in it, replaced by another; the text as it is where it is no JSON. */
+/** JSON text with one value, anywhere in it, replaced by another; invalid JSON is unchanged. */
 function damageValue(text: string, random: Random): string {
   let value: Json;
   try {

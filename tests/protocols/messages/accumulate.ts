@@ -1,6 +1,6 @@
 /**
- * Folds a stream of the messages protocol into a message the way its official SDKs do, written apart from our writer. Only
- * in one thing does it differ: the SDKs do not take `cache_creation` of the closing usage.
+ * Accumulates a stream of the messages protocol into a message like its official SDKs, independently of our writer. One
+ * difference: the SDKs ignore `cache_creation` of the closing usage.
  */
 import { isObject, type Json, type JsonObject, parseJson } from "../../../lib/json/mod.ts";
 import type { Frame } from "../../../lib/protocols/codec.ts";

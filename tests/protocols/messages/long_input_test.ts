@@ -4,7 +4,7 @@ import { messages, readCountPrompt, writeInputs } from "../../../lib/protocols/m
 
 const LONG = "x".repeat(100_000);
 
-/** Inputs of calls, as they stand in a body. */
+/** Inputs of calls, as they are written in a body. */
 const INPUTS: readonly string[] = [
   "{}",
   '{"a":1}',

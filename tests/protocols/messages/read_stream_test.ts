@@ -127,7 +127,7 @@ Deno.test("reader() keeps bounded memory", () => {
     assert(event?.type === "error");
     assertEquals(event.error.message, `Cannot read the upstream's answer: ${what}`);
   }
-  // What need not wait is not kept.
+  // Events that need not wait are not buffered.
   const passed = read([start(1, "text"), ...Array<Frame>(40).fill(delta), frame({ type: "message_stop" })]);
   assertEquals(passed.at(-1)?.type, "finish");
 });
@@ -147,7 +147,7 @@ Deno.test("reader() obeys the grammar for any mutated stream", async () => {
   }
 });
 
-/** One thing that can go wrong on the way. */
+/** Applies one random mutation. */
 function mutate(frames: Frame[], pool: readonly Frame[][], random: Random): void {
   const at = random.below(frames.length + 1);
   const chosen = frames[at] ?? { data: "{}" };

@@ -3,20 +3,20 @@ import type { Prompt, Reply } from "../../../lib/protocols/canonical/types.ts";
 import { type JsonObject, parseJson } from "../../../lib/json/mod.ts";
 import type { Echo } from "../../../lib/protocols/codec.ts";
 
-/** One answer: what was asked about it, what it is, what is written. */
+/** One answer: the request, the reply, and the written message. */
 export interface ReplyCase {
   name: string;
   reply: Reply;
   /** Members of the prompt that matter to it. */
   prompt?: Partial<Prompt>;
-  /** The written message, without what is the same in all. */
+  /** The written message, without members that are the same in all. */
   content: JsonObject[];
   stop_reason: string;
   stop_sequence?: string;
   usage?: JsonObject;
 }
 
-/** What an answer repeats of its request. */
+/** The members of a request that its answer repeats. */
 export function echoOf(prompt: Partial<Prompt> = {}): Echo {
   const request = { model: "a/b", max_tokens: 10, messages: [] };
   return {

@@ -1,12 +1,12 @@
-/** Answers of upstreams: the streams in `fixtures/messages/streams`, and what each says. */
+/** Answers of upstreams: the streams in `fixtures/messages/streams`, and the expected result of each. */
 import type { ContentBlock, Reply, TokenUsage } from "../../../lib/protocols/canonical/types.ts";
 import type { ErrorKind } from "../../../lib/errors.ts";
 import type { Frame } from "../../../lib/protocols/codec.ts";
 
-/** What a stream says: an answer, or the error that it ends with. */
+/** Result of a stream: a reply, or the error at its end. */
 export type Said = Reply | { error: ErrorKind; message: string; /** Text before it. */ text?: string };
 
-/** Where the answers come from. */
+/** The issuer of the answers. */
 export const ORIGIN = { issuer: "anthropic" };
 
 const INPUT: TokenUsage = { prompt: 12, input_cache_read: 0, input_cache_write_5m: 0, input_cache_write_1h: 0 };
@@ -28,7 +28,7 @@ function thought(text: string, value: string): ContentBlock {
   return { type: "reasoning", text, signature: { issuer: "anthropic", value } };
 }
 
-/** What every fixture says, by its name. */
+/** The expected result of every fixture, by its name. */
 export const ANSWERS: Readonly<Record<string, Said>> = {
   text: reply([text("Good morning 👋")]),
   tools: reply(

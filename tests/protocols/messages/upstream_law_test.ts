@@ -4,7 +4,7 @@ import { messages } from "../../../lib/protocols/messages/mod.ts";
 import { messagesUpstream } from "../../../lib/protocols/messages/upstream.ts";
 import { targetOf } from "./upstream_targets.ts";
 
-/** How a body is spelled when it is written again: places in it, with what stands there then; undefined for nothing. */
+/** How the notation of a body changes when it is written again: paths with the new value; undefined for none. */
 type Spelling = readonly (readonly [path: readonly (string | number)[], value: unknown])[];
 
 const SPELLINGS: Readonly<Record<string, Spelling>> = {
@@ -27,7 +27,7 @@ const SPELLINGS: Readonly<Record<string, Spelling>> = {
     [["messages", 0, "content", 6, "source"], { type: "base64", media_type: "image/png", data: "AAAA" }],
     [["messages", 1, "content", 2], undefined],
     [["messages", 1, "content", 6, "citations"], undefined],
-    // A turn that says nothing.
+    // An empty turn.
     [["messages", 2], undefined],
     [["stop_sequences", 1], undefined],
     // A choice among no tools.

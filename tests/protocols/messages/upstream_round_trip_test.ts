@@ -21,7 +21,7 @@ for (const { name, reply, prompt } of REPLIES) {
   });
 }
 
-/** A reply as this protocol can say it. */
+/** A reply as this protocol can express it. */
 function asRead(reply: Reply, omitted: boolean): Reply {
   const refused = reply.blocks.some(({ type }) => type === "refusal");
   return normal({
@@ -75,7 +75,7 @@ function encode(value: object): string {
   return btoa(JSON.stringify(value)).replaceAll("=", "");
 }
 
-/** Clients are told zero for what is not known. */
+/** Clients get zero for unknown numbers. */
 function normal(reply: Reply): Reply {
   const usage: TokenUsage = {
     prompt: 0,

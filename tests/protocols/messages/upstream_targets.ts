@@ -1,4 +1,4 @@
-/** Prompts and targets for tests of what is written to upstreams. */
+/** Prompts and targets for tests of writing requests to upstreams. */
 import { UnsupportedParameters } from "../../../lib/protocols/canonical/unsupported_parameters.ts";
 import type { ContentBlock, Message, Prompt } from "../../../lib/protocols/canonical/types.ts";
 import { modelSchema } from "../../../lib/catalog/model.ts";
@@ -19,7 +19,7 @@ export const PARAMETERS: readonly string[] = [
   "structured_outputs",
 ];
 
-/** A target whose row takes everything, save what is said. */
+/** A target whose row supports everything, with these changes. */
 export function targetOf(row: Record<string, unknown> = {}): WriteTarget {
   return {
     model: "vendor-model-1",
@@ -50,7 +50,7 @@ export function said(role: Message["role"], ...blocks: (string | ContentBlock)[]
   return { role, blocks: blocks.map((block) => typeof block === "string" ? { type: "text", text: block } : block) };
 }
 
-/** What is written, and what is named as dropped. */
+/** The written prompt, and the names of dropped parameters. */
 export function write(
   members: Partial<Prompt>,
   row?: Record<string, unknown>,

@@ -11,7 +11,7 @@ import { accumulate as accumulateMessage } from "./accumulate.ts";
 import { framesOf, ORIGIN } from "./upstream_answers.ts";
 import { targetOf } from "./upstream_targets.ts";
 
-/** How the client of each protocol asks, and what it sends back of an answer. */
+/** Each protocol's client: its first request, and the next one built from an answer. */
 const CLIENTS: readonly { codec: Codec; ask: JsonObject; next(answer: JsonObject): JsonObject }[] = [
   {
     codec: chat,

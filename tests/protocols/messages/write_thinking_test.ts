@@ -66,7 +66,7 @@ Deno.test("writeThinking() writes the client's reasoning depth as the model supp
     ],
     [{ reasoning: { mode: "manual", budgetTokens: 5000 } }, adaptive, shown, undefined, ["reasoning.max_tokens"]],
     [{ reasoning: { mode: "off" } }, manual, { type: "disabled" }, undefined, []],
-    // The client of this protocol says itself how.
+    // A client of this protocol specifies the thinking itself.
     [{ protocol: "messages", reasoning: { effort: "low" } }, adaptive, undefined, "low", []],
     [{ protocol: "messages", reasoning: { mode: "adaptive" } }, adaptive, { type: "adaptive" }, undefined, []],
     [

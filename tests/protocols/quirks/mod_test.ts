@@ -16,12 +16,12 @@ import { vllm } from "../../../lib/protocols/quirks/vllm.ts";
 import { xai } from "../../../lib/protocols/quirks/xai.ts";
 import { promptOf } from "../canonical/messages.ts";
 
-/** A body as it is written before it is rewritten, what became of it, and what was asked. */
+/** A body before and after rewriting, and its request. */
 interface Case {
   body: JsonObject;
   rewritten: JsonObject;
   prompt?: Partial<Prompt>;
-  /** The client's own body, where its words count. */
+  /** The client's own body, where it matters. */
   request?: JsonObject;
   dropped?: string[];
 }
@@ -39,7 +39,7 @@ function check(quirk: Quirk, cases: readonly Case[]): void {
   }
 }
 
-/** What every quirk of a compatible server does. */
+/** The common quirks of compatible servers. */
 const OLDER: Case[] = [
   { body: { max_completion_tokens: 9, stream: true }, rewritten: { max_tokens: 9, stream: true } },
   { body: { safety_identifier: "a", user: "b" }, rewritten: { user: "a" }, dropped: ["user"] },

@@ -1,13 +1,13 @@
 /**
- * Folds a stream of the responses protocol into a response the way official SDKs do, written apart from our writer. Each
- * event must fit what came before: numbers without gaps, items and parts in order, deltas only into what is open, `done`
- * events equal to what the deltas spelled.
+ * Accumulates a stream of the responses protocol into a response like the official SDKs, independently of our writer.
+ * Each event must fit the ones before: sequence numbers without gaps, items and parts in order, deltas only into open
+ * parts, `done` events equal to the accumulated deltas.
  */
 import { assert, assertEquals } from "@std/assert";
 import { isObject, type Json, type JsonObject, parseJson } from "../../../lib/json/mod.ts";
 import type { Frame } from "../../../lib/protocols/codec.ts";
 
-/** What a stream came to. */
+/** Result of a stream. */
 export interface Accumulated {
   /** The response as built from the small events alone. */
   built: JsonObject;
@@ -15,11 +15,11 @@ export interface Accumulated {
   last: JsonObject;
   /** Types of all events, in order. */
   types: string[];
-  /** The `error` event, where there was one. */
+  /** The `error` event, if there was one. */
   error?: JsonObject;
 }
 
-/** The events of a stream: each frame is named like its type, and `[DONE]` comes last, once, without a name. */
+/** The events of a stream: each frame's name is its type, and `[DONE]` comes last, once, without a name. */
 export function parseFrames(frames: Frame[]): JsonObject[] {
   assertEquals(frames.at(-1), { data: "[DONE]" });
   return frames.slice(0, -1).map(({ event, data }, number) => {

@@ -179,7 +179,7 @@ Deno.test("reader() reverses our own writer", async (t) => {
       const frames = [...inPieces(eventsOf(reply)).flatMap((event) => writer.push(event)), ...writer.end()];
       const streamed = aggregateEvents(read(frames));
       assertEquals(streamed.blocks.map(unwrap), readable(reply.blocks, output));
-      // A refusal that has words is an ordinary end: the words say it.
+      // A refusal with text is an ordinary end: the text explains it.
       const isWorded = reply.blocks.some((block) => block.type === "refusal" && block.text !== "");
       const isEnd = ["stop_sequence", "pause"].includes(reply.finish) || (reply.finish === "refusal" && isWorded);
       assertEquals(streamed.finish, isEnd ? "end" : reply.finish);
@@ -189,15 +189,15 @@ Deno.test("reader() reverses our own writer", async (t) => {
   }
 });
 
-/** Our client's side puts other issuers' tokens into envelopes; an upstream's token is opaque and passes as it is. */
+/** Our client side wraps other issuers' tokens in envelopes; an upstream's token is opaque and passes unchanged. */
 function unwrap(block: ContentBlock): ContentBlock {
   if (block.type !== "reasoning" || block.signature === undefined) return block;
   return { ...block, signature: readEncrypted(block.signature.value, undefined).signature };
 }
 
 /**
- * What the protocol can say of an answer: adjacent texts are one, empty ones are none, blocks of other protocols neither,
- * and citations are annotations.
+ * The answer as this protocol can express it: adjacent texts are merged, empty ones and blocks of other protocols are
+ * omitted, and citations are annotations.
  */
 function readable(blocks: ContentBlock[], output: JsonObject[]): ContentBlock[] {
   const annotations = output.flatMap(({ content }) => objectsOf(content)).flatMap((part) =>

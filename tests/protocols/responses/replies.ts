@@ -3,7 +3,7 @@ import type { Prompt, Reply, ReplyEvent } from "../../../lib/protocols/canonical
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import type { Echo } from "../../../lib/protocols/codec.ts";
 
-/** One answer: what was asked about it, what it is, what is written. */
+/** One answer: the request, the reply, and the written response. */
 export interface ReplyCase {
   name: string;
   reply: Reply;
@@ -16,7 +16,7 @@ export interface ReplyCase {
   events: string[];
 }
 
-/** What an answer repeats of its request. */
+/** The members of a request that its answer repeats. */
 export function echoOf(prompt: Partial<Prompt> = {}, request: JsonObject = {}): Echo {
   return {
     requestId: "r1",

@@ -8,7 +8,7 @@ import { responses } from "../../../lib/protocols/responses/mod.ts";
 
 const BODY = { model: "a/b", input: "Hi" };
 
-/** A value of a parameter that is refused, and the path the error names where it is not the parameter itself. */
+/** An invalid value of a parameter, and the path in the error where it is not the parameter itself. */
 type Refused = [value: Json, param?: string];
 
 Deno.test("the schema accepts each parameter in its range and names rejected ones", () => {

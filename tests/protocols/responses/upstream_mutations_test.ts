@@ -10,7 +10,7 @@ const ROUNDS = 150;
 
 const JUNK: Json[] = [null, 0, -1, 1e9, "", "x", "message", "completed", true, [], {}, [null], { type: "reasoning" }];
 
-/** Puts junk in the place of a member, or takes it out, somewhere inside. */
+/** Replaces a random nested member by junk, or removes it. */
 function corrupt(value: JsonObject, random: Random): void {
   const names = Object.keys(value);
   if (names.length === 0) return;

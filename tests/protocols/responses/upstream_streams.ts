@@ -1,10 +1,10 @@
-/** Streams of upstreams, each with what it stands for. The frames are in `tests/fixtures/responses/streams`. */
+/** Streams of upstreams, each with its expected result. The frames are in `tests/fixtures/responses/streams`. */
 import type { ContentBlock, FinishReason, TokenUsage } from "../../../lib/protocols/canonical/types.ts";
 import type { ErrorKind } from "../../../lib/errors.ts";
 import { isObject, type JsonObject, parseJson } from "../../../lib/json/mod.ts";
 import type { Frame } from "../../../lib/protocols/codec.ts";
 
-/** What a stream comes to. */
+/** Result of a stream. */
 export type Outcome =
   | { blocks: ContentBlock[]; finish: FinishReason; usage?: TokenUsage }
   | { error: ErrorKind; code?: string; message?: string };

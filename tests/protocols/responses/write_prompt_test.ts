@@ -54,7 +54,7 @@ function inputOf(messages: Message[], protocol: Prompt["protocol"] = "chat"): { 
   return { input: body.input ?? null, dropped };
 }
 
-/** What everything that was always sent to another's upstream adds. */
+/** Members added for other issuers' upstreams, in every request. */
 const STATELESS = { store: false, include: ["reasoning.encrypted_content"] };
 
 /** Requests of this protocol's own clients. */
@@ -189,7 +189,7 @@ const REQUESTS: Record<string, JsonObject> = {
   },
 };
 
-/** One spelling for what has several. */
+/** One notation for values that have several. */
 function normalize(body: JsonObject): JsonObject {
   const { provider: _provider, models: _models, ...kept } = withoutNulls(body);
   const { reasoning, include, stream, ...others } = kept;

@@ -7,7 +7,7 @@ import { echoOf, REPLIES } from "./replies.ts";
 
 const EMPTY: Reply = { blocks: [], finish: "end", usage: {} };
 
-/** The response of a request that says nothing but model and input, member for member in order. */
+/** The response to a request with only model and input, with its members in order. */
 const SKELETON: JsonObject = {
   id: "resp_r1",
   object: "response",

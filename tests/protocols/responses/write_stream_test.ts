@@ -9,7 +9,7 @@ import { responses } from "../../../lib/protocols/responses/mod.ts";
 import { accumulate, parseFrames } from "./accumulate.ts";
 import { echoOf, inPieces, REPLIES } from "./replies.ts";
 
-/** The frames of a stream of events, whose order is checked first. */
+/** The frames written for these events, after a check of their order. */
 function write(events: ReplyEvent[], prompt: Partial<Prompt> = {}): Frame[] {
   const grammar = checkGrammar();
   const writer = responses.writer(echoOf(prompt));

@@ -55,7 +55,7 @@ Deno.test("adaptPrompt() keeps the prefix of a growing conversation", () => {
   for (const kind of KINDS) {
     for (const seed of SEEDS.slice(0, 200)) {
       const random = randomPrompt(seed);
-      // Marks are counted from the end, and a turn without reasoning may lack what the next one brings.
+      // Marks are counted from the end, and a turn without reasoning may lack what the next one adds.
       const asked = { ...random, messages: unmarked([...random.messages, user("and?")]) };
       const more = [...asked.messages, { role: "assistant" as const, blocks: [word("well")] }, user("thanks")];
       const before = adaptPrompt(asked, targetOf(kind)).prompt.messages;
@@ -132,7 +132,7 @@ function unmarked(messages: Message[]): Message[] {
   return messages.map((message) => ({ ...message, blocks: message.blocks.map(({ cache: _, ...block }) => block) }));
 }
 
-/** What a prompt has that its target was promised not to get. */
+/** Parts of a prompt that its target does not support. */
 function findProblems(prompt: Prompt, target: AdaptTarget): string[] {
   return [...toolProblems(prompt, target), ...contentProblems(prompt, target), ...turnProblems(prompt, target)];
 }

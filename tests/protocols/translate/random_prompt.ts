@@ -1,4 +1,4 @@
-/** Random prompts and answers in the canonical form: the same seed gives the same. Nothing promises that they make sense. */
+/** Random prompts and answers in the canonical form: the same seed gives the same. They need not be meaningful. */
 import type {
   ContentBlock,
   Message,
@@ -54,7 +54,7 @@ export function randomPrompt(seed: number): Prompt {
   };
 }
 
-/** What a call says of its tool. */
+/** The reference of a call to its tool. */
 export interface Callable {
   name: string;
   namespace?: string;

@@ -1,4 +1,4 @@
-/** Targets that differ in what they take. */
+/** Targets that support different features. */
 import { UnsupportedParameters } from "../../../lib/protocols/canonical/unsupported_parameters.ts";
 import type { ContentBlock } from "../../../lib/protocols/canonical/types.ts";
 import { modelSchema } from "../../../lib/catalog/model.ts";
@@ -18,7 +18,7 @@ const CHAT: Dialect = {
   unsignedReasoning: true,
 };
 
-/** Dialects by what they resemble. */
+/** Dialects by the vendor they resemble. */
 export const DIALECTS = {
   messages: {
     protocol: "messages",

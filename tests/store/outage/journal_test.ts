@@ -9,7 +9,7 @@ import { findProgram, skipIf } from "../../support/skip.ts";
 
 const IS_UNIX = Deno.build.os !== "windows";
 
-/** A journal with what it says of itself. */
+/** A journal with its log lines. */
 async function open(
   path: string,
   parts: Partial<JournalParts> = {},
@@ -30,7 +30,7 @@ function ids(entries: readonly Entry[]): string[] {
   return entries.map(({ id }) => id);
 }
 
-/** Entries that have everything, nothing that may be left out, and the largest numbers. */
+/** Entries with all members, with only the required ones, and with the largest numbers. */
 const VARIANTS: Entry[] = [
   entry({ id: "whole", details: WHY }),
   (({ sheet: _, firstMs: __, ...rest }) => ({ ...rest, id: "bare" }))(entry()),
@@ -95,7 +95,7 @@ Deno.test("Journal keeps entries whose replay failed before later ones, and repe
     assertEquals(await assertRejects(() => playing), failure);
     assertEquals(got, all.slice(0, 301));
     assertEquals(journal.waiting, all.length - got.length);
-    // Now the process dies: the file still has all of it.
+    // Now the process dies: the file still has all entries.
     await journal.close();
     const again = await open(path);
     assertEquals(ids(await empty(again.journal)), all);
@@ -235,7 +235,7 @@ async function acked(child: Deno.ChildProcess, enough = Infinity): Promise<{ ack
       const [how, id = ""] = line.split(" ");
       if (how === "acked" || how === "refused") said[how].push(id);
     }
-    // Once: what it said before may still come when it has gone.
+    // Only once: earlier output may still arrive after the kill.
     if (said.acked.length < enough || isKilled) continue;
     isKilled = true;
     child.kill("SIGKILL");
@@ -255,7 +255,7 @@ Deno.test("Journal loses no acknowledged entry whenever the process is killed", 
       const expected = said.flatMap((id) => [id, `${id}b`]);
       assertEquals(found.slice(0, expected.length), expected);
       assertGreater(said.length, enough - 1);
-      // What was on its way is there with both, or not at all.
+      // A write in progress is there completely, or not at all.
       assertEquals((found.length - expected.length) % 2, 0);
     }
   }));

@@ -1,6 +1,6 @@
 /**
- * A process that lets entries wait, for tests that end it or take its disk away: `journal_writer.ts PATH COUNT`. Says
- * `acked ID` after each write, or `refused ID` and goes on; three refusals are enough.
+ * A process that writes entries to a journal, for tests that kill it or remove its disk: `journal_writer.ts PATH
+ * COUNT`. Prints `acked ID` after each write, or `refused ID` and continues; three refusals end it.
  */
 import { openJournal } from "../../../lib/store/outage/journal.ts";
 import { entry } from "../behaviours_ledger.ts";

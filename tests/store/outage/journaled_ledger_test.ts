@@ -9,13 +9,13 @@ import { seeded } from "../../support/random.ts";
 import { entry, hold, ofKey, readChain, testLedger } from "../behaviours_ledger.ts";
 import { inFolder } from "../in_folder.ts";
 
-/** What a driver throws where there is no server. */
+/** The driver's error without a server. */
 class Unreachable extends Error {
   override readonly name = "Unreachable";
   readonly code = "ECONNREFUSED";
 }
 
-/** How a store far away behaves at the moment. */
+/** The current behaviour of a remote store. */
 type Mood = "up" | "refuses" | "silent" | "forgets to answer";
 
 /** A ledger that may be out of reach. */
@@ -60,7 +60,7 @@ interface World {
   folder: string;
   mood: Mood;
   clock: Clock;
-  /** The ledger far away, as it behaves. */
+  /** The remote ledger with its current behaviour. */
   far: LedgerStore;
   events: Record<string, unknown>[];
   /** Opens the ledger of a process that has just started. */
@@ -143,7 +143,7 @@ Deno.test("JournaledLedger stores entries during an outage, and writes them once
       const first = ledger.append([entry({ id: "a" }), entry({ id: "b" })]);
       if (mood === "silent") await clock.pass(2_000);
       assertEquals(await first, [true, true]);
-      // No time passes: nobody asks the store again.
+      // No time passes: the store is not called again.
       assertEquals(await ledger.append([entry({ id: "c" })]), [true]);
       assertEquals([ledger.reach().up, ledger.reach().waiting, ledger.takes], [false, 3, true]);
       await clock.pass(10_000);
@@ -178,7 +178,7 @@ Deno.test("JournaledLedger rejects other calls at once during an outage, with a 
       () => ledger.start(),
     ];
     for (const call of calls) await assertOverloaded(call);
-    // Known to be away: nobody is asked, so that silence costs no time.
+    // Known to be unreachable: it is not called, so its silence costs no time.
     world.mood = "silent";
     for (const call of calls) await assertOverloaded(call);
     await world.clock.pass(1_000);
@@ -249,7 +249,7 @@ Deno.test("JournaledLedger accepts an answer that arrives during a stall of its 
     const answer = Promise.withResolvers<boolean[]>();
     const ledger = await world.open({ ledger: { ...world.far, append: () => answer.promise } });
     const entered = ledger.append([entry()]);
-    // The alarm runs first, and the answer with the next turn.
+    // The timeout fires first, and the answer arrives in the next turn.
     world.clock.later(() => answer.resolve([true]), 2_000);
     await world.clock.pass(2_000);
     assertEquals([await entered, ledger.reach().up, world.events], [[true], true, []]);
@@ -276,7 +276,7 @@ Deno.test("JournaledLedger leaves its entries to the next process", () =>
     world.mood = "up";
     const second = await world.open();
     assertEquals([second.reach().waiting, second.takes], [2, true]);
-    // Those that wait come first.
+    // Waiting entries come first.
     await second.append([entry({ id: "c" })]);
     await world.until(() => second.reach().waiting === 0);
     assertEquals(await idsIn(world.far), ["a", "b", "c"]);
@@ -293,7 +293,7 @@ Deno.test("JournaledLedger voids no hold before its entries are written and a le
     await ledger.append([entry({ id: "mine", cost: 5n })]);
     await clock.pass(120_000);
     world.mood = "up";
-    // The first to come, before anything was played back.
+    // The first call, before anything was replayed.
     assertEquals(await ledger.expire(clock.now()), []);
     await world.until(() => ledger.reach().waiting === 0);
     await clock.pass(58_000);

@@ -6,7 +6,7 @@ import { type Engine, HAS_POSTGRES, startPostgres } from "../../support/database
 import { entry, readChain } from "../behaviours_ledger.ts";
 import { inFolder } from "../in_folder.ts";
 
-/** What the entries cost by their prices, in 1e-12 USD. */
+/** Cost of the entries by their prices, in 1e-12 USD. */
 const COST = 529_500_000n;
 
 /** Longest time for anything here to happen, in milliseconds. */
@@ -19,7 +19,7 @@ async function until(holds: () => boolean): Promise<void> {
   }
 }
 
-/** Ways in which a server goes away, and comes back. */
+/** Ways in which a server fails and recovers. */
 const WAYS: Record<
   string,
   { leave(server: Engine): void | Promise<void>; back(server: Engine): void | Promise<void> }
@@ -80,7 +80,7 @@ Deno.test({
       const kept = new Set(found);
       assertEquals(acked.filter((id) => !kept.has(id)), []);
       assertEquals((await auditLedger(first.ledger)).differences, []);
-      // One who waits for the first to notice waits for 2 seconds; the queue of entries allows for 5.
+      // A caller behind the first failing one waits for 2 seconds; the queue of entries allows for 5.
       assertLess(longest, 4_000);
       await Promise.all(nodes.map((store) => store.close()));
       // At least so many waited, on both nodes, each time.

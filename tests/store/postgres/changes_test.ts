@@ -11,7 +11,7 @@ const ignore = !HAS_POSTGRES;
 /** How soon a change must bind on every node, in milliseconds. */
 const BINDS_MS = 2_000;
 
-/** How long a database that stands still may hold up a request, in milliseconds. */
+/** Longest time that a stalled database may delay a request, in milliseconds. */
 const NOTICED_MS = 3_500;
 
 /** Ends every connection that waits for notifications. */
@@ -49,7 +49,7 @@ for (const [way, { isDeaf, before }] of Object.entries(WAYS)) {
         await before?.(one);
         await change(one.keys);
         const changed = (await one.keys.list())[0];
-        // The node itself is not told before the others: it knows at once.
+        // The node itself needs no notification: it knows at once.
         assertEquals(await one.keys.findByHash(hash("a"), 0), changed, name);
         assertEquals(known, key());
         const ms = await until(async () =>
@@ -169,7 +169,7 @@ for (const [what, outage] of Object.entries(OUTAGES)) {
 
       await outage.begin(engine);
       const begun = performance.now();
-      // Whatever waits for the database is let go as soon as it is found to be out of reach.
+      // Calls that wait for the database fail as soon as it is found to be unreachable.
       const listed = node.keys.list().then(() => "listed", (error) => isOutOfReach(error));
       let longest = 0;
       while (node.changes.isUp) {
@@ -186,7 +186,7 @@ for (const [what, outage] of Object.entries(OUTAGES)) {
       assertEquals((await node.keys.findByHash(hash("b"), 0))?.disabled, true);
       await until(() => !other.changes.isUp, NOTICED_MS);
       for (const each of [node, other]) assertEquals((await each.keys.findByHash(hash("d"), 0))?.id, "d");
-      // The first was revoked here: it must not come back as long as nobody can be asked.
+      // The first was revoked here: it must not come back while the database is unreachable.
       for (const letter of ["c", "e"]) {
         await assertRejects(() => node.keys.findByHash(hash(letter), 0), Error, "unreachable");
       }

@@ -69,7 +69,7 @@ Deno.test({
       return (round % 2 === 0 ? one : other).keys.touch(new Map(order.map((id) => [id, 1000 + round])));
     }));
     assertEquals(new Set((await one.keys.list()).map(({ lastUsedAt }) => lastUsedAt)), new Set([1039]));
-    // It is no change that other nodes would have to know of.
+    // Other nodes need no notification of this change.
     const [{ keys: after }] = await one.sql<[{ keys: bigint }]>`SELECT keys FROM changes`;
     assertEquals(after, before);
   },
@@ -91,7 +91,7 @@ Deno.test({
     assertEquals(node.reads, 1);
     // The same wrong key costs one read, until any key changes: then it may have been made.
     for (let times = 0; times < 10; times++) assertEquals(await node.keys.findByHash(hash("c"), 0), undefined);
-    // The notification of its own changes may come meanwhile.
+    // The notification of its own changes may arrive meanwhile.
     assertLessOrEqual(node.reads, 3);
     await using other = await openNode(database.url);
     await other.keys.add(key({ id: "c", name: "c", hash: hash("c") }));
@@ -111,7 +111,7 @@ Deno.test({
     for (const letter of ["a", "b", "c"]) {
       await other.keys.add(key({ id: letter, name: letter, hash: hash(letter) }));
     }
-    // Changes that it is told of would count as a use: it begins after them.
+    // Notified changes would count as a use: it begins after them.
     await using node = await openNode(database.url, { mostKeys: 2 });
     for (const letter of ["a", "b", "a", "c", "a", "c"]) await node.keys.findByHash(hash(letter), 0);
     assertEquals(node.reads, 3);

@@ -1,4 +1,4 @@
-/** Several nodes on one database, who all want the same at once. */
+/** Several nodes on one database that do the same at once. */
 import { assert, assertEquals, assertGreater, assertLess } from "@std/assert";
 import { auditLedger } from "../../../lib/billing/reports/audit.ts";
 import { type BudgetClaim, type Entry, type LedgerStore, userAccount } from "../../../lib/store/ledger.ts";
@@ -29,7 +29,9 @@ async function assertSound(ledger: LedgerStore): Promise<void> {
   assertEquals([ok, differences], [true, []]);
 }
 
-/** Asserts that none had to give way to another. Ends the connections of the nodes, which tell what they saw at their end. */
+/**
+ * Asserts that there was no deadlock. Closes the connections of the nodes, which report their statistics at their end.
+ */
 async function assertNoDeadlock(sql: Sql): Promise<void> {
   for (let others = 1; others > 0;) {
     const rows = await sql`
@@ -60,7 +62,7 @@ Deno.test({
   fn: () =>
     withLedgers(NODES, async (ledgers) => {
       const { below } = seeded(7);
-      // Each node enters its own share of the ids, and some of everybody's, at other prices each.
+      // Each node enters its own part of the ids, and some of all nodes', at different prices.
       const batches = ledgers.map((_, node) =>
         Array.from({ length: 30 }, (_, batch) =>
           Array.from({ length: 1 + below(40) }, (_, index) => {
@@ -247,7 +249,7 @@ Deno.test({
       const { leaseUntil } = hold();
       await one.hold(hold({ claims: [] }));
       await one.hold(hold({ id: "dead", claims: [] }));
-      // Renewed before the one who voids it had its turn.
+      // Renewed before the sweep that would void it had its turn.
       const beside = await sql.reserve();
       await beside`SELECT pg_advisory_lock(1397507155, 1)`;
       const voiding = other.expire(leaseUntil);
@@ -296,7 +298,7 @@ Deno.test({
     withLedgers(2, async ([one, other]) => {
       assert(other !== undefined);
       const entry = settled("r");
-      // Many that are held make it long to sum them up.
+      // Many holds make their sum slow.
       const crowd = Array.from({ length: 3_000 }, (_, index) => hold({ id: `c${index}`, amount: 0n, claims: [] }));
       await Promise.all(crowd.map((wish) => one.hold(wish)));
       let spent = 0n;
@@ -319,7 +321,7 @@ Deno.test({
     }),
 });
 
-/** Ends connections of the nodes in the middle of what they do, as many as that. */
+/** Ends up to this many connections of the nodes in the middle of their work. */
 async function cutConnections(sql: Sql, most: number): Promise<void> {
   for (let cut = 0, rounds = 0; cut < most; rounds++) {
     assertLess(rounds, 5_000);

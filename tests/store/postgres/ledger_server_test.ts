@@ -1,4 +1,4 @@
-/** What the ledger in Postgres makes of its server: its rules, its clock, its restarts and its crashes. */
+/** How the ledger in Postgres uses its server: constraints, clock, restarts and crashes. */
 import { eventually } from "../../support/soon.ts";
 import { assert, assertEquals, assertGreater, assertLess, assertRejects } from "@std/assert";
 import { auditLedger } from "../../../lib/billing/reports/audit.ts";
@@ -215,7 +215,7 @@ Deno.test({
       await ledger.append([entry({ id: "a" })]);
       const first = await ledger.find("a");
       await ledger.append([entry({ id: "b", sheet: { ...SHEET, factor: "2" } })]);
-      // Put back to what it was after the first.
+      // Restored to the state after the first.
       await sql.unsafe(`
         ALTER TABLE entries DISABLE TRIGGER USER;
         ALTER TABLE price_sheets DISABLE TRIGGER USER;
@@ -264,7 +264,7 @@ Deno.test({
         const now = () => ledger.clock?.() ?? NaN;
         await ledger.hold(hold({ id, amount: 1n, claims: [], leaseUntil: now() + 30_000 }));
         jumped += jump;
-        // The lead of the server's clock is measured anew, in the background of the next calls.
+        // The offset of the server's clock is measured again, in the background of the next calls.
         elapsed += 60_000;
         const assertLeased = async () => {
           const [open] = await ledger.holds();

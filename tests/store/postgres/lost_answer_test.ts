@@ -1,4 +1,4 @@
-/** What a connection that was lost leaves behind in the driver. */
+/** Effects of a lost connection on the driver. */
 import { assertEquals, assertGreater, assertLess } from "@std/assert";
 import { Secret } from "../../../lib/secret.ts";
 import { connect, isOutOfReach, type Sql } from "../../../lib/store/postgres/client.ts";
@@ -16,7 +16,10 @@ async function withConnection(test: (sql: Sql) => Promise<void>): Promise<void> 
   }
 }
 
-/** True once the answer is there. The driver may never give it where its connection was lost while it opened; the store waits 2 s. */
+/**
+ * True once the answer has arrived. The driver may never give it if its connection was lost while it opened; the store
+ * waits 2 s.
+ */
 async function inTime(answer: Promise<unknown>): Promise<boolean> {
   const late = Promise.withResolvers<boolean>();
   const timer = setTimeout(() => late.resolve(false), 2_000);
@@ -46,7 +49,7 @@ Deno.test({
       for (const isTagged of [true, false]) {
         let lost = 0;
         try {
-          // More rows than the server keeps back, so some have come.
+          // More rows than the server buffers, so some have arrived.
           await sql`
             SELECT repeat('x', 9000), CASE WHEN n = 5 THEN pg_terminate_backend(pg_backend_pid()) END
             FROM generate_series(1, 10) n`;

@@ -1,4 +1,4 @@
-/** Nodes on one Postgres database: what each of them knows of keys and configurations. */
+/** Nodes on one Postgres database: what each of them has cached of keys and configurations. */
 import type { LogEntry } from "../../../lib/log_events.ts";
 import { Secret } from "../../../lib/secret.ts";
 import type { KeyStore } from "../../../lib/store/keys.ts";
@@ -14,7 +14,7 @@ export interface Node extends AsyncDisposable {
   keys: KeyStore;
   configs: SharedConfigs;
   changes: Changes;
-  /** Connections past what the node knows. */
+  /** Connections that bypass the node. */
   sql: Sql;
   /** Keys that were read from the database. */
   readonly reads: number;

@@ -1,4 +1,4 @@
-/** What groups were charged is read while entries come. */
+/** Charges of groups are read while entries are written. */
 import { assertEquals, assertGreater, assertLess, assertRejects, assertThrows } from "@std/assert";
 import { DatabaseSync } from "node:sqlite";
 import { Accounts } from "../../../lib/store/sqlite/accounts.ts";
@@ -100,7 +100,7 @@ async function readBesideWriters(path: string): Promise<number> {
   let number = 0;
   let meanwhile = 0;
   while (!over) {
-    // Days and keys that were passed already, those that are to come, and some of neither.
+    // Days and keys that were passed already, those to come, and unknown ones.
     for (const at of [0, 10, 25, 49, 60]) {
       const keyId = `key_${number * 7919 % (keys + 100)}`;
       await ledger.append([

@@ -1,7 +1,7 @@
 /**
- * A process that enters requests, for tests that end it, watch it or take its disk away: `ledger_writer.ts FOLDER COUNT`.
- * Says `acked ID` after each entry is durable, or `refused ID: why`, after which it removes the file `ballast` and goes on;
- * three refusals are enough. It stays until its standard input ends.
+ * A process that enters requests, for tests that kill it, watch it or remove its disk: `ledger_writer.ts FOLDER COUNT`.
+ * Prints `acked ID` after each entry is durable, or `refused ID: why`, after which it removes the file `ballast` and
+ * continues; three refusals end the writing. It runs until its standard input ends.
  */
 import { openSqliteStore } from "../../../lib/store/sqlite/store.ts";
 import { entry, hold } from "../behaviours_ledger.ts";

@@ -122,7 +122,7 @@ Deno.test("a new file is neither checked nor copied", () =>
   }));
 
 Deno.test("a file that fails its check stays unchanged in every mode", async () => {
-  /** What is wrong with a file, and what is said about it. */
+  /** Damage of a file, and the expected error. */
   const faults: [name: string, damage: (path: string) => void | Promise<void>, words: string][] = [
     ["an entry changed", (path) => {
       change(path, "DROP TRIGGER entries_stay; UPDATE entries SET cost = cost + 1 WHERE seq = 40");
@@ -168,7 +168,7 @@ Deno.test("the log of a killed gateway is not merged into a file that fails its 
   inFolder(async (folder) => {
     const path = `${folder}/sluice.db`;
     await outdated(path);
-    // A log that nobody has merged: both files as they are while a connection is open.
+    // An unmerged log: both files as they are while a connection is open.
     const open = new DatabaseSync(path);
     open.exec(
       "PRAGMA journal_mode = WAL; DROP TRIGGER entries_stay; UPDATE entries SET cost = cost + 1 WHERE seq = 40",

@@ -1,4 +1,4 @@
-/** What the ledger in the SQLite file promises beside what every ledger does. */
+/** Behaviour of the ledger in the SQLite file beyond that of every ledger. */
 import { assert, assertEquals, assertLess, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import { DatabaseSync } from "node:sqlite";
 import type { EntryDetails } from "../../../lib/store/ledger.ts";
@@ -216,7 +216,7 @@ Deno.test("aborted SQLite sums end, waiting or running, and the next ones follow
     await store.close();
   }));
 
-/** A signal that is aborted once it has been looked at so often. */
+/** A signal that aborts after this many reads of its state. */
 function abortedAt(looks: number): AbortSignal {
   const control = new AbortController();
   const { signal } = control;
@@ -317,7 +317,7 @@ Deno.test({
   },
 });
 
-/** Runs the writer behind a shell command that takes something away from it. Returns its output. */
+/** Runs the writer behind a shell command that limits its resources. Returns its output. */
 async function writeBehind(shell: string, folder: string): Promise<string> {
   const deno = [Deno.execPath(), "run", "--no-prompt", "--allow-read", "--allow-write", writerPath(), folder, "5000"];
   const run = new Deno.Command("bash", { args: ["-c", `${shell} && exec "$@"`, "bash", ...deno], stdin: "null" });
@@ -332,7 +332,7 @@ Deno.test({
   ),
   async fn() {
     await inFolder(async (folder) => {
-      // A small disk of its own, which ends with the process; what is on it is read by the process alone.
+      // A small disk of its own, which disappears with the process; only the process can read it.
       const disk = `mount -t tmpfs -o size=1500k tmpfs "${folder}" && head -c 400000 /dev/zero > "${folder}/ballast"`;
       const said = await writeBehind(`exec unshare -rm bash -c '${disk} && exec "$@"' bash "$@" && true`, folder);
       const lines = said.trim().split("\n");
@@ -432,7 +432,7 @@ Deno.test("the SQLite ledger enters nothing after foreign or replaced entries", 
         await assertRejects(() => store.ledger.append(many(2, "t")), Error, "the disk or the file failed before");
       }
       assertEquals([await store.ledger.entries({ after: 0, limit: 9 }), await store.ledger.days(0)], [before, days]);
-      // What took the place of another entry is told by the check sums.
+      // The check sums reveal the replacement of an entry.
       await assertRejects(() => readChain(store.ledger), Error);
       await store.close();
       assertThrows(() => openSqliteStore(path, { own: true }), StoreError, "does not fit");
@@ -560,7 +560,7 @@ Deno.test("entries are small and fast, and pruning returns their space", async (
       assertEquals(added.every(Boolean), true);
     }
     const longest = turns.longestWork();
-    // Ten times what it takes: other tests may run meanwhile.
+    // Ten times the usual duration: other tests may run meanwhile.
     assertLess(performance.now() - begun, 20_000);
     assertLess(longest, 300);
 

@@ -56,7 +56,7 @@ Deno.test("the version of the keys changes with any change of a key, and not wit
     }
     await turn();
     const before = versionOf(owner);
-    // In the same turn, what this store changes itself is another version all the same.
+    // The store's own changes give another version even within the same turn.
     await owner.keys.change("key_2", { disabled: true });
     assert(versionOf(owner) !== before);
     await turn();
@@ -117,7 +117,7 @@ Deno.test("the SQLite store leaves an older file unchanged while a gateway serve
 
     const guest = openSqliteStore(path);
     assertEquals(shape(), MIGRATIONS.length);
-    // It was taken for the change alone.
+    // It was reserved only for the change.
     const owner = openSqliteStore(path, { own: true });
     await owner.close();
     await guest.close();

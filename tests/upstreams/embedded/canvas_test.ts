@@ -137,7 +137,7 @@ Deno.test("the canvas edits uploads by orientation and mask, and varies images",
   const parts = { kind: "edit", prompt: "resize", size, images: [upload(pixels, 6)] } as const;
   const image = await decodeImage(bytesOf((await events({ ...parts, images: [...parts.images] }))[0]));
   assertEquals([image.width, image.height], [640, 1024]);
-  // Orientation 6 is shown a quarter turn clockwise.
+  // Orientation 6 is displayed rotated a quarter turn clockwise.
   assertEquals([at(image, 100, 100), at(image, 540, 100)], [[60, 80, 210], [220, 60, 50]]);
   const mask = blank({ width: 64, height: 96 }, 255);
   for (let i = 0; i < 64 * 48; i++) mask.data[i * 4 + 3] = 0;

@@ -7,7 +7,7 @@ const tools: CallableTool[] = [
   { type: "custom", name: "patch" },
 ];
 
-/** Text; its directives as `name` or `name input`; the text that is left. */
+/** Text; its directives as `name` or `name input`; the remaining text. */
 const cases: [string, string[], string][] = [
   ["hello", [], "hello"],
   ["  hello \n", [], "  hello \n"],

@@ -16,7 +16,7 @@ async function replyOf(messages: Message[], more: Partial<Prompt> = {}): Promise
   return aggregateEvents(await eventsOf(promptOf(messages, more)));
 }
 
-/** The answer as words: its text, then `name arguments` of each call. */
+/** The answer as text: its text, then `name arguments` of each call. */
 async function wordsOf(messages: Message[], more: Partial<Prompt> = {}): Promise<string[]> {
   const { blocks } = await replyOf(messages, more);
   return blocks.map((block) =>
@@ -171,7 +171,7 @@ Deno.test("echo stops when the feed is cancelled, even during a pause", async ()
   const feed = await echoFeed(promptOf([user("word ".repeat(20_000))]));
   for (let paused = false; !paused;) {
     const read = feed.read();
-    // A read that makes no event at once is waiting for its turn.
+    // A read that gives no event at once waits for its turn.
     const first = await Promise.race([read, Promise.resolve().then(() => Promise.resolve()).then(() => "pause")]);
     assert(first !== undefined, "The answer ended without a pause");
     if (first !== "pause") continue;

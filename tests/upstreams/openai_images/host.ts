@@ -1,4 +1,4 @@
-/** A real server that stands for an image host, and calls to it. */
+/** A real server in the role of an image host, and calls to it. */
 import { UnsupportedParameters } from "../../../lib/protocols/canonical/unsupported_parameters.ts";
 import { type Model, modelSchema, type Target } from "../../../lib/catalog/model.ts";
 import { GatewayError } from "../../../lib/errors.ts";
@@ -18,7 +18,7 @@ import type { TimeLimits } from "../../../lib/upstreams/transport.ts";
 import { vendorOf } from "../../../lib/upstreams/vendors.ts";
 import { imageRequest } from "../../images/request.ts";
 
-/** What carries requests for images: tests run over each. */
+/** Transports of image requests: tests run over each. */
 const CARRIERS = { http1: createHttp1Transport, fetch: createFetchTransport };
 
 let carrier: keyof typeof CARRIERS = "http1";
@@ -33,7 +33,7 @@ export function overEach(claim: string, run: () => void | Promise<void>): void {
   }
 }
 
-/** True if the length of a form goes out before it. */
+/** True if the length of a form is sent in its head. */
 export function tellsLength(): boolean {
   return carrier === "http1";
 }
@@ -44,7 +44,7 @@ export const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk
 /** The head of a WebP image of 1x1 pixels. */
 export const WEBP = btoa(`RIFF\x16\0\0\0WEBPVP8X\x0a\0\0\0${"\0".repeat(10)}`);
 
-/** The PNG with other bytes behind it, to tell one from another. */
+/** The PNG with other bytes after it, to distinguish images. */
 export function png(tag: number): string {
   return btoa(atob(PNG) + String.fromCharCode(tag, tag, tag));
 }
@@ -59,7 +59,7 @@ export interface Host extends AsyncDisposable {
   count(): number;
 }
 
-/** Starts a host that answers each request with what `play` says. */
+/** Starts a host that answers each request with the result of `play`. */
 export function startHost(
   play: (request: Request, index: number) => Response | Promise<Response>,
   limits: Partial<TimeLimits> = {},
@@ -145,7 +145,7 @@ export function events(...list: object[]): Response {
   return eventText(list.map((event) => `data: ${JSON.stringify(event)}\n\n`).join(""));
 }
 
-/** The same from text as it goes over the wire. */
+/** The same from text as sent over the wire. */
 export function eventText(text: string): Response {
   return new Response(text, { headers: { "content-type": "text/event-stream" } });
 }
@@ -157,7 +157,7 @@ export function cut(text: string, headers: Record<string, string> = { "content-t
     async pull(controller) {
       if (!sent) controller.enqueue(new TextEncoder().encode(text));
       else {
-        // What was written must be on its way before the connection breaks.
+        // Written bytes must be sent before the connection breaks.
         await new Promise((resolve) => setTimeout(resolve, 50));
         controller.error(new Error("Cut by the test"));
       }

@@ -158,7 +158,7 @@ overEach("A client that leaves ends the host's work at once, at every stage", as
         const { feed } = host.create({ n, stream: true }, { images: { single: true }, signal: client.signal });
         await everyone.promise;
         if (about === "before the head") {
-          // `create` waits for the head, so nobody has a feed to cancel yet.
+          // `create` waits for the head, so no feed exists yet that could be cancelled.
           client.abort();
           await assertRejects(() => feed, DOMException);
         } else {
@@ -230,7 +230,7 @@ overEach("Only the whole time counts until an image begins, and silence within i
   assertEquals([whole.kind, whole.final], ["timeout", true]);
 });
 
-/** An answer that begins and never goes on. */
+/** An answer that begins and never continues. */
 function endless(text: string, headers: Record<string, string> = { "content-type": "application/json" }): Response {
   let sent = false;
   const body = new ReadableStream<Uint8Array<ArrayBuffer>>({
@@ -242,7 +242,7 @@ function endless(text: string, headers: Record<string, string> = { "content-type
   return new Response(body, { headers });
 }
 
-/** Resolves when the caller has gone. */
+/** Resolves when the caller has left. */
 function gone(request: Request): Promise<Response> {
   return new Promise((resolve) => request.signal.addEventListener("abort", () => resolve(new Response())));
 }

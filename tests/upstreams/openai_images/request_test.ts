@@ -88,7 +88,7 @@ overEach("A number that a double cannot hold goes to the host as it came", async
 
 overEach("An edit arrives as a form, to the last byte", async () => {
   const big = randomBytes(3_000_000);
-  // Line ends and dashes are what a form is made of.
+  // Line ends and dashes are the syntax of a form.
   const tricky = new TextEncoder().encode(
     '\r\n--sluice-\r\n\r\n--\r\ncontent-disposition: form-data; name="x"\r\n\r\n',
   );
