@@ -44,7 +44,7 @@ export class RequestWriter {
   async #write(): Promise<void> {
     const { first, second, stream } = this.#packed;
     try {
-      // Mostly all of it, without a promise of our own in between.
+      // Most requests are written completely at once, so this avoids a promise of our own.
       const left = await this.#connection.socket.write(first);
       if (left < first.length) await this.#connection.write(first, left);
       if (second !== undefined) await this.#connection.write(second);

@@ -141,7 +141,7 @@ class BytesDocument implements JsonDocument {
   }
 }
 
-/** Parses what a scan has left of a body; undefined where that has a fault. */
+/** Parses the part of a body that a scan did not recognize; undefined if it is malformed. */
 function parseHead({ head, nodes }: ScannedBody, limits: JsonLimits, doubleLevels: number): JsonObject | undefined {
   const parsed = parseFast(head, { ...limits, nodes: limits.nodes - nodes });
   if (parsed === undefined || !isObject(parsed.value)) return undefined;

@@ -1,7 +1,7 @@
 /**
- * The runtime's own parser, where it can be trusted. V8 guesses that an object's next name is one that came there before, and
- * compares its guess with how the name is spelled, not with what it says: after `{"b":1,"\\":2}`, `{"b":1,"\/":2}` has the
- * name `\`, too, whoever sent the one and the other. Names without an escape are always read as they are.
+ * The runtime's own parser, for texts that it reads correctly. V8 predicts an object's next name from earlier objects, and
+ * compares the prediction with the raw spelling instead of the name: after `{"b":1,"\\":2}`, the text `{"b":1,"\/":2}` gets
+ * the name `\` as well, even across requests. Names without an escape are always right.
  */
 import { isSpace } from "./lexer.ts";
 import { parseJson } from "./parse.ts";

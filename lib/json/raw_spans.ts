@@ -28,7 +28,7 @@ export interface RawSpanSource {
   literals?: RawSpans | undefined;
 }
 
-/** Stands for a literal in what is written of the rest. It is one byte, and hardly anybody writes it. */
+/** Placeholder of a literal in the rest. It is one byte, and rare in texts. */
 const MARK = "\x7f";
 const MARK_CODE = 0x7f;
 
@@ -53,7 +53,7 @@ export function writeWithRawSpans(value: Json, { bytes, literals }: RawSpanSourc
   const rest = JSON.stringify(marked);
   let marks = 0;
   for (let at = rest.indexOf(MARK); at >= 0; at = rest.indexOf(MARK, at + 1)) marks++;
-  // Somebody did write it.
+  // The text itself has the placeholder.
   if (marks * 2 !== places.length) return undefined;
   return new RawSpanJson(rest, { places, bytes });
 }

@@ -1,6 +1,6 @@
 /**
  * Finds the members of a JSON object in UTF-8 and recognizes the forms of some of them, without making their values. It
- * goes along the strings that were found; what it does not recognize, or what has a fault, it leaves to the parsers.
+ * goes along the strings that were found. Unrecognized or malformed bodies are left to the parsers.
  */
 import { skipSpace } from "./fast_parser.ts";
 import type { JsonLimits, Member } from "./lexer.ts";

@@ -17,7 +17,7 @@ const wasm = Uint8Array.from(atob(JSON_STRINGS_WASM), (char) => char.charCodeAt(
 const finder = new WebAssembly.Instance(new WebAssembly.Module(wasm)).exports as unknown as Finder;
 const { memory: { buffer }, find, input, output, outputBytes, slashes, tape: tapeStart, names: namesStart } = finder;
 
-/** What is to be read: a text, or the UTF-8 of one, without a mark of byte order and maybe with faults. */
+/** A text, or its UTF-8 without a byte order mark, possibly malformed. */
 export type Source = string | Uint8Array;
 
 /** Bytes that a text may have. */
@@ -38,7 +38,7 @@ const room = bytes.subarray(0, MOST_BYTES);
 const said = new Uint8Array(buffer, output.value, MOST_BYTES);
 const nameBytes = new Uint8Array(buffer, namesStart.value, NAMES * NAME_BYTES);
 
-/** What is known of its strings, in their order: `STRING_WORDS` of each. */
+/** Facts about its strings in order: `STRING_WORDS` numbers for each. */
 export const tape = new Int32Array(buffer, tapeStart.value, (input.value - tapeStart.value) / 4);
 /** The offset of the closing quote; how many more bytes than code units are before that; and how to read the string. */
 export const STRING_WORDS = 3;
@@ -49,13 +49,13 @@ export const ESCAPED = -2;
 /** It is a name of those that were seen: of smaller numbers the first is that of place 0. */
 export const NAMED = -3;
 
-/** Whether what was given last was a text, all of which has bytes. */
+/** True if the last source was a text. */
 let isText = false;
 
 /** Names that were seen, at the places that the module has for them. */
 const names: string[] = new Array(NAMES).fill("");
 
-/** What stands in place of what is not UTF-8, but may also have been sent. */
+/** The decoder's replacement of malformed UTF-8. A sender may write it, too. */
 const REPLACED = "\ufffd";
 
 const encoder = new TextEncoder();
@@ -110,7 +110,7 @@ export function readName(how: number, start: number, end: number): string {
   return names[place - NAMES] = ownText(pieceOf(start, end));
 }
 
-/** The same text, and not as a part of another one that it would keep: a short one is none, and a key becomes none. */
+/** A copy of a text that does not keep a longer text in memory: V8 copies short texts and object keys. */
 function ownText(text: string): string {
   return text.length < 13 ? text : Object.keys({ [text]: 0 })[0] ?? "";
 }

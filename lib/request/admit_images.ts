@@ -11,7 +11,7 @@ import type { BilledExtra } from "../store/ledger.ts";
 import { longestMs } from "./targets.ts";
 
 /**
- * Takes what a request for images needs: all of them, at the size asked for.
+ * Reserves limits and budget for all images of a request at their requested size.
  * @param now the moment whose prices it pays, in Unix milliseconds
  * @throws {GatewayError} `limited`
  */

@@ -13,7 +13,7 @@ import { checkModelRules } from "./rules.ts";
 import { isExpired, kindOf } from "../catalog/catalog.ts";
 import { missingModel } from "../catalog/missing_model.ts";
 
-/** A model that may answer, and what it is asked. */
+/** A model that may answer, and the prompt for it. */
 export interface Candidate {
   model: Model;
   /** The prompt, as this model can answer it. */
@@ -34,9 +34,9 @@ export interface Candidates {
 }
 
 /**
- * Finds the models. One that the key may not use, that cannot do what is asked, or whose price is above what the client
+ * Finds the models. A model that the key may not use, that cannot meet the request, or whose price is above what the client
  * allows is passed over where another one is left.
- * @param lost names of what was taken out of the request for every model
+ * @param lost names of members that were removed for every model
  * @throws {GatewayError} the first one's error where none is left; `overloaded` where the client's preferences leave none
  */
 export function findCandidates(asked: Prompt, context: RouteContext, lost: readonly string[] = []): Candidates {
@@ -111,7 +111,7 @@ export function findNamedFallback(
     return findFallback(id, context, kind);
   } catch (thrown) {
     const { kind, message, code, refusal } = toGatewayError(thrown);
-    // Not found is what was asked for, not what is wrong with the rest of the request.
+    // A missing fallback makes the request invalid; the endpoint and the first model do exist.
     throw new GatewayError(kind === "not_found" ? "invalid" : kind, message, {
       param,
       ...(code !== undefined && { code }),

@@ -1,4 +1,4 @@
-/** Watches for a client that leaves before there is a response. */
+/** Clients that leave: noticed before there is a response, and whether their answers are read to the end for the bill. */
 import type { PhaseTimers, Timer } from "../phase_timers.ts";
 import type { UnsupportedParameters } from "../protocols/canonical/unsupported_parameters.ts";
 import { modalityOf } from "../protocols/canonical/media.ts";
@@ -11,17 +11,17 @@ import type { Meter } from "../billing/meter.ts";
 import type { PriceSheet } from "../store/ledger.ts";
 
 /**
- * Time after which the runtime is asked whether the client of a whole answer is there, in milliseconds: to be told of it
- * costs 14 thousand instructions, and a fast answer is over by then. A client that left before is noticed then, too.
+ * Time after which the abort signal of a request for a whole answer is read, in milliseconds: the first read costs 14
+ * thousand instructions, and a fast answer is over by then. A client that left earlier is noticed then, too.
  */
 const ASK_MS = 20;
 
 /** Options of a client watch. */
 export interface Watching {
-  /** True: the client gets a stream, in which its leaving at any moment makes a difference. */
+  /** True: the client gets a stream, so that its signal is read at once. */
   stream: boolean;
   timers: PhaseTimers;
-  /** Told once, when the client has left. */
+  /** Called once, when the client has left. */
   left: () => void;
 }
 
@@ -46,7 +46,7 @@ export class ClientWatch {
     return this.#signal?.aborted === true;
   }
 
-  /** There is a response, whose body tells from here on, or there will be none. */
+  /** Stops watching: the body of the response reports a client that leaves, or there is no response. */
   stop(): void {
     if (this.#timer !== undefined) this.#timers.clear(this.#timer);
     this.#signal?.removeEventListener("abort", this.#left);
@@ -126,7 +126,7 @@ export interface Left {
 
 /**
  * Begins to drain a request's upstream where the model wants it, and where not too many are drained already. It counts
- * until its meter has ended. What was not asked, or costs nothing, is not drained.
+ * until its meter has ended. A request that was not sent or costs nothing is not drained.
  * @returns false where the upstream is to be cancelled
  */
 export function beginDrain(

@@ -1,7 +1,7 @@
 /**
- * What a request asks of its vendor beyond tokens: what the operator has not allowed is taken out and named, or refused
- * where the answer would be another without it. This happens once, on the body as it came, before anything is reserved:
- * relayed and translated requests are alike.
+ * Screens the vendor features of a request beyond tokens: features that the operator has not allowed are removed and named,
+ * or refused if the answer would change without them. The original body is screened once, before anything is reserved, so
+ * relayed and translated requests have the same rules.
  */
 import type { Extras } from "../protocols/canonical/types.ts";
 import type { Model } from "../catalog/model.ts";

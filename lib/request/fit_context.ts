@@ -19,7 +19,7 @@ export interface Fitted {
 export interface Fit {
   model: Model;
   codec: Codec;
-  /** True where the upstream refuses by itself what is too long. */
+  /** True if the upstream itself refuses prompts that are too long. */
   checkedUpstream: boolean;
   /** Output tokens that the client asked for; absent: it named no limit. */
   maxTokens?: number | undefined;
@@ -70,8 +70,8 @@ export interface Truncated {
 }
 
 /**
- * Drops whole turns, oldest first, until the input is at most `limit` tokens. A turn is what the user says and everything
- * up to what the user says next; a tool call and its result are always in the same turn. System messages stay where they
+ * Drops whole turns, oldest first, until the input is at most `limit` tokens. A turn is a user message and everything up to
+ * the next user message; a tool call and its result are always in the same turn. System messages stay where they
  * are, and the last turn stays.
  * @param counts sizes in tokens: `messages[i]` of the message at index i, `fixed` of everything else
  * @returns undefined where even the last turn is too large

@@ -127,7 +127,7 @@ export function outageOf({ store, config, limiter }: Pick<Gateway, "store" | "co
   return reach.downMs <= config.nodes.key_age_seconds * 1000 ? "bridged" : "too_long";
 }
 
-/** Whether the configuration in force is the one that shall be: of nodes that share one, not all may be able to use it. */
+/** True if the active configuration is the latest one. Of nodes that share one, some may be unable to use it. */
 export function isCurrent({ reloader }: Pick<Gateway, "reloader">): boolean {
   return reloader.status().shared?.is_current ?? true;
 }

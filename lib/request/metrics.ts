@@ -1,4 +1,4 @@
-/** The metrics of the gateway, for whoever may read them. */
+/** The endpoint of the metrics. */
 import denoJson from "../../deno.json" with { type: "json" };
 import type { Gateway } from "../gateway.ts";
 import type { Reading } from "../observe/registry.ts";
@@ -9,7 +9,7 @@ import { parseUsd } from "../billing/money.ts";
 import { groupLimitRequests, limitOwnerOf } from "../limits/limit_requests.ts";
 import type { Vitals } from "../observe/metrics.ts";
 
-/** What a breaker's state is as a number: the higher the worse. */
+/** Numbers of the states of breakers; the higher, the worse. */
 const STATES: Readonly<Record<HealthRow["state"], number>> = {
   closed: 0,
   half_open: 1,

@@ -1,4 +1,4 @@
-/** Reads a text request: its body within limits, without what its key may not ask for, and its canonical prompt. */
+/** Reads a text request: its body within limits, without the features that its key may not use, and its canonical prompt. */
 import { requireCaller } from "../access/permissions.ts";
 import type { Prompt, Protocol } from "../protocols/canonical/types.ts";
 import { writeLongParts } from "../billing/prompt_parts.ts";

@@ -1,4 +1,4 @@
-/** The meter of a request: every request that may cost something has one, whatever comes of it. */
+/** The meter of a request: opening, attributing, failing, and the reasons of ledger entries. */
 import { type Caller, requireCaller } from "../access/permissions.ts";
 import { GatewayError, toGatewayError } from "../errors.ts";
 import type { RouteContext } from "../server/router.ts";
@@ -11,7 +11,7 @@ import { isObject, type Json } from "../json/mod.ts";
 import { plainText } from "../text.ts";
 import { stringOf } from "../protocols/members.ts";
 
-/** The status of a request whose client left before there was any of its answer, as nginx has it. */
+/** The status of a request whose client left before its answer began; the same as in nginx. */
 export const CLIENT_LEFT = 499;
 
 /** A request and its endpoint. */

@@ -5,7 +5,7 @@ import { extraOfTool, type ExtrasTable, spellingsInTool, stateInTool, usualName 
 import type { BodyEdits } from "./body_edits.ts";
 import { type ExtraPermissions, spellingError } from "./extra_permissions.ts";
 
-/** A tool list as it may stay, and what is cut out of its text. */
+/** The allowed tools of a list, and the paths to cut out of its text. */
 interface ToolList {
   tools: Json[];
   cuts: JsonPath[];
@@ -113,7 +113,7 @@ export class ToolScreening {
     const extra = extraOfTool(tool, this.#table);
     if (extra === undefined) return true;
     const state = stateInTool(tool);
-    // To search no store, or to run code without its files, is not what was asked for.
+    // Without its store or files, the tool would do something else.
     if (state !== undefined && !this.#permissions.vendorState) {
       throw this.#permissions.refusal({ asks: "vendor_state" }, path + state);
     }
@@ -205,7 +205,7 @@ export class ToolScreening {
   }
 }
 
-/** A value without what is at a path. */
+/** Returns a copy of a value without the member at a path. */
 function without(value: JsonObject, [name, ...rest]: JsonPath): JsonObject {
   const copy = Array.isArray(value) ? [...value] as unknown as JsonObject : { ...value };
   if (rest.length === 0) delete copy[String(name)];

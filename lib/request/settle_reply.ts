@@ -11,7 +11,7 @@ import { readUsage, type UsageReading } from "../billing/charge.ts";
 import { countReply, type ReplyTokens } from "../billing/count_prompt.ts";
 import { loadTokenCounter } from "../o200k/mod.ts";
 
-/** What a whole answer was charged. */
+/** The charge of a whole answer. */
 export interface SettledReply {
   tokens: BilledTokens;
   source: UsageSource;

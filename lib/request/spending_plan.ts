@@ -19,21 +19,21 @@ import { limitRequestsOf } from "../limits/limit_requests.ts";
 import type { LimitRequest } from "../limits/limiter.ts";
 import type { Candidate } from "./candidates.ts";
 
-/** The most tokens of an answer, set for a request that named no number: what its budget can pay. */
+/** The output limit that a budget can pay, for a request without a limit of its own. */
 export interface OutputCap {
-  /** What the client's protocol calls it. */
+  /** Its name in the client's protocol. */
   param: string;
   tokens: number;
 }
 
-/** Messages always name a number. */
+/** Names of the output limit. Requests of the messages protocol always have one. */
 const CAP_PARAMS: Readonly<Record<Protocol, string>> = {
   chat: "max_completion_tokens",
   responses: "max_output_tokens",
   messages: "max_tokens",
 };
 
-/** Who may answer, and what is set aside for that. */
+/** The models that may answer, and the amount to hold. */
 export interface SpendingPlan {
   cap: OutputCap | undefined;
   /** Of the others, those that the budgets can pay for. */
@@ -49,7 +49,7 @@ export function limitRequestsFor({ prompt, model }: Candidate, caller: Caller): 
   return limitRequestsOf({ caller, model, tokens: { input, output: total - input } });
 }
 
-/** What budgets pay for where the one with the least has so much left; where nobody asked, everything. */
+/** Plans the spending. @param left the least that a budget has left; absent: budgets are assumed to suffice */
 export function planSpending(
   { first, others, budgets, gateway, left }: {
     first: Candidate;
@@ -114,7 +114,7 @@ function capFor(
   return tokens === undefined ? undefined : { param: CAP_PARAMS[prompt.protocol], tokens };
 }
 
-/** What bounds the input: Gemini finds out for itself what is at an address. */
+/** Bounds of the input: Gemini infers the type of a file at a URL. */
 function boundsOf(
   { prompt, model: { context_length, top_provider, targets } }: Pick<Candidate, "prompt" | "model">,
   { upstreams }: Gateway,

@@ -76,10 +76,10 @@ function addAnswerHeaders(state: RequestState): void {
   answerHeaders.push(...changeHeaders(state));
 }
 
-/** Most characters of the header: names of unknown members are the client's own words. */
+/** Most characters of the header: names of unknown members are free text of the client. */
 const MOST = 2_000;
 
-/** `x-sluice-dropped`, or no header where nothing was dropped. What a header cannot hold is written as in an address. */
+/** The header `x-sluice-dropped`; none without dropped parameters. Other characters than ASCII are percent-encoded. */
 export function droppedHeader({ names }: UnsupportedParameters): AnswerHeader[] {
   if (names.length === 0) return [];
   let value = "";

@@ -46,7 +46,7 @@ const ENDPOINTS: Readonly<Record<string, ReadonlySet<string>>> = {
   ]),
 };
 
-/** Endpoints that Sluice has, but not what the vendor keeps under an id below them. */
+/** Endpoints that Sluice has, without the vendor's stored objects below them. */
 const WITHOUT_IDS = ["/v1/chat/completions", "/v1/responses"];
 
 /** The endpoint that a path would be at a vendor, such as `/v1/files`; `undefined` where no vendor has it. */

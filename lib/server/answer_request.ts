@@ -13,14 +13,14 @@ import { readTarget, type RouteHandler } from "./route_matcher.ts";
 import { METHODS, type RouteContext } from "./router.ts";
 import { startPage } from "./start_page.ts";
 
-/** Header by which a caller asks what the gateway takes for its address: proxies in front are found wrong so. */
+/** Header by which a caller asks for its own address as the gateway sees it, to check the configuration of proxies. */
 const SHOW = "x-sluice-show";
 
 /** From the target to the handler's answer. @throws {GatewayError} for the app to write */
 export async function answerRequest(exchange: Exchange, server: ServerState): Promise<Response> {
   const { request, head, gateway, record } = exchange;
   const { method } = request;
-  // Its target is a host and no path, so there is no route whose methods could be named.
+  // Its target is a host without a path, so no route applies.
   if (method === "CONNECT") {
     throw new GatewayError("method_not_allowed", "Cannot use method CONNECT: this is no proxy", {
       headers: { allow: [...METHODS, "HEAD"].sort().join(", ") },
@@ -123,7 +123,7 @@ async function handle(
   }
 }
 
-/** A server that ends is alive, and not ready; at last it takes nothing else. */
+/** A server that shuts down is alive but not ready. In its last phase it answers only health checks. */
 function turnsAway({ phase }: Drain, path: string): boolean {
   return path === "/readyz" || phase === "refusing" && path !== "/healthz";
 }

@@ -13,8 +13,8 @@ const EXPOSED = EXPOSED_HEADERS.join(", ");
 const VARY: AnswerHeader = ["vary", "origin"];
 
 /**
- * The answer to an OPTIONS request that is a preflight from a listed origin; `undefined` for every other one. `Authorization` must be named, the
- * star does not cover it; other headers are let through without repeating what the client sent.
+ * The answer to an OPTIONS request that is a preflight from a listed origin; `undefined` for every other one.
+ * `Authorization` is named because the star does not cover it; the star allows all other headers.
  */
 export function preflight(
   headers: HeaderValues,

@@ -40,7 +40,7 @@ export interface Exchange extends GuardedRequest {
   readonly isNative: boolean;
   /** Called when all of its body is there. */
   readonly bodyArrived: () => void;
-  /** The client's address, where a caller with a good key asks what the gateway takes for it. */
+  /** The client's address, if a caller with a valid key asks for it. */
   shownAddress: string | undefined;
   /** Origins whose pages may read the answer; none for operators' routes. */
   origins: readonly string[];
@@ -70,7 +70,7 @@ export interface GatewaySettings {
   readonly adminLimits: BodyLimits;
 }
 
-/** Makes what the exchanges of an app share. @throws {RangeError} where two routes have one path */
+/** Creates the values that the exchanges of an app share. @throws {RangeError} if two routes have the same path */
 export function createServerState(options: AppOptions): ServerState {
   const { routes, access = ACCESS, surface = "public", drain = createDrain(), timers = new PhaseTimers() } = options;
   return {
@@ -117,7 +117,7 @@ export function cacheSettings(
   };
 }
 
-/** Begins an exchange: nothing of it is checked yet. */
+/** Begins an exchange. Its request is not checked yet. */
 export function beginExchange(
   { request, info, requestId }: Pick<Exchange, "request" | "info" | "requestId">,
   settings: GatewaySettings,
@@ -149,7 +149,7 @@ export function beginExchange(
   return exchange;
 }
 
-/** To ask for the body itself makes a stream of it, where the runtime has it all. */
+/** Reading `request.body` creates a stream, even if the runtime has the whole body, so the length is read first. */
 function hasBody(request: Request, head: Head): boolean {
   const { method } = request;
   if (method === "GET" || method === "HEAD") return false;

@@ -1,4 +1,4 @@
-/** The head of a request: how much of it there may be, and what the headers that are read may hold. */
+/** The head of a request: its size limits, the characters of its headers, and the declared length of its body. */
 import { GatewayError } from "../errors.ts";
 
 /** Headers of one request. Two of one name are one here. */
@@ -54,7 +54,7 @@ export class Head implements HeaderValues {
   }
 
   /**
-   * Bounds the head before anything is made of it. The server itself takes more than this.
+   * Checks the limits of the head. The runtime accepts larger heads.
    * @throws {GatewayError} `invalid`
    */
   check(): void {

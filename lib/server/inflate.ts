@@ -3,7 +3,7 @@ import { GatewayError } from "../errors.ts";
 import { yieldToEventLoop } from "../scheduler.ts";
 import { bodyTooLarge, type HeaderValues } from "./head.ts";
 
-/** A coding that is read. Brotli is not one of them: a few bytes of it can stand for gigabytes, all at once. */
+/** A supported coding. Brotli is not supported: a few bytes of it can expand to gigabytes at once. */
 export type Coding = "gzip" | "deflate";
 
 const CODINGS: ReadonlyMap<string, Coding> = new Map([["gzip", "gzip"], ["x-gzip", "gzip"], ["deflate", "deflate"]]);
@@ -48,7 +48,7 @@ export interface InflateOptions {
   coding: Coding;
   /** Largest size, inflated. */
   limitBytes: number;
-  /** Called once, with the size of the whole body, before any of it is kept. @throws where there is no room for it */
+  /** Called once with the size of the whole body, before any of it is stored. @throws if there is no room for it */
   reserve: (bytes: number) => void;
 }
 

@@ -43,7 +43,7 @@ export interface RouteContext {
   readonly answerHeaders: AnswerHeader[];
   /** The client's address; absent where it is not known. */
   address(): string | undefined;
-  /** For what a request waits for; to be cleared when it has been answered. */
+  /** Timers of the request, to be cleared when it has been answered. */
   readonly timers: PhaseTimers;
   /**
    * The request body, read within the limits of size, time and shape. May be called once.

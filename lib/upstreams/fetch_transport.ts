@@ -232,7 +232,7 @@ function startWatch(
   let waitingSince: number | undefined = started;
   /** True until the host has been reached. */
   let reaching = true;
-  /** When it counts as lost, once it was knocked at. */
+  /** Time at which the host counts as lost; undefined before the probe. */
   let lostAt: number | undefined;
   let answered = false;
   let stopped = false;
@@ -258,12 +258,12 @@ function startWatch(
     arm(Math.min(end, checkAt), now);
   }
 
-  /** Sees to it that the host gives a sign of life. Returns when to look again; a time that has come: it gives none. */
+  /** Probes the host if it has not answered for a while. Returns when to check again; a past time means that it is lost. */
   function reach(now: number): number {
     const probeAt = started + connectMs / 2;
     if (now < probeAt) return probeAt;
     if (lostAt === undefined) {
-      // A process that was held up has not knocked in time: that is not the host's fault.
+      // If this process was held up, its probe is late, so the host gets more time.
       lostAt = Math.max(started + connectMs, now + PROBE_MS);
       host.probe(lostAt - now);
     }

@@ -1,4 +1,4 @@
-/** What an upstream is to the pipeline: a prompt goes in, an answer comes out. */
+/** The interface of upstreams: from a prompt to an answer. */
 import type { UnsupportedParameters } from "../protocols/canonical/unsupported_parameters.ts";
 import type { Prompt, Reply, ReplyEvent } from "../protocols/canonical/types.ts";
 import type { Model, Target } from "../catalog/model.ts";
@@ -15,11 +15,11 @@ export interface EventFeed {
   cancel(): void;
 }
 
-/** What one step of a stream brought: what the client gets, and what it means. */
+/** One step of a stream: frames for the client, and the events that they mean. */
 export interface Step {
   frames: Frame[];
   events: ReplyEvent[];
-  /** How many of the frames there are up to the last that says something of the answer; absent: 0. */
+  /** Number of frames up to the last one with content; absent: 0. */
   spoken?: number;
 }
 
@@ -40,7 +40,7 @@ export type Answer =
     | { type: "events"; feed: EventFeed }
     /** A stream in the client's own protocol, passed through. */
     | { type: "frames"; feed: FrameFeed }
-    /** A whole answer in the client's own protocol, passed through as JSON text, and what it says. */
+    /** A whole answer in the client's own protocol as JSON text, and its canonical form. */
     | { type: "text"; text: string; reply: Reply }
   )
   & {
@@ -69,13 +69,13 @@ export interface Call {
   countInput: () => Promise<number>;
   /** Aborted when the client has gone or the time is up. */
   signal: AbortSignal;
-  /** Collects what the upstream cannot do with this prompt. Complete when `generate` resolves. */
+  /** Collects the parameters that the upstream does not support. Complete when `generate` resolves. */
   dropped: UnsupportedParameters;
 }
 
 /** A source of answers. */
 export interface Upstream {
-  /** True where the upstream itself refuses what is over the model's context. */
+  /** True if the upstream itself refuses prompts over the model's context. */
   readonly checksContext: boolean;
   /** Whose signatures the answers of a target carry. */
   issuerOf(target: Target): string;
