@@ -183,6 +183,25 @@ const TESTS: Readonly<Record<string, (console: ConsoleBrowser) => Promise<void>>
     assertEquals(tab.faults, []);
   },
 
+  async "everything but the streams works without JavaScript, with times in UTC"({ open, operator, url }) {
+    await using tab = await open(operator);
+    const { page } = tab;
+    await page.setJavaScriptEnabled(false);
+    await page.goto(`${url}/requests?status=200`);
+    assertMatch(await textOf(page), /\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC/);
+    await submit(page, "main table a");
+    assertEquals(await headingOf(page), "Request");
+    await page.goto(`${url}/keys`);
+    await page.type("input[name=name]", "without-script");
+    await submit(page, "form.fields button");
+    assertMatch(await page.$eval("#secret", (secret) => secret.textContent ?? ""), /^sk-sluice-/);
+    await page.goto(`${url}/playground?model=borealis/atlas-2-mini`);
+    await page.type("[name=prompt]", "Hello");
+    await submit(page, "#playground [value=send]");
+    assertStringIncludes(await textOf(page), "This answer comes from a vendor that does not exist.");
+    assertEquals(tab.faults, []);
+  },
+
   async "times are the viewer's, with UTC in the title"({ open, operator, url }) {
     await using tab = await open(operator);
     await tab.page.emulateTimezone("Asia/Tokyo");
