@@ -130,6 +130,7 @@ ul.plain { list-style: none; margin: 0; padding: 0; overflow-wrap: anywhere; }
   header form, header .role { margin: 0; }
   main { padding: 1rem .75rem 2rem; }
   .cards { grid-template-columns: repeat(auto-fit, minmax(8rem, 1fr)); gap: .5rem; }
+  form.fields, div.fields { grid-template-columns: repeat(auto-fill, minmax(9.5rem, 1fr)); gap: .5rem .6rem; }
 }
 @media print { body > header, form, main > nav { display: none !important; } body { background: none; } }
 `;

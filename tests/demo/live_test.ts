@@ -2,6 +2,7 @@ import { assert, assertEquals } from "@std/assert";
 import { seeded } from "../support/random.ts";
 import { startDemoGateway } from "./gateway.ts";
 import { sendBurst } from "./live.ts";
+import { startVendors } from "./vendors.ts";
 
 Deno.test("the clients of the demo get answers, failovers and refusals from its gateway", async () => {
   await using demo = await startDemoGateway();
@@ -15,4 +16,13 @@ Deno.test("the clients of the demo get answers, failovers and refusals from its 
     live.some(({ model, upstream, attempts }) => [model, upstream, attempts].join() === "open/kestrel-70b,meridian,2"),
   );
   assert(live.every(({ status, details }) => status === 200 || details?.reason?.code === "budget"));
+});
+
+Deno.test("the vendors of the demo answer the gateway's probes", async () => {
+  await using vendors = startVendors();
+  for (const url of Object.values(vendors.urls)) {
+    assertEquals((await (await fetch(`${url}/v1/models`)).json()).object, "list");
+    const bare = await fetch(`${url}/v1/messages`, { method: "POST", body: "{}" });
+    assertEquals([bare.status, (await bare.json()).error.param], [400, "model"]);
+  }
 });

@@ -28,11 +28,10 @@ const ANSWER =
 
 /** Starts both. @param pauseMs milliseconds between two pieces of a streamed answer */
 export function startVendors({ pauseMs = 30 } = {}): Vendors {
-  const borealis = startUpstream((request) => {
-    if (request.json.model === BROKEN) return broken();
-    return request.path.endsWith("/embeddings") ? embeddings(request) : answer(request, pauseMs);
-  });
-  const meridian = startUpstream((request) => answer(request, pauseMs));
+  const borealis = startUpstream((request) =>
+    probeAnswer(request) ?? (request.json.model === BROKEN ? broken() : answer(request, pauseMs))
+  );
+  const meridian = startUpstream((request) => probeAnswer(request) ?? answer(request, pauseMs));
   const both: FakeUpstream[] = [borealis, meridian];
   return {
     urls: { borealis: borealis.url, meridian: meridian.url },
@@ -43,12 +42,21 @@ export function startVendors({ pauseMs = 30 } = {}): Vendors {
   };
 }
 
+/** The answer to a probe of the gateway: a list of models, or the refusal of a request without one. */
+function probeAnswer(request: UpstreamRequest): ScriptedAnswer | undefined {
+  if (request.method === "GET") return json({ object: "list", data: [] });
+  if (request.bytes.length > 0 && request.json.model !== undefined) return undefined;
+  const message = "The request names no model";
+  return json({ error: { message, type: "invalid_request_error", param: "model", code: null } }, { status: 400 });
+}
+
 function broken(): ScriptedAnswer {
   const message = "The server had an error while processing your request";
   return json({ error: { message, type: "server_error", param: null, code: null } }, { status: 500 });
 }
 
 function answer(request: UpstreamRequest, pauseMs: number): ScriptedAnswer {
+  if (request.path.endsWith("/embeddings")) return embeddings(request);
   const protocol = protocolOf(request.path);
   // About four characters make a token.
   const usage = { input: Math.max(5, Math.ceil(request.body.length / 4)), output: Math.ceil(ANSWER.length / 4) };
