@@ -10,8 +10,8 @@ import { writeErr, writeOut } from "./output.ts";
 import { type LoadRoutes, runConfigured } from "./run_configured.ts";
 
 /**
- * Runs one command, of which only the modules are loaded, and returns the exit code: 0 done, 1 the command failed, 2 the command line was wrong. Problems go to
- * standard error, one line each; an internal error has its stack there.
+ * Runs one command and returns its exit code: 0 done, 1 the command failed, 2 the command line was wrong. Loads only the
+ * modules of that command. Problems go to standard error, one line each; an internal error has its stack there.
  */
 export async function main(args: readonly string[], loadRoutes: LoadRoutes): Promise<number> {
   try {
@@ -31,6 +31,7 @@ export async function main(args: readonly string[], loadRoutes: LoadRoutes): Pro
   }
 }
 
+/** Runs the commands that work without a valid configuration here, all others in `runConfigured`. */
 async function run(invocation: Invocation, loadRoutes: LoadRoutes): Promise<number> {
   const { command } = invocation;
   if (command === "help") return print(helpText(invocation.operand));

@@ -15,7 +15,7 @@ export interface Vendor {
   perhaps?: readonly UpstreamProtocol[];
   /** True if limits below the dialect's `leastTokens` are refused; absent: unknown. */
   hasLeastTokens?: boolean;
-  /** Returns the headers with the key. */
+  /** Returns the request headers that carry the key. */
   auth: (key: string) => Record<string, string>;
   /** True if it has OpenAI's images API. */
   images?: boolean;
@@ -31,11 +31,7 @@ export interface Vendor {
 
 const bearer: Vendor["auth"] = (key) => ({ authorization: `Bearer ${key}` });
 
-/**
- * Vendors by their name in the configuration. To add one: a value here; its quirk in `lib/protocols/quirks/mod.ts`
- * (`compatible` if its chat API follows OpenAI's older one); a case in `tests/protocols/quirks/mod_test.ts`; then
- * `deno task schema` and a row in `docs/reference/vendors.md`.
- */
+/** Vendors by their name in the configuration. `docs/explanation/architecture.md` has the steps to add one. */
 export const VENDORS = {
   openai: {
     issuer: "openai",

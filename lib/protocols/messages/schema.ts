@@ -1,6 +1,7 @@
 /**
- * Schemas of the bodies of `/v1/messages` and `/v1/messages/count_tokens`: types and ranges. Limits shared by all
- * protocols are in `../fields.ts`; limits of a model are checked in `lib/request/rules.ts`.
+ * Schemas of the bodies of `/v1/messages` and `/v1/messages/count_tokens`: types, and ranges as in
+ * Anthropic's API reference. A body that does not match gets 400 from `checkBody` in `../fields.ts`. Limits of a model are
+ * checked in `lib/request/rules.ts`.
  */
 import { z } from "zod";
 import { COUNTS, fallbacksField, objectField, providerField, stopText, toolNameField } from "../fields.ts";

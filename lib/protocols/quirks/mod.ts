@@ -16,8 +16,8 @@ import { xai } from "./xai.ts";
 const NONE: Quirk = {};
 
 /**
- * One entry per vendor of lib/upstreams/vendors.ts. A new OpenAI-compatible vendor starts with `compatible`; one that
- * differs gets a file of its own, after the pattern of xai.ts (a renamed member) or mistral.ts (refused members).
+ * One entry per vendor of lib/upstreams/vendors.ts. `compatible` is for servers that follow OpenAI's older chat API; a
+ * vendor with other differences gets a file, after the pattern of xai.ts (a renamed member) or mistral.ts (refused ones).
  */
 export const QUIRKS: Readonly<Record<VendorName, Quirk>> = {
   openai: NONE,

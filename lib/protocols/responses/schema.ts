@@ -1,6 +1,6 @@
 /**
- * Schema of the body of `POST /v1/responses`: types and ranges. Limits shared by all protocols are in `../fields.ts`;
- * limits of a model are checked in `lib/request/rules.ts`.
+ * Schema of the body of `POST /v1/responses`: types, and ranges as in OpenAI's API reference. A body that does not match
+ * gets 400 from `checkBody` in `../fields.ts`. Limits of a model are checked in `lib/request/rules.ts`.
  */
 import { z } from "zod";
 import {
