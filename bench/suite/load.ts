@@ -22,7 +22,7 @@ export type Job =
   | { kind: "closed"; ms: number }
   /** Each connection asks once for a stream whose events carry the time of their sending. */
   | { kind: "timed" }
-  /** So many requests each second, whatever becomes of them. */
+  /** This many requests per second, sent without waiting for answers. */
   | { kind: "rate"; ms: number; perSecond: number }
   /** Each connection asks once and is left alone after the first event. */
   | { kind: "hold" };

@@ -14,7 +14,7 @@ export interface Scenario {
   turns?: number;
   /** Connections that ask without pause; each once at least. */
   connections: number;
-  /** Requests each second instead, whatever becomes of them. */
+  /** Requests per second instead, sent without waiting for answers. */
   perSecond?: number;
   /** Text events of one answer: CPU time is reported per event. */
   events?: number;

@@ -87,11 +87,11 @@ export function programName(isStandalone: boolean): string {
 export interface Program {
   isStandalone: boolean;
   isDeployed: boolean;
-  /** Set where nobody sees the output of the start at a terminal. */
+  /** Set if the output is not shown at a terminal. */
   background?: Background;
 }
 
-/** A place where the command that adds a key must be told how to get to the store. */
+/** An environment in which the command that adds a key needs options to find the store. */
 export interface Background {
   kind: "container" | "kubernetes" | "systemd" | "other";
   /** The working directory. */

@@ -117,7 +117,7 @@ async function figures(
   }
 }
 
-/** What to do with a gateway that nobody has asked yet. */
+/** First steps for a gateway without requests. */
 function NoRequests(): VNode {
   return (
     <p class="empty">

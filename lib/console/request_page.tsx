@@ -87,7 +87,7 @@ function endedPage(request: EndedRequest, key: string): Page {
   };
 }
 
-/** Each price times its count, and what became of the sum. */
+/** Each price times its count, and how the sum was adjusted. */
 function Arithmetic({ request }: { request: EndedRequest }): VNode {
   const tiers = [
     ...(request.service_tier === null ? [] : [`service tier ${request.service_tier}`]),

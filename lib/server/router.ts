@@ -37,7 +37,7 @@ export interface RouteContext {
   /** The session of a signed-in operator; absent outside the console. */
   session: ConsoleSession | undefined;
   /**
-   * Headers of the answer, whatever becomes of the request: written once, at its end, over those of a response or an error.
+   * Headers of every answer to the request: written once, at its end, over those of a response or an error.
    * Names in lower case; the last of one name counts.
    */
   readonly answerHeaders: AnswerHeader[];

@@ -24,7 +24,7 @@ function address(): { baseURL: string; apiKey: string } {
 }
 
 testOpenai(
-  "embeddings: the base64 of the default is read, and is the vector of floats",
+  "embeddings: the default base64 decodes to the vector of floats",
   gateway,
   async ({ client }) => {
     const ask = { model: MODEL, input: TEXTS, dimensions: 64 };

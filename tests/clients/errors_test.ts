@@ -75,7 +75,7 @@ testOpenai(
   },
 );
 
-testOpenai("a model that is not there is a NotFoundError", gateway, async ({ client, Sdk }) => {
+testOpenai("an unknown model is a NotFoundError", gateway, async ({ client, Sdk }) => {
   const calls = [
     () => client.chat.completions.create({ ...HELLO, model: "acme/nobody" }),
     () => client.responses.create({ model: "acme/nobody", input: "Hello" }),
@@ -138,7 +138,7 @@ testAnthropic("a group without the model is a PermissionDeniedError", gateway, a
   }
 });
 
-testAnthropic("a model that is not there is a NotFoundError", gateway, async ({ client, Sdk }) => {
+testAnthropic("an unknown model is a NotFoundError", gateway, async ({ client, Sdk }) => {
   const calls = [
     () => client.messages.create({ ...HELLO, model: "acme/nobody", max_tokens: 5 }),
     () => client.messages.countTokens({ ...HELLO, model: "acme/nobody" }),

@@ -38,7 +38,7 @@ function shape(base64: string | undefined): string {
   return `${size?.type} ${size?.width}x${size?.height}`;
 }
 
-testOpenai("images.generate gives images and their bill", gateway, async ({ client }) => {
+testOpenai("images.generate returns images and their cost", gateway, async ({ client }) => {
   const { data: answer, response } = await client.images.generate({ model, prompt: "A cat", size: SIZE, n: 2 })
     .withResponse();
   assertEquals(answer.data?.map(({ b64_json }) => shape(b64_json)), ["png 1024x1024", "png 1024x1024"]);
@@ -52,14 +52,14 @@ testOpenai("images.generate gives images and their bill", gateway, async ({ clie
   assertEquals(response.headers.get("x-sluice-cost"), "0.0632175");
 });
 
-testOpenai("images.generate makes the formats it is asked for", gateway, async ({ client }) => {
+testOpenai("images.generate returns the requested formats", gateway, async ({ client }) => {
   for (const output_format of ["png", "jpeg", "webp"] as const) {
     const answer = await client.images.generate({ model, prompt: "A cat", output_format, output_compression: 100 });
     assertEquals(shape(answer.data?.[0]?.b64_json), `${output_format} 1536x1024`);
   }
 });
 
-testOpenai("images.edit takes one file, several, and a mask", gateway, async ({ client }) => {
+testOpenai("images.edit accepts one file, several, and a mask", gateway, async ({ client }) => {
   const one = await withForms(client).images.edit({ model, prompt: "Make it blue", image: image() });
   assertEquals(shape(one.data?.[0]?.b64_json), "png 1024x1024");
   const several = await withForms(client).images.edit({
@@ -101,7 +101,7 @@ testOpenai("images are streamed with previews", gateway, async ({ client }) => {
   assertEquals(edited.map(({ type }) => type), ["image_edit.partial_image", "image_edit.completed"]);
 });
 
-testOpenai("a request that cannot be is a BadRequestError that says why", gateway, async ({ client, Sdk }) => {
+testOpenai("an invalid image request is a BadRequestError with the reason", gateway, async ({ client, Sdk }) => {
   const cases: [() => PromiseLike<unknown>, string, RegExp][] = [
     [
       () => client.images.generate({ model, prompt: "A cat", size: "512x512" }),
@@ -128,7 +128,7 @@ testOpenai("a request that cannot be is a BadRequestError that says why", gatewa
   }
 });
 
-testOpenai("a request with an idempotency key is answered once more", gateway, async ({ client, Sdk }) => {
+testOpenai("a repeated request with an idempotency key gets the same answer", gateway, async ({ client, Sdk }) => {
   const key = crypto.randomUUID();
   const asking = () =>
     client.images.generate({ model, prompt: "A dog", size: SIZE }, { headers: { "Idempotency-Key": key } })

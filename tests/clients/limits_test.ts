@@ -1,5 +1,6 @@
 /** How the SDKs handle limits and budgets: the error class, and when they retry. */
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
+import { until } from "../support/soon.ts";
 import { sharedGateway } from "./gateway.ts";
 import { anthropic, caught, openai, testAnthropic, testOpenai } from "./sdks.ts";
 import { ECHO } from "./upstreams.ts";
@@ -34,7 +35,7 @@ const gateway = sharedGateway({
 const LONG = { role: "user" as const, content: "one two three ".repeat(20_000) };
 const HELLO = { role: "user" as const, content: "Hello" };
 
-/** A request that occupies the only slot until it is aborted; nobody reads its answer. */
+/** A request that occupies the only slot until it is aborted; its answer is not read. */
 async function takeSlot(url: string): Promise<() => void> {
   const leave = new AbortController();
   const response = await fetch(`${url}/v1/chat/completions`, {
@@ -50,29 +51,33 @@ async function takeSlot(url: string): Promise<() => void> {
   };
 }
 
-/** The time of the retry in milliseconds after the first try; the blocking request is ended meanwhile. */
-async function secondTry(tries: number[], free: () => void): Promise<number> {
-  const deadline = performance.now() + 10_000;
-  for (let isFree = false; tries.length < 2;) {
-    await new Promise((resolve) => setTimeout(resolve, 200));
-    if (performance.now() > deadline) throw new Error(`Expected a second try in time, got ${tries.length}`);
-    if (tries.length === 1 && !isFree) free();
-    isFree ||= tries.length === 1;
-  }
-  const [first = 0, second = 0] = tries;
+/** Times of calls of `fetch`, and how many of them were answered. */
+interface Tries {
+  times: number[];
+  answered: number;
+}
+
+/** The time of the retry in milliseconds after the first try; once that was rejected, the blocking request is ended. */
+async function secondTry(tries: Tries, free: () => void): Promise<number> {
+  await until("answer of the first try", () => tries.answered === 1);
+  free();
+  await until("second try", () => tries.times.length === 2);
+  const [first = 0, second = 0] = tries.times;
   return second - first;
 }
 
-/** `fetch` that notes when it is called. */
-function timed(tries: number[]): typeof fetch {
-  return (input, init) => {
-    tries.push(performance.now());
-    return fetch(input, init);
+/** `fetch` that records its calls. */
+function timed(tries: Tries): typeof fetch {
+  return async (input, init) => {
+    tries.times.push(performance.now());
+    const response = await fetch(input, init);
+    tries.answered++;
+    return response;
   };
 }
 
 testOpenai(
-  "a limit is a RateLimitError with its wait, and is tried again when it was said",
+  "a limit is a RateLimitError with its wait, and is retried after it",
   gateway,
   async ({ Sdk, gateway }) => {
     const leave = await takeSlot(gateway.url);
@@ -89,7 +94,7 @@ testOpenai(
       assert(waitMs >= 1_000 && waitMs <= 5_000, `${waitMs}`);
     }
 
-    const tries: number[] = [];
+    const tries: Tries = { times: [], answered: 0 };
     const patient = new Sdk({
       baseURL: `${gateway.url}/v1`,
       apiKey: SECRETS.narrow,
@@ -106,7 +111,7 @@ testOpenai(
 );
 
 testAnthropic(
-  "a limit is a RateLimitError with its wait, and is tried again when it was said",
+  "a limit is a RateLimitError with its wait, and is retried after it",
   gateway,
   async ({ Sdk, gateway }) => {
     const leave = await takeSlot(gateway.url);
@@ -116,7 +121,7 @@ testAnthropic(
     assertStringIncludes(error.message, "rate_limit_error");
     assert(Number(error.headers?.get("retry-after")) >= 1);
 
-    const tries: number[] = [];
+    const tries: Tries = { times: [], answered: 0 };
     const patient = new Sdk({
       baseURL: `${gateway.url}/anthropic`,
       apiKey: SECRETS.narrow,
@@ -131,23 +136,23 @@ testAnthropic(
 );
 
 testOpenai(
-  "a budget that is used up is a RateLimitError that is not tried again",
+  "a spent budget is a RateLimitError that is not retried",
   gateway,
   async ({ Sdk, gateway }) => {
-    const tries: number[] = [];
+    const tries: Tries = { times: [], answered: 0 };
     const client = new Sdk({ baseURL: `${gateway.url}/v1`, apiKey: SECRETS.poor, maxRetries: 3, fetch: timed(tries) });
     const most = { model: PRICED, messages: [HELLO], max_completion_tokens: 5_000 };
     const error = await caught(Sdk.RateLimitError, client.chat.completions.create(most));
     assertEquals([error.status, error.type, error.code], [429, "insufficient_quota", "insufficient_quota"]);
-    assertEquals(tries.length, 1);
+    assertEquals(tries.times.length, 1);
   },
 );
 
 testAnthropic(
-  "a budget that is used up is a RateLimitError that is not tried again",
+  "a spent budget is a RateLimitError that is not retried",
   gateway,
   async ({ Sdk, gateway }) => {
-    const tries: number[] = [];
+    const tries: Tries = { times: [], answered: 0 };
     const client = new Sdk({
       baseURL: `${gateway.url}/anthropic`,
       apiKey: SECRETS.poor,
@@ -158,11 +163,11 @@ testAnthropic(
     const request = { model: PRICED, max_tokens: 5_000, messages: [HELLO] };
     const error = await caught(Sdk.RateLimitError, client.messages.create(request));
     assertStringIncludes(error.message, "rate_limit_error");
-    assertEquals(tries.length, 1);
+    assertEquals(tries.times.length, 1);
   },
 );
 
-testOpenai("a stream tells its cost with its last usage", gateway, async ({ Sdk, gateway }) => {
+testOpenai("a stream reports its cost with its last usage", gateway, async ({ Sdk, gateway }) => {
   const client = openai(Sdk, gateway, SECRETS.free);
   const stream = await client.chat.completions.create({
     model: PRICED,

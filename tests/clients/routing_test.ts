@@ -42,7 +42,7 @@ function answeredBy({ headers }: Response): (string | null)[] {
 
 const MESSAGES = [{ role: "user" as const, content: "Hello" }];
 
-testOpenai("a target that cannot be reached is passed over", gateway, async ({ client }) => {
+testOpenai("an unreachable target is skipped", gateway, async ({ client }) => {
   const { data, response } = await client.chat.completions.create({ model: "t/both", messages: MESSAGES })
     .withResponse();
   assertEquals(data.choices[0]?.message.content, "Hello");
@@ -53,7 +53,7 @@ testOpenai("a target that cannot be reached is passed over", gateway, async ({ c
   assertEquals(text, "Hello");
 });
 
-testOpenai("the provider object and models to try next are members like any other", gateway, async ({ client }) => {
+testOpenai("clients can send the provider object and fallback models", gateway, async ({ client }) => {
   const more = { provider: PROVIDER, models: ["t/gone", ECHO] };
   const chat = await client.chat.completions.create({ model: "t/gone", messages: MESSAGES, ...more }).withResponse();
   assertEquals([chat.data.model, chat.data.choices[0]?.message.content], [ECHO, "Hello"]);
@@ -62,7 +62,7 @@ testOpenai("the provider object and models to try next are members like any othe
   assertEquals([data.model, data.output_text], [ECHO, "Hello"]);
 });
 
-testOpenai("wishes that cannot be met are errors of the right class", gateway, async ({ client, Sdk }) => {
+testOpenai("preferences that no target meets are errors of the right class", gateway, async ({ client, Sdk }) => {
   const wishing = (provider: Record<string, unknown>) => ({ model: "t/both", messages: MESSAGES, provider });
   const wrong = await caught(Sdk.BadRequestError, client.chat.completions.create(wishing({ only: ["nobody"] })));
   assertEquals([wrong.status, wrong.param], [400, "provider.only[0]"]);
@@ -73,7 +73,7 @@ testOpenai("wishes that cannot be met are errors of the right class", gateway, a
   assertEquals(none.status, 503);
 });
 
-testAnthropic("fallbacks name models to try next", gateway, async ({ client }) => {
+testAnthropic("fallbacks name the next models", gateway, async ({ client }) => {
   const body = {
     model: "t/gone",
     max_tokens: 100,
@@ -91,7 +91,7 @@ testAnthropic("fallbacks name models to try next", gateway, async ({ client }) =
 });
 
 testAnthropic(
-  "an upstream that cannot be reached alone is an InternalServerError",
+  "an unreachable upstream without alternatives is an InternalServerError",
   gateway,
   async ({ client, Sdk }) => {
     const error = await caught(

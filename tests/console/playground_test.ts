@@ -171,7 +171,7 @@ Deno.test("the playground respects the permissions of the key, and enters what i
   assertEquals(await gateway.store.ledger.lastSeq(), 1);
 });
 
-Deno.test("nobody sends from the playground but an operator with the admin key, from the console itself", async () => {
+Deno.test("only an operator with the admin key can send from the playground, and only from the console itself", async () => {
   await using gateway = startConsole(CONFIG);
   const viewer = await signedIn(gateway, VIEWER_KEY);
   assertStringIncludes((await viewer.get("/playground")).html, "The viewer key sends no requests");

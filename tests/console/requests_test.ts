@@ -40,7 +40,7 @@ Deno.test("the list of requests is the same as CSV, of all pages and with the pa
   assertEquals((await browser.get("/requests.csv?status=many")).status, 400);
 });
 
-Deno.test("the console streams new requests to a session, and to nobody else", async () => {
+Deno.test("the console streams new requests only to a session", async () => {
   await using gateway = startConsole(ECHO);
   const stranger = new Browser(gateway);
   assertEquals((await stranger.get("/requests/stream")).path, "/sign-in");

@@ -37,7 +37,7 @@ Deno.test("cut and reset end the answer early, on first and later connections", 
     for (const stream of [true, false]) {
       const connection = await open(server, chat(ask, { stream }));
       const text = await readAll(connection).catch((error) => {
-        // Whoever reads late gets the reset in place of the end.
+        // A late read gets the reset in place of the end.
         assert(error instanceof Deno.errors.ConnectionReset);
         return "HTTP/1.1 200 OK";
       });

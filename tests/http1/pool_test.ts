@@ -92,18 +92,17 @@ Deno.test("a connection closed by its server while idle is not reused", async ()
 });
 
 Deno.test("unsolicited bytes of a server are not read as an answer", async () => {
-  const said = Promise.withResolvers<void>();
+  const read = Promise.withResolvers<void>();
   await using server = startRawUpstream(async (socket, { connection }) => {
     await say(socket, HELLO);
     if (connection > 0) return "keep";
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    await read.promise;
     await say(socket, `${OK}content-length: 4\r\n\r\nevil`);
-    said.resolve();
     return "keep";
   });
   const transport = createHttp1Transport();
   assertEquals(await (await transport.send(request(server.url))).text(10), "hello");
-  await said.promise;
+  read.resolve();
   await soon("connection closed", server.ended(1));
   assertEquals(await (await transport.send(request(server.url))).text(10), "hello");
   assertEquals(server.accepted, 2);

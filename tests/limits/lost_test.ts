@@ -1,4 +1,4 @@
-/** Requests of nodes that die: each is entered once, whatever becomes of the nodes that enter them. */
+/** Requests of nodes that die: each is entered once, even if the entering nodes fail, too. */
 import { assertEquals } from "@std/assert";
 import { Redis } from "ioredis";
 import type { AdmittedRequest } from "../../lib/limits/limiter.ts";

@@ -47,7 +47,7 @@ Deno.test("fitContext() rejects a too long request in the protocol's own words",
   assertEquals([error.kind, error.code], ["invalid", "context_length_exceeded"]);
 });
 
-Deno.test("fitContext() drops the oldest turns if the client asks for it, whoever checks", async () => {
+Deno.test("fitContext() drops the oldest turns if the client asks for it, with and without a checking upstream", async () => {
   for (const checkedUpstream of [true, false]) {
     const prompt = promptOf(9, "auto");
     const fitted = await fitContext(prompt, { model: modelOf(60), codec: responses, checkedUpstream });

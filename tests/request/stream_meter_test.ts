@@ -58,7 +58,7 @@ Deno.test("a client that leaves when its answer is complete and still being coun
   }
 });
 
-Deno.test("an answer that is read to its end for nobody is charged as a whole, counted where it tells nothing", async () => {
+Deno.test("an answer drained after a disconnect is charged completely, by counted tokens if it reports no usage", async () => {
   const { pass, stream, entry } = await meteredStream();
   await pass(SAID);
   await pass(says("one two"));

@@ -37,7 +37,7 @@ export async function live(truth: Truth, { wish, road }: { wish: AdmissionTerms;
   if (road.random.chance(0.1)) await endAgain(truth, road.random);
 }
 
-/** Whoever ends a request that has ended changes nothing, and charges nothing. */
+/** A second end of a request changes nothing, and charges nothing. */
 async function endAgain({ id, meter, prompt }: Truth, random: Random): Promise<void> {
   if (!meter.ended) return;
   if (random.chance(0.3)) return await meter.fail(500, LEFT);

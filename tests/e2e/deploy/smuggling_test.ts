@@ -32,7 +32,7 @@ async function check(
     assert(ours === arrived.length || heard.closed && ours < arrived.length, `${arrived}, ${what}`);
     assert(answers.length <= 1 + most || heard.closed, what);
     if (heard.closed) return;
-    // A server that still waits for the body takes the next request as its rest: no answer comes, which poisons nobody.
+    // A server that still waits for the body takes the next request as its rest: no answer comes, so no other client is affected.
     await send(connection, `GET /after-${id} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`);
     const next = readAnswers((await hear(connection, { silenceMs: SILENCE_MS })).text).answers;
     const taken = gateway.seen.filter((line) => line.endsWith(`/after-${id}`)).length;

@@ -63,7 +63,7 @@ export interface Shop extends AsyncDisposable {
   gateway: TestGateway;
   /** A key whose budget runs out. */
   poor: TestKey;
-  /** Decides what becomes of the request with this number. Resolves when an upstream is asked. */
+  /** Sets how the request with this number is treated. Resolves when an upstream gets it. */
   decide(number: number, fate: Fate): Promise<void>;
   /** Numbers of requests that an upstream has answered to the end. */
   finished: ReadonlySet<number>;

@@ -20,7 +20,7 @@ Deno.test("a store keeps its log while other commands use it, so that a kill los
     };
     const first = await start([], place);
     const log = await logOf();
-    // Whoever closes a database last removes its log. Each of these would be the last if it did not see the gateway's lock.
+    // The process that closes a database last removes its log. Each of these would be the last if it did not see the gateway's lock.
     for (const name of ["one", "two", "three"]) assertEquals((await run(["keys", "add", name], place)).code, 0);
     assertEquals(await logOf(), log);
     await keys(first.origin, { name: "four" });

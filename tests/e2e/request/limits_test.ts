@@ -107,7 +107,7 @@ for (const owner of ["key", "group", "model"] as const) {
     const { gateway, upstream } = limited;
     const asked = askAll(gateway, CLIENTS);
     await until(() => upstream.requests.length === 10);
-    // Whoever has no room is refused while the others wait.
+    // Requests over the limit are rejected while the others wait.
     await entriesOf(gateway.store.ledger, CLIENTS - 10);
     gate.resolve();
     const responses = await asked;

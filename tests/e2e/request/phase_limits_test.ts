@@ -29,7 +29,7 @@ const LIMITS = {
 const DRAIN_MS = 3_500;
 /** Time between two reads of a slow client. */
 const READ_EVERY_MS = 10;
-/** Nobody waits that long here: an error has a status of its own. */
+/** Longer than any test. */
 const KEEP_ALIVE_SECONDS = 3_600;
 
 /** What a play gets. */

@@ -112,7 +112,7 @@ Deno.test("a client that reads too slowly pays for what was sent to it", async (
   }
 });
 
-Deno.test("an upstream that takes too long is not paid, whoever reads", async () => {
+Deno.test("an upstream that takes too long is not paid, even if the client reads", async () => {
   await Promise.all((["relayed", "translated"] as const).map(async (way) => {
     const { opening, pieces } = frames(spokenBy("chat", way), Array(20).fill("slow "), "told");
     const pauses: Step[] = [];
@@ -151,7 +151,7 @@ Deno.test("a slow client that reads now and then gets its whole stream", async (
   const decoder = new TextDecoder();
   let pauses = 0;
   for await (const bytes of response.body ?? []) {
-    // It takes less than three times as long as a client may leave what there is.
+    // All pauses together are shorter than three times the limit for unread answers.
     if (stream.length > pauses * 1_500_000) {
       pauses++;
       await new Promise((resolve) => setTimeout(resolve, 300));

@@ -129,7 +129,7 @@ function asking(protocol: Protocol, more: JsonObject = {}): JsonObject {
   return prompt(protocol, { ...(protocol === "messages" && { max_tokens: 50_000 }), ...more });
 }
 
-/** The client reads what there is to see, and leaves. */
+/** The client reads the visible output, and leaves. */
 async function looksAndLeaves(
   { gateway }: Place,
   protocol: Protocol,

@@ -67,7 +67,7 @@ Deno.test("a breaker opens after five failures, and closes with one of a hundred
   const asked = Array.from({ length: 100 }, () => ask(gateway));
   const first = await Promise.race(asked);
   assertEquals(first[0], 503);
-  // Whoever is not the one gets an answer at once.
+  // All others get an answer at once.
   await Promise.all(asked.map((one) => Promise.race([one, waitFor(() => server.requests.length === 6)])));
   held.resolve();
   const statuses = (await Promise.all(asked)).map(([status]) => status);

@@ -108,7 +108,7 @@ function inWorld(test: (world: World) => Promise<void>): Promise<void> {
       await test(world);
     } finally {
       world.mood = "up";
-      // Whoever has closed it already closed it well.
+      // A test may have closed it already.
       for (const each of opened) await each.close().catch(() => {});
     }
   });

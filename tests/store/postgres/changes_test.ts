@@ -164,7 +164,7 @@ for (const [what, outage] of Object.entries(OUTAGES)) {
       await node.keys.change("b", { disabled: true });
       for (const letter of ["a", "b", "c"]) await node.keys.findByHash(hash(letter), 0);
       await node.keys.revoke("c", 7);
-      // Nobody has asked this one for anything.
+      // This one has not read anything yet.
       await using other = await openNode(engine.url, { keyAgeMs: 60_000 });
 
       await outage.begin(engine);

@@ -187,7 +187,7 @@ Deno.test("the SQLite ledger sums a snapshot while old entries are pruned", () =
       while (await store.ledger.prune(DAY + 3));
     })();
     const [first, second] = await Promise.all(asked);
-    // Of days that entries are gone of, all there was is told: none, the first one, or the last one, too.
+    // A day whose entries are being pruned counts completely: no day yet, the first one, or also the last one.
     const whole = 9000;
     const requests = first?.reduce((sum, each) => sum + each.requests, 0);
     assert(requests === 7998 || requests === 7999 || requests === whole, String(requests));

@@ -1,0 +1,29 @@
+import { assertEquals } from "@std/assert";
+import { readSources } from "../../tools/sources.ts";
+import { checkWording } from "../../tools/wording.ts";
+
+/** Built at run time, so that the check does not find it in this file. */
+const WORD = ["who", "ever"].join("");
+
+Deno.test("checkWording() finds words in comments and test titles, and reports their lines", () => {
+  const texts = [
+    `// ${WORD} reads`,
+    `const a = 1; // ${WORD} reads`,
+    `/** Answers ${WORD} asks. */`,
+    `/**\n * Answers\n * ${WORD} asks.\n */`,
+    `Deno.test("${WORD} asks gets an answer", () => {});`,
+  ];
+  const reported = texts.map((text) => checkWording([{ path: "lib/a.ts", text }]));
+  const found = (line: number) => [`lib/a.ts:${line}: says "${WORD}"; name the subject instead`];
+  assertEquals(reported, [found(1), found(1), found(1), found(3), found(1)]);
+});
+
+Deno.test("checkWording() ignores code, texts and names in backticks", () => {
+  const texts = [`const ${WORD} = 1;`, `const text = "${WORD} // asks";`, `/** The user \`${WORD}\`. */`];
+  for (const text of texts) assertEquals(checkWording([{ path: "lib/a.ts", text }]), [], text);
+});
+
+Deno.test("comments and test titles of the repository avoid the listed words", async () => {
+  const folders = ["lib", "routes", "tests", "tools", "bench", "main.ts"];
+  assertEquals(checkWording((await Promise.all(folders.map(readSources))).flat()), []);
+});
