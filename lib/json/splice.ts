@@ -20,13 +20,19 @@ export function documentSize(body: ObjectText): number {
   return body.utf8?.bytes.length ?? body.text.length;
 }
 
-/** The text of a top-level member's value; `undefined` where there is no such member. */
-export function memberText(body: ObjectText, wanted: string): string | undefined {
+/**
+ * The text of a top-level member's value; `undefined` where there is no such member.
+ * @param most UTF-16 code units after which it is cut off; absent: the whole
+ */
+export function memberText(body: ObjectText, wanted: string, most: number = Infinity): string | undefined {
   const { members } = body.utf8 ?? body;
   const member = members.find(({ name }) => name === wanted);
   if (member === undefined) return undefined;
   const { start, end } = member;
-  return body.utf8 === undefined ? body.text.slice(start, end) : decoder.decode(body.utf8.bytes.subarray(start, end));
+  if (body.utf8 === undefined) return body.text.slice(start, Math.min(end, start + most));
+  // A code unit takes three bytes at most. One more keeps a character that the end cuts out of the text.
+  const bytes = body.utf8.bytes.subarray(start, Math.min(end, start + 3 * most + 1));
+  return decoder.decode(bytes).slice(0, most);
 }
 
 /** A JSON object in UTF-8, and where its members stand in that, in bytes. */

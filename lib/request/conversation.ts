@@ -15,8 +15,11 @@ const SESSION_MEMBERS = ["prompt_cache_key", "session_id"];
 /** Longest id that is used; longer ones are cut. */
 const LONGEST_ID = 512;
 
-/** Characters of each part of a prefix that identify it, beside its length. */
+/** Characters of each part of a prefix that identify it; a message's length does so, too. */
 const PART_CHARS = 4_096;
+
+/** Characters in which the first messages are looked for: the worst text of 30 million takes 400 ms. */
+const SEARCHED_CHARS = 262_144;
 
 /** Bodies below this have no prefix that vendors cache: they do so from 1,024 tokens on. */
 const LEAST_BYTES = 4_096;
@@ -57,8 +60,9 @@ function conversationOf(body: JsonBody, headers: Pick<Headers, "get">, bytes: nu
   const model = String(headOf(body).model);
   if (named !== undefined) return conversationId([model, named.slice(0, LONGEST_ID)]);
   if (bytes < LEAST_BYTES) return undefined;
-  const parts = [...PREFIX_MEMBERS.map((name) => memberText(body, name) ?? ""), ...firstMessages(body)];
-  return conversationId([model, ...parts.flatMap((part) => [String(part.length), part.slice(0, PART_CHARS)])]);
+  const members = PREFIX_MEMBERS.map((name) => memberText(body, name, PART_CHARS) ?? "");
+  const messages = firstMessages(body).flatMap((text) => [String(text.length), text.slice(0, PART_CHARS)]);
+  return conversationId([model, ...members, ...messages]);
 }
 
 function sessionOf(body: JsonBody, headers: Pick<Headers, "get">): string | undefined {
@@ -76,7 +80,7 @@ function sessionOf(body: JsonBody, headers: Pick<Headers, "get">): string | unde
 
 /** The messages up to the first one of the user; a prompt that is a text has only itself. */
 function firstMessages(body: JsonDocument): string[] {
-  const text = memberText(body, "messages") ?? memberText(body, "input") ?? "";
+  const text = memberText(body, "messages", SEARCHED_CHARS) ?? memberText(body, "input", SEARCHED_CHARS) ?? "";
   if (!text.startsWith("[")) return [text];
   const messages: string[] = [];
   for (const { start, end } of scanElements(text)) {
