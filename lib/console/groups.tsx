@@ -64,7 +64,7 @@ export function groupsPage(_request: Request, context: RouteContext): Promise<Re
             empty="There are no groups."
           />
           <p>
-            <a href={`${CONSOLE}/budgets`}>Budgets of groups and keys</a>
+            <a href={`${CONSOLE}/budgets`}>Budgets of groups, keys and end users</a>
           </p>
         </>
       ),

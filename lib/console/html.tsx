@@ -207,6 +207,20 @@ export function queryOf({ url }: Pick<Request, "url">): URLSearchParams {
   return new URLSearchParams(url.includes("?") ? url.slice(url.indexOf("?")) : "");
 }
 
+/** Reads the non-empty parameters of the query that have these names. */
+export function readTexts<Name extends string>(
+  request: Pick<Request, "url">,
+  names: readonly Name[],
+): Partial<Record<Name, string>> {
+  const query = queryOf(request);
+  const texts: Partial<Record<Name, string>> = {};
+  for (const name of names) {
+    const value = query.get(name)?.trim() ?? "";
+    if (value !== "") texts[name] = value;
+  }
+  return texts;
+}
+
 /** Sends the browser to another page, which it loads with GET. */
 export function redirectTo(path: string, headers: Record<string, string> = {}): Response {
   return new Response(null, { status: 303, headers: { ...SECURITY_HEADERS, location: path, ...headers } });

@@ -14,7 +14,7 @@ import {
 import { csvText } from "../csv.ts";
 import type { RouteContext } from "../server/router.ts";
 import { Count, Duration, HttpStatus, Moment, Table, Usd } from "./format.tsx";
-import { CONSOLE, csvResponse, queryOf, requestsPath, SECURITY_HEADERS, showPage } from "./html.tsx";
+import { CONSOLE, csvResponse, readTexts, requestsPath, SECURITY_HEADERS, showPage } from "./html.tsx";
 
 /** Filters of the form, with an example of each. */
 const FILTERS = [
@@ -43,7 +43,7 @@ const CSV_PAGE = "1000";
 export function requestsPage(request: Request, context: RouteContext): Promise<Response> {
   const { gateway } = context;
   return showPage(context, async () => {
-    const texts = readTexts(request);
+    const texts = readTexts(request, REQUEST_PARAMETERS);
     const page = await findRequestPage(texts, { gateway, signal: request.signal });
     return {
       title: "Requests",
@@ -82,7 +82,7 @@ export async function streamForSession(request: Request, context: RouteContext):
 export async function requestsCsv(request: Request, { gateway }: RouteContext): Promise<Response> {
   const left = new AbortController();
   const signal = AbortSignal.any([left.signal, request.signal]);
-  const texts = withoutPlace(readTexts(request));
+  const texts = withoutPlace(readTexts(request, REQUEST_PARAMETERS));
   const find = (cursor: RequestTexts) => findRequestPage({ ...texts, ...cursor, limit: CSV_PAGE }, { gateway, signal });
   // Before the response begins, so that a wrong filter is an error.
   let page: RequestPage | undefined = await find({});
@@ -98,17 +98,6 @@ export async function requestsCsv(request: Request, { gateway }: RouteContext): 
     cancel: () => left.abort(),
   });
   return csvResponse(body, "requests");
-}
-
-/** Non-empty parameters of the query that a search knows. */
-function readTexts(request: Pick<Request, "url">): RequestTexts {
-  const query = queryOf(request);
-  const texts: RequestTexts = {};
-  for (const name of REQUEST_PARAMETERS) {
-    const value = query.get(name)?.trim() ?? "";
-    if (value !== "") texts[name] = value;
-  }
-  return texts;
 }
 
 /** The filters and the order without a place in the list. */

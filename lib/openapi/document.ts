@@ -49,6 +49,9 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
   "GET /openapi.json": { summary: "This description", reply: describedSchema, others: [304] },
   "GET /v1/usage": {
     summary: "What this API key spent, and what is left of its limits and budgets",
+    query: {
+      user: "An end user, instead of the header `x-sluice-user`: `user_budget` shows what this end user has left",
+    },
     reply: ownUsageSchema,
   },
   "GET /v1/models": {

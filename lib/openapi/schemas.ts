@@ -219,6 +219,18 @@ export const ownUsageSchema = z.strictObject({
     left_usd: amount.describe("Below 0 if the budget was lowered below the spent amount"),
     resets_at: z.iso.datetime().nullable().describe("Start of the next period; null for a budget that never resets"),
   })),
+  user_budget: z.strictObject({
+    period,
+    budget_usd: amount,
+    require_user: z.boolean().describe("Each request must name its end user"),
+    user: z.string().optional().describe(
+      "The end user that this request names; the members below are absent without one",
+    ),
+    spent_usd: amount.optional(),
+    held_usd: amount.optional(),
+    left_usd: amount.optional(),
+    resets_at: z.iso.datetime().nullable().optional(),
+  }).nullable().describe("The budget that each end user of this key has; null: none"),
   limits: z.array(z.strictObject({
     owner: z.enum(["key", "group"]),
     unit: z.enum(["requests", "tokens", "concurrency"])

@@ -11,6 +11,9 @@ import type { Gateway } from "../gateway.ts";
 import { callerLimitRequests, limitOwnerOf } from "../limits/limit_requests.ts";
 import type { LimitUnit } from "../limits/limiter.ts";
 import type { RouteContext } from "../server/router.ts";
+import { readTarget } from "../server/route_matcher.ts";
+import { userAccount } from "../store/ledger.ts";
+import { endUserName, readUserHeader } from "./request_meter.ts";
 
 /** A budget that applies to a key. The spending of other keys is not part of it. */
 export interface OwnBudget extends Omit<BudgetState, "spent_usd" | "held_usd"> {
@@ -18,6 +21,15 @@ export interface OwnBudget extends Omit<BudgetState, "spent_usd" | "held_usd"> {
   /** Absent for the group's. */
   spent_usd?: string;
   held_usd?: string;
+}
+
+/** The budget that each end user of a key has. The state is that of the end user whom the request names. */
+export interface OwnUserBudget extends Partial<BudgetState> {
+  period: BudgetState["period"];
+  budget_usd: string;
+  /** Whether each request must name its end user. */
+  require_user: boolean;
+  user?: string;
 }
 
 /** A limit that applies to a key. Limits that only report and those of models are left out. */
@@ -38,20 +50,32 @@ export interface OwnUsage {
   /** Of the present day and month. */
   spent: PeriodSpending[];
   budgets: OwnBudget[];
+  user_budget: OwnUserBudget | null;
   limits: OwnLimit[];
 }
 
-/** `GET /v1/usage`: counts towards no limit, and has no ledger entry. @throws {GatewayError} `overloaded` */
-export async function showOwnUsage(_request: Request, { gateway, caller }: RouteContext): Promise<Response> {
+/**
+ * `GET /v1/usage`: counts towards no limit, and has no ledger entry.
+ * @throws {GatewayError} `overloaded`; `invalid` if the header that names the end user is malformed
+ */
+export async function showOwnUsage(request: Request, { gateway, caller }: RouteContext): Promise<Response> {
   const own = requireCaller(caller);
+  const user = readEndUser(request);
   const answer: OwnUsage = {
     object: "usage",
     key: { id: own.keyId, name: own.keyName, group: own.groupName },
     spent: await spendingOfKey(gateway.ledger, own.keyId, gateway.now()),
     budgets: await ownBudgets(gateway, own),
+    user_budget: await ownUserBudget(gateway, own, user),
     limits: await ownLimits(gateway, own),
   };
   return Response.json(answer, { headers: { "cache-control": "no-store" } });
+}
+
+/** Reads the end user whose budget is asked for: that of the query as bodies name it, else that of the header. */
+function readEndUser(request: Request): string | undefined {
+  const user = new URLSearchParams(readTarget(request).query).get("user");
+  return user === null ? readUserHeader(request.headers) : endUserName(user);
 }
 
 async function ownBudgets(
@@ -69,6 +93,19 @@ async function ownBudgets(
     const { spent_usd: _, held_usd: __, ...told } = state;
     return { owner: "group", ...told };
   });
+}
+
+async function ownUserBudget(
+  { ledger, now }: Gateway,
+  { keyId, group, rules }: Caller,
+  user: string | undefined,
+): Promise<OwnUserBudget | null> {
+  const budget = rules.user_budget ?? group.user_budget;
+  if (budget === undefined) return null;
+  const { usd: budget_usd, period, require_user } = budget;
+  if (user === undefined) return { period, budget_usd, require_user };
+  const [state] = await budgetStates(ledger, [{ scope: "user", id: userAccount(keyId, user), budget }], now());
+  return { period, budget_usd, require_user, user, ...state };
 }
 
 async function ownLimits({ limiter, now }: Gateway, caller: Caller): Promise<OwnLimit[]> {

@@ -190,13 +190,16 @@ const MOST_TAGS = 10;
 
 /** Reads the headers of a request. @throws {GatewayError} `invalid` where they are malformed */
 export function attributeRequest(meter: Attributed, headers: Pick<Headers, "get">): void {
-  const user = headers.get(USER_HEADER);
+  const user = readUserHeader(headers);
   const tags = headers.get(TAGS_HEADER);
-  if (user !== null) meter.attribute({ user: readUser(user) });
+  if (user !== undefined) meter.attribute({ user });
   if (tags !== null) meter.attribute({ tags: readTags(tags) });
 }
 
-function readUser(text: string): string {
+/** Reads the end user that the headers name. @throws {GatewayError} `invalid` where the header is malformed */
+export function readUserHeader(headers: Pick<Headers, "get">): string | undefined {
+  const text = headers.get(USER_HEADER);
+  if (text === null) return undefined;
   if (text.length <= USER_CHARACTERS && /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/.test(text)) return text;
   throw new GatewayError(
     "invalid",
@@ -215,10 +218,14 @@ function readTags(text: string): string[] {
   );
 }
 
+/** Cuts a long name and removes control characters: vendors take end users in any form, so none is refused. */
+export function endUserName(text: string): string {
+  return plainText(text, USER_CHARACTERS);
+}
+
 /**
  * Reads the end user of a body: `safety_identifier` or `user` of OpenAI's protocols, `metadata.user_id` of messages. A
- * header takes precedence. Vendors take these members in any form, so none is refused here: a long one is cut, and control
- * characters become spaces.
+ * header takes precedence.
  */
 export function attributeUser(
   meter: Attributed,
@@ -227,6 +234,6 @@ export function attributeUser(
   const named = stringOf(safety_identifier) ?? stringOf(user) ??
     (isObject(metadata) ? stringOf(metadata.user_id) : undefined);
   if (named === undefined) return;
-  const clean = plainText(named, USER_CHARACTERS);
+  const clean = endUserName(named);
   if (clean !== "") meter.attribute({ user: clean });
 }

@@ -174,3 +174,49 @@ Deno.test("groups are listed with members, limits and budgets, and are changed i
   const admin = await signedIn(gateway);
   assertEquals((await admin.post("/groups/poor", { price_factor: "0" })).status, 405);
 });
+
+Deno.test("the page of budgets lists end users, filters, and links to their requests", async () => {
+  await using gateway = startGateway({
+    admin: { key: { env: "ADMIN_KEY" }, viewer_key: { env: "VIEWER_KEY" } },
+    models: [PRICED],
+    groups: { default: { user_budget: { usd: "9", period: "month" }, budget: { usd: "99" } }, idle: {} },
+  }, { adminKey: ADMIN_KEY, viewerKey: VIEWER_KEY, now: Date.now });
+  const key = await gateway.addKey({ rules: { budget: { usd: "5", period: "total" } } });
+  const { name } = (await gateway.store.keys.find(key.id)) ?? {};
+  const hostile = '<b>&"eve';
+  for (const user of ["anna", hostile, ""]) {
+    await (await gateway.ask("chat", { ...BODY, user }, { key })).body?.cancel();
+  }
+  await gateway.gateway.ledger.flush();
+  const browser = await signedIn(gateway, VIEWER_KEY);
+  const owners = (html: string) =>
+    [...html.matchAll(/<tr[^>]*><td[^>]*>(?:<a href="([^"]*)">)?([^<]*)/g)].map(([, href, name = ""]) => ({
+      href,
+      name,
+    }));
+  const all = owners((await browser.get("/budgets")).html);
+  assertEquals(
+    all.map(({ name }) => name).toSorted(),
+    [
+      ...["group default", `key ${name}`, `end user anna of key ${name}`],
+      `end user &lt;b>&amp;&quot;eve of key ${name}`,
+      `requests without an end user of key ${name}`,
+    ].toSorted(),
+  );
+  assertEquals(all.find(({ name }) => name.startsWith("requests without"))?.href, undefined);
+  for (const { href, name } of all.filter(({ href }) => href !== undefined)) {
+    const { html } = await browser.get(href?.replaceAll("&amp;", "&").replace("/admin/console", ""));
+    const rows = [...html.matchAll(/\/requests\/req_/g)].length;
+    assertEquals(rows, name.startsWith("end user") ? 1 : 3, name);
+  }
+  const found = async (query: string) => owners((await browser.get(`/budgets?${query}`)).html).map(({ name }) => name);
+  assertEquals(await found("scope=group&group=&key="), ["group default"]);
+  assertEquals(await found(`key=${name}&user=anna`), [`end user anna of key ${name}`]);
+  assertEquals((await found("scope=user&limit=2")).length, 2);
+  assertStringIncludes((await browser.get("/budgets?group=idle")).html, "No budgets match.");
+  for (const [query, text] of [["user=anna", "Expected the key"], ["limit=x", "Cannot read limit"]] as const) {
+    const { status, html } = await browser.get(`/budgets?${query}`);
+    assertEquals(status, 400);
+    assertStringIncludes(html, text);
+  }
+});

@@ -87,6 +87,19 @@ export async function budgetStates(
   });
 }
 
+/**
+ * Returns the filters that find the requests of a budget's current period. Undefined for requests that name no end user,
+ * which no filter finds. @param now Unix time in milliseconds
+ */
+export function requestsOfBudget(
+  { scope, id, user, period }: Pick<BudgetLine, "scope" | "id" | "user" | "period">,
+  now: number,
+): { group?: string; key?: string; user?: string; since?: string } | undefined {
+  if (user === "") return undefined;
+  const since = period === "total" ? {} : { since: new Date(periodStart(period, now) * DAY_MS).toISOString() };
+  return { ...since, ...(user === null ? { [scope]: id } : { key: id, user }) };
+}
+
 /** Reads the spending of a key today and in the current month. @param now Unix time in milliseconds */
 export async function spendingOfKey(ledger: BudgetParts["ledger"], id: string, now: number): Promise<PeriodSpending[]> {
   const periods = (["day", "month"] as const).map((period) => ({ period, since: periodStart(period, now) }));

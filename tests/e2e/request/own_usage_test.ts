@@ -6,8 +6,12 @@ import type { TestGateway, TestKey } from "../../support/gateway.ts";
 import { answer, asking, COST, startBudgeted } from "./budgeted.ts";
 import { usd } from "./bills.ts";
 
-async function usageOf({ url, key: own }: TestGateway, { key }: TestKey = own): Promise<JsonObject> {
-  const response = await fetch(`${url}/v1/usage`, { headers: { authorization: `Bearer ${key}` } });
+async function usageOf(
+  { url, key: own }: TestGateway,
+  { key }: TestKey = own,
+  { query = "", headers = {} }: { query?: string; headers?: Record<string, string> } = {},
+): Promise<JsonObject> {
+  const response = await fetch(`${url}/v1/usage${query}`, { headers: { authorization: `Bearer ${key}`, ...headers } });
   assertEquals([response.status, response.headers.get("cache-control")], [200, "no-store"]);
   return await response.json();
 }
@@ -32,7 +36,8 @@ Deno.test("a running request is held and reserves limits, and an ended one is sp
   const { gateway } = budgeted;
   const other = await gateway.addKey();
   const state = async (key?: TestKey) => {
-    const { budgets, limits, spent } = await usageOf(gateway, key);
+    const { budgets, limits, spent, user_budget } = await usageOf(gateway, key);
+    assertEquals(user_budget, null);
     return {
       spent: (spent as JsonObject[]).map(({ spent_usd }) => spent_usd),
       budgets: (budgets as JsonObject[]).map(({ owner, spent_usd, held_usd, left_usd }) => [
@@ -85,4 +90,37 @@ Deno.test("a key without the usage endpoint may not read its usage", async () =>
     403,
     'This API key may not use the endpoint "usage"',
   ]);
+});
+
+Deno.test("the holder of a key reads the budget of end users, and the state of the one it names", async () => {
+  await using budgeted = startBudgeted({
+    groups: { default: { user_budget: { usd: "1", period: "total", require_user: true } } },
+  });
+  const { gateway } = budgeted;
+  const plain = await gateway.addKey({ rules: { user_budget: { usd: "0.25", period: "day", require_user: false } } });
+  const name = "J\u00f6rg & co";
+  await (await gateway.ask("chat", asking("chat", { user: name }))).text();
+  await (await gateway.ask("chat", asking("chat"), { key: plain })).text();
+  await gateway.gateway.ledger.flush();
+  const budgetOf = async (...[key, request]: [TestKey?, Parameters<typeof usageOf>[2]?]) =>
+    (await usageOf(gateway, key, request)).user_budget;
+  const rule = { period: "total", budget_usd: "1", require_user: true };
+  const unspent = { spent_usd: "0", held_usd: "0", left_usd: "1", resets_at: null };
+  const spent = { ...unspent, spent_usd: usd(COST), left_usd: usd(1_000_000_000_000n - COST) };
+  assertEquals(await budgetOf(), rule);
+  const query = `?user=${encodeURIComponent(name)}`;
+  assertEquals(await budgetOf(undefined, { query }), { ...rule, user: name, ...spent });
+  const headers = { "x-sluice-user": "other" };
+  assertEquals(await budgetOf(undefined, { headers }), { ...rule, user: "other", ...unspent });
+  assertEquals(await budgetOf(undefined, { query, headers }), { ...rule, user: name, ...spent });
+  // The key's own rule goes before the group's; each key has end users of its own.
+  const own = await budgetOf(plain, { query }) as JsonObject;
+  assertEquals([own.budget_usd, own.require_user, own.spent_usd], ["0.25", false, "0"]);
+  const unnamed = await budgetOf(plain, { query: "?user=" }) as JsonObject;
+  assertEquals([unnamed.user, unnamed.spent_usd], ["", usd(COST)]);
+  const malformed = await fetch(`${gateway.url}/v1/usage`, {
+    headers: { authorization: `Bearer ${plain.key}`, "x-sluice-user": "a".repeat(257) },
+  });
+  assertEquals(malformed.status, 400);
+  await malformed.body?.cancel();
 });
