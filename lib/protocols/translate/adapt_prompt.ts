@@ -55,7 +55,9 @@ export function adaptPrompt(asked: Prompt, target: AdaptTarget): AdaptedPrompt {
   if (hasCalls && types.has("media") && !dialect.mediaInResults) prompt = moveMediaOutOfResults(prompt);
 
   if (prompt.reasoning !== undefined) prompt = fitReasoning(prompt, target);
-  prompt = fitSchemas(fitCacheMarks(prompt, target), target);
+  prompt = fitCacheMarks(prompt, target);
+  const hasSchemas = prompt.tools.length > 0 || prompt.format?.type === "json_schema";
+  if (hasSchemas && prompt.protocol !== target.protocol) prompt = fitSchemas(prompt, target);
 
   const { maxTokens } = prompt;
   const isTooFew = maxTokens !== undefined && maxTokens < (dialect.leastTokens ?? 0);

@@ -11,13 +11,11 @@ import type { AdaptTarget } from "./adapt_target.ts";
 const ARGUMENT = /^[A-Za-z0-9_.-]{1,64}$/;
 
 /**
- * Rewrites the schemas of tools and of the answer, unless client and target have the same protocol.
+ * Rewrites the schemas of tools and of the answer. Client and target have different protocols.
  * @throws {GatewayError} `invalid`, for argument names that the vendor refuses
  */
 export function fitSchemas(prompt: Prompt, target: AdaptTarget): Prompt {
-  if (prompt.protocol === target.protocol) return prompt;
   const { tools, format } = prompt;
-  if (tools.length === 0 && format?.type !== "json_schema") return prompt;
   return {
     ...prompt,
     tools: tools.map((tool, index): Tool => {
