@@ -15,8 +15,8 @@ const MOST_STREAMS = 20;
 /** Pause between two looks for new requests, in milliseconds. */
 const LOOK_MS = 1_000;
 
-/** Silence before a heartbeat, in milliseconds: proxies close connections that are silent for a minute. */
-const HEARTBEAT_MS = 15_000;
+/** Silence before a keep-alive, in milliseconds: proxies close connections that are silent for a minute. */
+const KEEP_ALIVE_MS = 15_000;
 
 /** Longest stream, in milliseconds. Its client asks again and must still have a valid key. */
 const LONGEST_MS = 3_600_000;
@@ -25,8 +25,8 @@ const LONGEST_MS = 3_600_000;
 const RETRY_MS = 2_000;
 
 /**
- * Streams requests as they are entered: an event `request` for each, whose id is its place in the ledger.
- * `Last-Event-ID`, which browsers send when they connect again, goes before `after_seq`.
+ * Streams requests as they are entered: one `request` event each, with the entry's sequence number as its id.
+ * `Last-Event-ID`, which browsers send when they reconnect, takes precedence over `after_seq`.
  * @throws {GatewayError} `invalid` for parameters that cannot be read, `limited` where too many streams are open
  */
 export async function streamRequests(request: Request, context: RouteContext): Promise<Response> {
@@ -78,7 +78,7 @@ async function* textsOf(
   while (!signal.aborted && monotonic() - begun < LONGEST_MS) {
     // While the store is out of reach there is nothing new; the stream goes on when it is back.
     const { requests, isEnd } = await tail.read().catch(() => ({ requests: [], isEnd: true }));
-    if (requests.length > 0 || monotonic() - sentAt >= HEARTBEAT_MS) {
+    if (requests.length > 0 || monotonic() - sentAt >= KEEP_ALIVE_MS) {
       sentAt = monotonic();
       // An event without data moves the client's place and is not dispatched (WHATWG HTML, 9.2.6).
       yield requests.map((line) => `id: ${line.seq}\n${formatFrame({ event: "request", data: JSON.stringify(line) })}`)

@@ -47,7 +47,7 @@ export function keyText(
   return `Key "${name}"\n${lines.join("")}`;
 }
 
-/** Such as `60 requests and 10000 tokens per minute, 4 at one time (reported only)`. */
+/** Formats limits, such as `60 requests and 10000 tokens per minute, 4 at one time (reported only)`. */
 export function limitsText({ requests_per_minute, tokens_per_minute, concurrency, report_only }: Limits): string {
   const perMinute = [
     ...(requests_per_minute === undefined ? [] : [`${requests_per_minute} requests`]),
@@ -61,7 +61,7 @@ export function limitsText({ requests_per_minute, tokens_per_minute, concurrency
   return report_only ? `${parts} (reported only)` : parts;
 }
 
-/** Such as `5 USD per month`. */
+/** Formats a budget, such as `5 USD per month`. */
 export function budgetText({ usd, period }: Budget): string {
   return `${usd} USD ${periodText(period)}`;
 }
@@ -74,13 +74,13 @@ function periodText(period: Budget["period"]): string {
   return period === "total" ? "in total" : `per ${period}`;
 }
 
-/** Such as `1.2 of 5 USD per month, 0.1 held, 3.7 left, resets at 2026-12-01T00:00:00.000Z`. */
+/** Formats a budget's state, such as `1.2 of 5 USD per month, 0.1 held, 3.7 left, resets at 2026-12-01T00:00:00.000Z`. */
 function spentText({ period, budget_usd, spent_usd, held_usd, left_usd, resets_at }: BudgetState): string {
   const reset = resets_at === null ? "" : `, resets at ${resets_at}`;
   return `${spent_usd} of ${budgetText({ usd: budget_usd, period })}, ${held_usd} held, ${left_usd} left${reset}`;
 }
 
-/** Such as `acme/*, beta/one`. A list that is there and empty lets nothing pass. */
+/** Formats a list, such as `acme/*, beta/one`. An empty list permits nothing: `none`. */
 export function listText(list: readonly string[]): string {
   return list.length === 0 ? "none" : list.join(", ");
 }

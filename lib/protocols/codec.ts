@@ -138,8 +138,8 @@ export interface Codec {
   usageFrame?(like: Frame, usage: TokenUsage): Frame;
   /** Writes an error response. */
   writeError(error: GatewayError, requestId: string): ErrorReply;
-  /** Bytes of a heartbeat in a stream: a comment, or the protocol's ping. */
-  readonly heartbeat: string;
+  /** Bytes of a keep-alive in a stream: a comment, or the protocol's ping. */
+  readonly keepAlive: string;
   /** The error for a request that exceeds the model's context, worded as clients of the protocol expect it. */
   contextError(counts: ContextCounts): GatewayError;
 }

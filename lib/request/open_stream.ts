@@ -14,19 +14,19 @@ import type { Gateway } from "../gateway.ts";
 import type { Permit } from "../routing/health.ts";
 import { classifyFailure } from "../routing/classify_failure.ts";
 
-/** The stream loop of a request, without an answer. */
+/** Creates the stream loop of a request. `StreamLoop.open` gives it an answer. */
 export function openStream(state: RequestState): StreamLoop {
   const { codec, context: { gateway: { config }, timers } } = state;
   return new StreamLoop({
     request: state,
     timers,
-    heartbeat: codec.heartbeat,
+    keepAlive: codec.keepAlive,
     keepAliveMs: config.keep_alive_seconds * 1000,
     unreadMs: config.limits.answer_unread_ms,
   });
 }
 
-/** An answer with what measures, meters and writes it. */
+/** Combines an answer with its writer, its meter, and the measurement of its target. */
 export function streamedAnswer(
   { answer, admitted: { prompt, client }, attempt, begunAt, countInput }: TargetAnswer,
   state: RequestState,

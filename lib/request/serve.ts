@@ -40,7 +40,7 @@ export async function serve(codec: Codec, request: Request, context: RouteContex
       // 12. Write the answer.
       return await writeReply(answer, settled, state);
     }
-    // 8, 9. Call one target after another until a first event arrives; send heartbeats if that takes long.
+    // 8, 9. Call one target after another until a first event arrives; send keep-alives if that takes long.
     const loop = openStream(state);
     const opening = sendForStream(targets, loop, state);
     const isInTime = await loop.opensInTime(opening);

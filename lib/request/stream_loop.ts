@@ -1,6 +1,6 @@
 /**
  * The stream loop: reads, translates, measures, meters and writes an answer as fast as the client reads it, and sends
- * heartbeats while the upstream is silent.
+ * keep-alives while the upstream is silent.
  */
 import { GatewayError, toGatewayError, unreadError } from "../errors.ts";
 import { encodeText, formatFrames } from "../server/sse.ts";
@@ -43,9 +43,9 @@ export interface StreamedRequest {
 export interface StreamLoopOptions {
   request: StreamedRequest;
   timers: PhaseTimers;
-  /** Heartbeat in the client's protocol. */
-  heartbeat: string;
-  /** Silence before a heartbeat, in milliseconds. */
+  /** Keep-alive in the client's protocol. */
+  keepAlive: string;
+  /** Silence before a keep-alive, in milliseconds. */
   keepAliveMs: number;
   /** Longest time that the client may leave data unread, in milliseconds. */
   unreadMs: number;
@@ -81,7 +81,7 @@ export class StreamLoop {
   readonly #ready: (Step | undefined)[] = [];
   #isReading = false;
   #isAsked = false;
-  /** True if the response starts with a heartbeat because the answer is late. */
+  /** True if the response starts with a keep-alive because the answer is late. */
   #isLate = false;
   #isGone = false;
   /** Unsent rest of a long step. */
@@ -93,7 +93,7 @@ export class StreamLoop {
   constructor(options: StreamLoopOptions) {
     this.#options = options;
     this.#timer = options.timers.stream();
-    this.#silence = { ms: options.keepAliveMs - MOST_LATE_MS, expire: () => this.#keepAlive() };
+    this.#silence = { ms: options.keepAliveMs - MOST_LATE_MS, expire: () => this.#sendKeepAlive() };
     this.#unread = { ms: options.unreadMs, expire: () => this.#giveUp() };
   }
 
@@ -110,7 +110,7 @@ export class StreamLoop {
   }
 
   /**
-   * Waits for the first event for at most the keep-alive interval. After that the response starts with a heartbeat, and
+   * Waits for the first event for at most the keep-alive interval. After that the response starts with a keep-alive, and
    * errors are sent in the stream.
    * @returns false if the answer is late
    * @throws the error of `opening` if it fails in time
@@ -161,13 +161,13 @@ export class StreamLoop {
     this.#isAsked = true;
     if (!this.#isLate) return this.#next();
     this.#isLate = false;
-    this.#keepAlive();
+    this.#sendKeepAlive();
   }
 
-  #keepAlive(): void {
+  #sendKeepAlive(): void {
     this.#isAsked = false;
     this.#timer.begin(this.#unread);
-    this.#enqueue(this.#options.heartbeat);
+    this.#enqueue(this.#options.keepAlive);
   }
 
   #next(): void {
@@ -299,7 +299,7 @@ export class StreamLoop {
     return feed !== undefined && "fail" in feed ? feed.fail(error) : this.#options.request.errorFrames(error);
   }
 
-  /** Handles a failure of all targets after the response has begun with heartbeats. */
+  /** Handles a failure of all targets after the response has begun with keep-alives. */
   #failUnanswered(thrown: unknown): void {
     const { request } = this.#options;
     if (this.#isGone) {

@@ -97,7 +97,7 @@ function compactEvents(compaction: Compaction): TransformStream<Uint8Array, Uint
       for (const frame of reader.push(decoder.decode(chunk, { stream: true }))) {
         text += await compactFrame(frame, compaction);
       }
-      controller.enqueue(encoder.encode(text === "" ? responses.heartbeat : text));
+      controller.enqueue(encoder.encode(text === "" ? responses.keepAlive : text));
     },
   });
 }

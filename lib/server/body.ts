@@ -29,7 +29,7 @@ export const EMPTY_BODY = "Cannot read the body: it is empty, expected a JSON ob
 
 /** The rules that apply to reading. */
 export interface BodyRules {
-  /** Those of the request. */
+  /** Headers of the request. */
   headers: HeaderValues;
   limits: BodyLimits;
   budget: BodyReservation;
@@ -47,8 +47,8 @@ export interface ReadBody {
 
 /**
  * Reads the body as a JSON object. `reservedBytes` stay reserved in the budget until the caller releases them; on failure
- * nothing stays reserved. Curl's default media types are read as JSON. The limit holds for the body as it is sent and as
- * it is inflated.
+ * nothing stays reserved. Curl's default media types are read as JSON. The size limit applies
+ * both to the body as sent and to the inflated body.
  * @param scan members that need not be parsed
  * @throws {GatewayError} `too_large`, `too_slow`, `unsupported_media_type`, `limited` or `invalid`
  */

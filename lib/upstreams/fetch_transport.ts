@@ -47,9 +47,9 @@ export function createFetchTransport(
       const leaving = { handleEvent: () => call.abort(signal.reason) };
       if (signal.aborted) leaving.handleEvent();
       signal.addEventListener("abort", leaving);
-      const watch = startWatch({ limits, host: hosts.of(url) }, (error) => call.abort(error));
+      const timer = startTimer({ limits, host: hosts.of(url) }, (error) => call.abort(error));
       const finish = () => {
-        watch.stop();
+        timer.stop();
         signal.removeEventListener("abort", leaving);
       };
       let isJudged = false;
@@ -64,7 +64,7 @@ export function createFetchTransport(
           signal: call.signal,
           client,
         });
-        return receive(response, { call, watch, finish, released, keeps });
+        return receive(response, { call, timer, finish, released, keeps });
       } catch (cause) {
         finish();
         urls.forget(url);
@@ -99,7 +99,7 @@ function isPieces(body: Outgoing["body"]): body is Exclude<ResendableBody, strin
 
 interface Call {
   call: AbortController;
-  watch: Watch;
+  timer: UpstreamTimer;
   finish: () => void;
   released: Released;
   keeps: HeaderFilter | undefined;
@@ -113,7 +113,7 @@ interface Released {
   closed: boolean;
 }
 
-function receive(response: Response, { call, watch, finish, released, keeps }: Call): Incoming {
+function receive(response: Response, { call, timer, finish, released, keeps }: Call): Incoming {
   const encoding = response.headers.get("content-encoding");
   const reader = response.body?.getReader();
   let over = false;
@@ -123,9 +123,9 @@ function receive(response: Response, { call, watch, finish, released, keeps }: C
     others: keeps && othersOf(response.headers, keeps),
     async read() {
       try {
-        watch.wait();
+        timer.wait();
         const piece = await reader?.read();
-        watch.progress();
+        timer.progress();
         if (piece?.value !== undefined) return piece.value;
         over = true;
         finish();
@@ -173,7 +173,7 @@ function receive(response: Response, { call, watch, finish, released, keeps }: C
       reader?.cancel().catch(() => {});
     },
   };
-  watch.head();
+  timer.head();
   if (encoding !== null && encoding !== "identity") {
     incoming.cancel();
     throw new GatewayError("upstream", "Cannot read the upstream's answer: it is compressed although nobody asked");
@@ -210,8 +210,9 @@ function failure(signal: AbortSignal, message: string, cause: unknown): unknown 
   });
 }
 
-interface Watch {
-  /** The upstream is being waited for. */
+/** Time limits of one call. */
+interface UpstreamTimer {
+  /** The call waits for the upstream. */
   wait(): void;
   /** The head arrived. */
   head(): void;
@@ -220,14 +221,14 @@ interface Watch {
   stop(): void;
 }
 
-/** Watches the time with one timer that looks since when the upstream is waited for, instead of one timer per piece. */
-function startWatch(
+/** Starts the time limits of a call. One timer of the runtime checks them, instead of one for each piece. */
+function startTimer(
   { limits: { connectMs, firstByteMs, idleMs, totalMs, begins = "head" }, host }: {
     limits: TimeLimits;
     host: HostReachability;
   },
   expire: (error: GatewayError) => void,
-): Watch {
+): UpstreamTimer {
   const started = performance.now();
   let waitingSince: number | undefined = started;
   /** True until the host has been reached. */
@@ -281,7 +282,7 @@ function startWatch(
     wait() {
       const now = performance.now();
       waitingSince = now;
-      // The timer may still stand where the wait for the first byte would have ended.
+      // The timer may still be set for the end of the wait for the first byte.
       if (answered && !stopped && due > now + idleMs) arm(now + idleMs, now);
     },
     head() {

@@ -103,7 +103,7 @@ Deno.test("keep-alives survive a long silence, or the time of the disconnect is 
   const [kept, cut] = await Promise.all(
     [patient.url, hasty.url].map((url) => look(url, gateway.key, { longMs: 2_600 })),
   );
-  // Heartbeats go out up to 0.2 s before the keep-alive time.
+  // Keep-alives go out up to 0.2 s before the keep-alive time.
   assertMatch(
     kept?.at(-1) ?? "",
     /^ok: A stream survives 2.6 s without text; the longest silence on the way was (0\.[89]|[1-9]\.\d) s$/,

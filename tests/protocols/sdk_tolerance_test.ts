@@ -337,10 +337,10 @@ Deno.test("responses: an error is nested, and a failed response follows it", () 
 });
 
 Deno.test("keep-alives start no event that clients fail on", () => {
-  assertEquals(CLIENTS.chat.heartbeat, ": keep-alive\n");
-  assertEquals(CLIENTS.responses.heartbeat, ": keep-alive\n");
-  assertEquals(CLIENTS.messages.heartbeat.split("\n").slice(0, 1), ["event: ping"]);
-  for (const client of PROTOCOLS) assert(!/^id:|^data: :/m.test(CLIENTS[client].heartbeat), client);
+  assertEquals(CLIENTS.chat.keepAlive, ": keep-alive\n");
+  assertEquals(CLIENTS.responses.keepAlive, ": keep-alive\n");
+  assertEquals(CLIENTS.messages.keepAlive.split("\n").slice(0, 1), ["event: ping"]);
+  for (const client of PROTOCOLS) assert(!/^id:|^data: :/m.test(CLIENTS[client].keepAlive), client);
 });
 
 Deno.test("error bodies can be read by each client's SDK", () => {

@@ -4,7 +4,7 @@ import { model, oneModel, startGateway, type TestGateway, upstream } from "../su
 import { errorBody, prompt, PROTOCOLS, STREAMED, SUCCESS, WHOLE } from "../upstream/replies.ts";
 import { events, json, type ScriptedAnswer, startUpstream } from "../upstream/mod.ts";
 
-const HEARTBEATS: Readonly<Record<Protocol, string>> = {
+const KEEP_ALIVES: Readonly<Record<Protocol, string>> = {
   chat: ": keep-alive\n",
   responses: ": keep-alive\n",
   messages: 'event: ping\ndata: {"type": "ping"}\n\n',
@@ -36,7 +36,7 @@ Deno.test("a stream whose upstream says nothing at all for long begins with keep
     await using server = startUpstream(() => events(STREAMED.chat.join(""), { before: ready.promise }));
     await using gateway = startGateway({ ...oneModel("chat", server.url), keep_alive_seconds: 1 });
     const { first, reader, response } = await begin(gateway, protocol);
-    assertEquals(first, HEARTBEATS[protocol]);
+    assertEquals(first, KEEP_ALIVES[protocol]);
     assertEquals([response.status, response.headers.get("content-type")], [200, "text/event-stream; charset=utf-8"]);
     ready.resolve();
     const text = await rest(reader);

@@ -51,7 +51,7 @@ function textOf(value: Uint8Array | undefined): string {
 
 /** A stream over a feed, with the response's body, once it has begun or is late. */
 async function bodyOf(
-  { feed, heartbeat, keepAliveMs }: { feed: FrameFeed; heartbeat: string; keepAliveMs: number },
+  { feed, keepAlive, keepAliveMs }: { feed: FrameFeed; keepAlive: string; keepAliveMs: number },
 ): Promise<ReadableStream<Uint8Array>> {
   const { stream, measurement } = await meteredStream();
   const loop = new StreamLoop({
@@ -63,7 +63,7 @@ async function bodyOf(
       errorFrames: (error) => feed.fail(error),
     },
     timers: new PhaseTimers(),
-    heartbeat,
+    keepAlive,
     keepAliveMs,
     unreadMs: 60_000,
   });
@@ -71,9 +71,9 @@ async function bodyOf(
   return loop.body();
 }
 
-const QUIET = { heartbeat: ": alive\n", keepAliveMs: 60_000 };
+const QUIET = { keepAlive: ": alive\n", keepAliveMs: 60_000 };
 
-Deno.test("a stream waits for something to be said, and gives the frames of every step as one chunk", async () => {
+Deno.test("a stream waits for its first event, and sends the frames of each step as one chunk", async () => {
   const { feed, give, over } = handFed();
   give(step("1", START));
   give(step(""));
@@ -87,7 +87,7 @@ Deno.test("a stream waits for something to be said, and gives the frames of ever
   assertEquals(over(), 1);
 });
 
-Deno.test("a stream throws the error that comes before anything was said", async () => {
+Deno.test("opening a stream fails with an error that precedes the first event", async () => {
   const cases: (Step | Error)[][] = [
     [step("x", { type: "error", error: BUSY })],
     [step("1", START), step("x", { type: "error", error: BUSY })],
@@ -103,7 +103,7 @@ Deno.test("a stream throws the error that comes before anything was said", async
   }
 });
 
-Deno.test("a stream writes into the stream what fails after something was said", async () => {
+Deno.test("a failure after the first event is written into the stream", async () => {
   for (const [thrown, kind] of [[BUSY, "overloaded"], [new TypeError("oops"), "internal"]] as const) {
     const { feed, give, over } = handFed();
     give(step("1", START, DELTA));
@@ -128,9 +128,9 @@ Deno.test("a stream reads nothing ahead of the client", async () => {
   await reader.cancel();
 });
 
-Deno.test("a stream begins with a heartbeat where nothing is said for long, and loses nothing", async () => {
+Deno.test("a stream without a first event in time begins with a keep-alive, and loses nothing", async () => {
   const { feed, give, reads } = handFed();
-  const body = await bodyOf({ feed, heartbeat: ": alive\n", keepAliveMs: 20 });
+  const body = await bodyOf({ feed, keepAlive: ": alive\n", keepAliveMs: 20 });
   // The step arrives while no read is pending.
   give(step("1", START, DELTA));
   await new Promise((resolve) => setTimeout(resolve, 5));
@@ -146,20 +146,20 @@ Deno.test("a stream begins with a heartbeat where nothing is said for long, and 
   assertEquals(reads(), 3);
 });
 
-Deno.test("a stream tells of a failure that came while a heartbeat went out", async () => {
+Deno.test("a failure during a keep-alive is written into the stream", async () => {
   const { feed, give } = handFed();
-  const body = await bodyOf({ feed, heartbeat: ": alive\n", keepAliveMs: 20 });
+  const body = await bodyOf({ feed, keepAlive: ": alive\n", keepAliveMs: 20 });
   give(BUSY);
   await new Promise((resolve) => setTimeout(resolve, 5));
   const chunks = await Array.fromAsync(body, textOf);
   assertEquals(chunks, [": alive\n", "data: failed: overloaded\n\n"]);
 });
 
-Deno.test("a stream sends no heartbeat into a lively stream or to a client that does not read", async () => {
+Deno.test("a stream sends no keep-alive while events arrive, or to a client that does not read", async () => {
   using time = simulateTime(0);
   const { feed, give } = handFed();
   give(step("0", DELTA));
-  const reader = (await bodyOf({ feed, heartbeat: ": alive\n", keepAliveMs: 200 })).getReader();
+  const reader = (await bodyOf({ feed, keepAlive: ": alive\n", keepAliveMs: 200 })).getReader();
   for (let number = 0; number < 10; number++) {
     assertEquals(textOf((await reader.read()).value), `data: ${number}\n\n`);
     await time.pass(150);

@@ -1,4 +1,4 @@
-/** Figures over time, piled up by model, key, group or upstream. */
+/** Usage over time, grouped by model, key, group or upstream. */
 import { addFigures, NO_TOKENS, TIME_STEPS } from "../../store/days.ts";
 import type { LedgerStore, UsageSum } from "../../store/ledger.ts";
 import { sumByDays } from "./day_sums_cache.ts";
@@ -8,7 +8,7 @@ import type { Period } from "./period.ts";
 /** Figures of a sum. Amounts are in 1e-12 USD. */
 export type SeriesFigures = Omit<UsageSum, "name" | "thenName">;
 
-/** What the figures are piled up by. */
+/** Groupings of a time series. */
 export const SERIES_BY = ["model", "key", "group", "upstream"] as const;
 
 /** One model, key, group or upstream. */
@@ -27,13 +27,13 @@ export interface TimeSeries {
   /** All requests. */
   total: SeriesFigures;
   totals: readonly SeriesFigures[];
-  /** The dearest ones. */
+  /** The parts with the highest cost. */
   parts: readonly SeriesPart[];
   /** All others together; absent: there are none. */
   others?: SeriesPart;
 }
 
-/** Which figures are asked for. */
+/** A query of usage over time. */
 export interface TimeSeriesQuery {
   /** The last step includes this moment; Unix milliseconds. */
   now: number;

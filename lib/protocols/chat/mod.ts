@@ -32,7 +32,7 @@ export const chat: Codec = {
   }),
   writeError: openaiErrorReply,
   // One line break only: after a blank line some clients dispatch an empty event.
-  heartbeat: ": keep-alive\n",
+  keepAlive: ": keep-alive\n",
   contextError({ input, output, limit }) {
     const asked = input > limit
       ? `your messages resulted in ${input} tokens. Please reduce the length of the messages.`

@@ -32,7 +32,7 @@ export const messages: Codec = {
   tellsUsage: ({ event }) => event === "message_delta",
   withUsage: (text, usage) => spliceMembers(text, { usage: JSON.stringify(writeUsage(usage)) }),
   writeError: anthropicErrorReply,
-  heartbeat: 'event: ping\ndata: {"type": "ping"}\n\n',
+  keepAlive: 'event: ping\ndata: {"type": "ping"}\n\n',
   // These words make Claude Code shorten its conversation or its max_tokens.
   contextError({ input, output, limit }) {
     const message = input > limit

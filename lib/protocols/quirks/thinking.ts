@@ -14,7 +14,7 @@ export function wantsThinking(reasoning: Reasoning | undefined): boolean | undef
   return mode !== undefined || effort !== undefined || budgetTokens !== undefined ? true : undefined;
 }
 
-/** Writes `thinking: {type}` instead of an effort. A `thinking` member of the client's own stays. */
+/** Writes `thinking: {type}` instead of an effort. Keeps a `thinking` member that the client sent. */
 export function writeThinkingSwitch(body: JsonObject, reasoning: Reasoning | undefined): JsonObject {
   const wanted = wantsThinking(reasoning);
   const others = omit(body, EFFORT_MEMBERS);

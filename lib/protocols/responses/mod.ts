@@ -34,7 +34,7 @@ export const responses: Codec = {
   },
   writeError: openaiErrorReply,
   // One line break only: after a blank line some clients dispatch an empty event.
-  heartbeat: ": keep-alive\n",
+  keepAlive: ": keep-alive\n",
   contextError({ input, output, limit }) {
     const message = input > limit
       ? `Your input exceeds the context window of this model: it has ${input} tokens, the limit is ${limit}`

@@ -31,7 +31,7 @@ export function readContent(content: Json | undefined, path: string, permits: Pe
   });
 }
 
-/** @throws {GatewayError} `invalid`, for more images than a request may have */
+/** Checks the number of images. @throws {GatewayError} `invalid`, for more images than a request may have */
 export function checkImages(input: Json | undefined): void {
   const images = objectsOf(input)
     .flatMap((item) => [...listOf(item.content), ...listOf(item.output)])

@@ -157,7 +157,7 @@ Deno.test("request streams beyond the limit are refused, and disconnected ones m
   ]);
 });
 
-Deno.test("a silent request stream has heartbeats with its position, and ends after an hour", async () => {
+Deno.test("a silent request stream has keep-alives with its position, and ends after an hour", async () => {
   let clockMs = 0;
   await using gateway = startGateway(CONFIG, { adminKey: ADMIN_KEY, monotonic: () => clockMs });
   const tail = await Tail.open(gateway.url, "user=nobody");

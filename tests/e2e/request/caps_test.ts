@@ -67,8 +67,8 @@ const CASES: readonly Case[] = [
   { name: "all of the rest", budget: BUDGET, cap: TOKENS, held: BUDGET },
   { name: "fractions of a token are rounded down", budget: BUDGET + PRICE - 1n, cap: TOKENS, held: BUDGET },
   { name: "the minimum", budget: worthOf(LEAST_OUTPUT), cap: LEAST_OUTPUT, held: worthOf(LEAST_OUTPUT) },
-  { name: "the smaller budget decides", budget: BUDGET, group: worthOf(290), cap: 290, held: worthOf(290) },
-  { name: "whichever it is", budget: worthOf(290), group: BUDGET, cap: 290, held: worthOf(290) },
+  { name: "the group has the smaller budget", budget: BUDGET, group: worthOf(290), cap: 290, held: worthOf(290) },
+  { name: "the key has the smaller budget", budget: worthOf(290), group: BUDGET, cap: 290, held: worthOf(290) },
   { name: "as much as the model can write", budget: BUDGET, row: most(TOKENS), held: BUDGET },
   { name: "more than the model can write", budget: BUDGET, row: most(MODEL_MOST), held: worthOf(MODEL_MOST) },
   {

@@ -167,7 +167,7 @@ for (const transport of ["http1", "fetch"]) {
   });
 
   Deno.test(`${transport}: keep-alives bridge the wait for a slow first event`, async () => {
-    const heartbeats: Readonly<Record<Protocol, string>> = {
+    const keepAlives: Readonly<Record<Protocol, string>> = {
       chat: ": keep-alive\n",
       responses: ": keep-alive\n",
       messages: 'event: ping\ndata: {"type": "ping"}\n\n',
@@ -182,7 +182,7 @@ for (const transport of ["http1", "fetch"]) {
       const { value } = await reader.read();
       // More than one where this machine was busy.
       const said = new TextDecoder().decode(value);
-      assert(said !== "" && said.replaceAll(heartbeats[protocol], "") === "", said);
+      assert(said !== "" && said.replaceAll(keepAlives[protocol], "") === "", said);
       ready.resolve();
       const text = await readUntil(reader, SUCCESS[protocol]);
       assert(text.includes("Hello"), text);

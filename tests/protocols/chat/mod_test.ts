@@ -24,6 +24,6 @@ Deno.test("writeError() tells the client when to retry", () => {
   assertEquals([status, headers["retry-after"], headers["retry-after-ms"]], [429, "2", "1500"]);
 });
 
-Deno.test("the chat heartbeat is one comment line and no event", () => {
-  assertEquals(chat.heartbeat, ": keep-alive\n");
+Deno.test("the chat keep-alive is one comment line and no event", () => {
+  assertEquals(chat.keepAlive, ": keep-alive\n");
 });

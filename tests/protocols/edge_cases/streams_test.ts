@@ -51,7 +51,7 @@ Deno.test("repeated usage replaces earlier usage", () => {
   assertEquals([get(chat, "usage", "prompt_tokens"), get(chat, "usage", "completion_tokens")], [112, 9]);
 });
 
-Deno.test("a prompt divided into classes only at the end is not counted twice", () => {
+Deno.test("prompt tokens that are split into cache classes only at the end are counted once", () => {
   const answer = writeFrames(readEvents(recordedStream("messages", "input_divided_late")), "chat");
   const usage = get(JSON.parse(answer.at(-2)?.data ?? "null"), "usage") ?? null;
   assertEquals([get(usage, "prompt_tokens"), get(usage, "prompt_tokens_details", "cached_tokens")], [8849, 8831]);
@@ -93,7 +93,7 @@ Deno.test("upstream comments are dropped, even if forwarded as data", () => {
     assert(!all.includes("PROCESSING") && !all.includes("keep-alive"), client);
   }
   // With a blank line after it, a comment would make some clients dispatch an empty event.
-  for (const client of ["chat", "responses"] as const) assert(/^:[^\n]*\n$/.test(CLIENTS[client].heartbeat), client);
+  for (const client of ["chat", "responses"] as const) assert(/^:[^\n]*\n$/.test(CLIENTS[client].keepAlive), client);
 });
 
 Deno.test("usage ends no stream, the last counts, and the client's comes separately", () => {

@@ -25,8 +25,8 @@ Deno.test("writeError() writes the protocol's own error body and status", () => 
   }
 });
 
-Deno.test("the heartbeat is the protocol's ping, as one whole event", () => {
-  assertEquals(messages.heartbeat, 'event: ping\ndata: {"type": "ping"}\n\n');
+Deno.test("the keep-alive is the protocol's ping, as one whole event", () => {
+  assertEquals(messages.keepAlive, 'event: ping\ndata: {"type": "ping"}\n\n');
 });
 
 Deno.test("readCountPrompt() needs no max_tokens", () => {

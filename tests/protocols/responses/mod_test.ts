@@ -19,8 +19,8 @@ Deno.test("writeError() writes OpenAI's error", () => {
   assertEquals(body, { error: { message: "Bad", type: "invalid_request_error", param: "input", code: null } });
 });
 
-Deno.test("the heartbeat is a comment that ends no event", () => {
-  assertEquals(responses.heartbeat, ": keep-alive\n");
+Deno.test("the keep-alive is a comment that ends no event", () => {
+  assertEquals(responses.keepAlive, ": keep-alive\n");
 });
 
 Deno.test("signatures are restored after a round trip", () => {

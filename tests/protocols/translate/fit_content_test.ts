@@ -148,7 +148,7 @@ Deno.test("members that change the answer are rejected elsewhere", () => {
   }
 });
 
-Deno.test("members of messages, blocks, tools and reasoning are named once", () => {
+Deno.test("dropped members of messages, blocks, tools and reasoning are reported once each", () => {
   const unknownMembers = (members: JsonObject): { unknownMembers: UnknownMembers } => ({
     unknownMembers: { from: "responses", members },
   });

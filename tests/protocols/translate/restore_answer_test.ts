@@ -155,7 +155,7 @@ Deno.test("calls without a name are dropped, and later indices move down", () =>
   assertEquals(aggregateEvents(events).blocks, [text("a"), call("2"), text("b")]);
 });
 
-Deno.test("blank arguments become an empty object, blank input does not", () => {
+Deno.test("blank arguments of a function become an empty object; blank input of a custom tool stays", () => {
   const cases: [string[], boolean, string][] = [
     [[], false, "{}"],
     [[" ", "\n"], false, "{}"],
