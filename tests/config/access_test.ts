@@ -93,7 +93,7 @@ Deno.test("parseConfig() reports problems in groups and keys", () => {
     [key({ ips: [""] }), `keys[0].ips[0]: ${network}`],
     [
       key({ protocols: ["chat"] }),
-      "keys[0].protocols: Unknown member; expected one of: models, endpoints, ips, limits, budget, name, key, group",
+      "keys[0].protocols: Unknown member; expected one of: models, endpoints, ips, limits, budget, user_budget, name, key, group",
     ],
     [{ trusted_proxies: ["proxy.example"] }, `trusted_proxies[0]: ${network}`],
     [{ ledger: { keep_days: 0 } }, "ledger.keep_days: Expected at least 1, not 0"],

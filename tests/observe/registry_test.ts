@@ -68,7 +68,7 @@ Deno.test("Registry rejects invalid, duplicate and too many names", () => {
   registry.counter("a_total", { help: "A." });
   assertThrows(() => registry.counter("a_total", { help: "A." }), RangeError, "two metrics");
   assertThrows(() => registry.counter("A-b", { help: "A." }), RangeError, "name a metric");
-  assertThrows(() => registry.histogram("h", { help: "H.", buckets: [1] }), RangeError, "no room");
+  assertThrows(() => registry.histogram("h", { help: "H.", buckets: [1] }), RangeError, "too many series");
 });
 
 Deno.test("the strict reader finds errors in a text", () => {

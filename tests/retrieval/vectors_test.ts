@@ -26,6 +26,6 @@ Deno.test("inFormat() keeps a vector in its format, and converts others without 
 
 Deno.test("inFormat() rejects base64 of values that JSON cannot express", () => {
   for (const value of [NaN, Infinity, -Infinity]) {
-    assertThrows(() => inFormat(toBase64([1, value]), false), GatewayError, "no number");
+    assertThrows(() => inFormat(toBase64([1, value]), false), GatewayError, "not a number");
   }
 });

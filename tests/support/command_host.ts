@@ -28,7 +28,10 @@ async function run({ args, folder, env, input }: HostedCommand): Promise<Ended> 
   };
   Object.assign(Deno.stdout, { writeSync: collect("out") });
   Object.assign(Deno.stderr, { writeSync: collect("err") });
-  Object.defineProperty(Deno, "stdin", { configurable: true, value: { readable: new Response(input).body } });
+  Object.defineProperty(Deno, "stdin", {
+    configurable: true,
+    value: { readable: new Response(input).body, isTerminal: () => false },
+  });
   Deno.chdir(folder);
   for (const [name, value] of Object.entries(env)) Deno.env.set(name, value);
   try {
