@@ -5,10 +5,12 @@ import type { LocalResponses } from "../recall/recall.ts";
 import { bodyTooLarge } from "../server/head.ts";
 import type { ConnectionHost } from "../server/connection_host.ts";
 import type { RouteContext } from "../server/router.ts";
+import { LONG_TEXT_CHARS } from "../scheduler.ts";
 import { sseReader } from "../server/sse.ts";
 import {
   type ClientMessage,
   type CreateMessage,
+  readLongMessage,
   readMessage,
   withStreamId,
   writeErrorMessage,
@@ -98,6 +100,9 @@ class ResponsesSocket {
   readonly #openedAt: number;
   readonly #disconnect: () => void;
   #waitingBytes = 0;
+  /** Messages that are being read, one after the other, and their number. */
+  #reading: Promise<void> = Promise.resolve();
+  #unread = 0;
   #isLeaving = false;
   #idle: ReturnType<typeof setTimeout> | undefined;
 
@@ -118,13 +123,37 @@ class ResponsesSocket {
     const { mostBytes } = this.#options;
     // A character takes at least one byte.
     if (data.length > mostBytes) return this.#refuse(bodyTooLarge(mostBytes));
-    let message: ClientMessage;
     try {
-      message = readMessage(data);
+      // A message behind one that is being read waits for it.
+      if (this.#unread > 0 || data.length > LONG_TEXT_CHARS) this.#readLater(data);
+      else this.#accept(readMessage(data));
     } catch (error) {
-      return this.#refuse(toGatewayError(error));
+      this.#refuse(toGatewayError(error));
     }
-    const { type, streamId, create } = message;
+  }
+
+  /** Reads a message in several turns. @throws {GatewayError} where too many are being read, or take too much memory */
+  #readLater(data: string): void {
+    if (this.#unread >= MOST_WAITING) {
+      throw new GatewayError("invalid", "Cannot accept the message: too many are waiting for an earlier one");
+    }
+    this.#options.host.waiting.reserve(2 * data.length);
+    this.#unread++;
+    clearTimeout(this.#idle);
+    this.#reading = this.#readInTurn(data, this.#reading);
+  }
+
+  async #readInTurn(data: string, earlier: Promise<void>): Promise<void> {
+    await earlier;
+    const reading = this.#isOpen ? readLongMessage(data) : undefined;
+    const message = await reading?.catch((error: unknown) => this.#refuse(toGatewayError(error)));
+    this.#unread--;
+    this.#options.host.waiting.release(2 * data.length);
+    if (message !== undefined && this.#isOpen) this.#accept(message);
+    if (this.#streams.size === 0 && this.#isOpen) this.#startIdle();
+  }
+
+  #accept({ type, streamId, create }: ClientMessage): void {
     if (create !== undefined) return this.#enqueue(create);
     // Codex sends it after a compaction and expects no answer.
     if (type === "response.processed") return;
@@ -248,6 +277,7 @@ class ResponsesSocket {
   }
 
   #startIdle(): void {
+    clearTimeout(this.#idle);
     this.#idle = setTimeout(() => this.#socket.close(NORMAL, "The connection was idle"), this.#options.idleMs);
     Deno.unrefTimer(this.#idle);
   }

@@ -131,6 +131,22 @@ Deno.test("messages of one stream are answered in turn, streams concurrently", a
   assertStringIncludes(error.error.message, "8 are running");
 });
 
+Deno.test("messages behind a long one wait until it is read, and it may be wrong", async () => {
+  await using server = chatUpstream();
+  await using gateway = startGateway(oneModel("chat", server.url));
+  using socket = await openSocket(gateway);
+  const long = '"\\'.repeat(600_000);
+  for (const input of [long, "second", "third"]) socket.send({ input });
+  for (let answer = 0; answer < 3; answer++) await socket.answer();
+  assertEquals(server.requests.map(({ json }) => json.messages[0].content), [long, "second", "third"]);
+  socket.send(`{"type":"response.create","input":"${"x".repeat(1_000_000)}`);
+  for (let sent = 0; sent < 64; sent++) socket.send({ generate: false, input: `${sent}` });
+  const [many, wrong] = [JSON.parse(await socket.message()), JSON.parse(await socket.message())]
+    .map(({ error }) => String(error.message)).sort();
+  assertStringIncludes(many ?? "", "Cannot accept the message: too many are waiting for an earlier one");
+  assertStringIncludes(wrong ?? "", "Cannot read the message as JSON");
+});
+
 Deno.test("each message is authenticated, limited and entered separately", async () => {
   await using server = chatUpstream();
   const groups = { default: { key_limits: { requests_per_minute: 2 } } };
@@ -174,8 +190,9 @@ Deno.test("invalid messages get an error, and the connection continues", async (
     ['{"type":"response.create","model":"acme/one"}', 400, /input/],
     ['{"type":"response.create","model":"acme/one","input":"a","background":true}', 400, /background/],
     [`{"type":"response.create","input":"${"x".repeat(40_000_000)}"}`, 413, /33554432 bytes/],
+    [`{${'"stream":true,'.repeat(20_000)}"type":"response.create"}`, 400, /more than 10000 members/],
     // Read as a whole, these members would take a second of the event loop.
-    [`{${'"stream":true,'.repeat(2_000_000)}"type":"response.create"}`, 400, /more than 10000 members/],
+    [`{${'"stream":true,'.repeat(2_000_000)}"type":"response.create"}`, 400, /as JSON: .*each member once/],
   ];
   for (const [message, status, words] of cases) {
     socket.send(message);
