@@ -24,12 +24,12 @@ export interface Readiness {
   is_current: boolean;
 }
 
-/** 200: there is a gateway here. */
+/** Answers 200: a gateway is at this address. */
 export function greet(): Response {
   return jsonResponse({ status: "ok" });
 }
 
-/** 200 while the event loop turns. Tells how late it is, in milliseconds: now, and at most in the last 15 seconds. */
+/** Answers 200 with the delay of the event loop in milliseconds: the present one, and the longest in 15 seconds. */
 export async function alive({ observer }: Gateway): Promise<Response> {
   const now = await observer.loop.now();
   return jsonResponse({
@@ -40,10 +40,8 @@ export async function alive({ observer }: Gateway): Promise<Response> {
 }
 
 /**
- * 200 while the gateway can answer requests: its store answers, or it gets along without, and its ledger can be written.
- * Upstreams that fail make it `degraded`, as a store does that is out of reach of all nodes: another process would fare no
- * better. 503 where the store answers another node.
- * 503 where it cannot, and while it shuts down.
+ * Answers 200 while the gateway can serve requests, else 503, as during shutdown. Failing upstreams only make it `degraded`, and so does a
+ * store that no node can reach: no other node would do better. If the store answers another node, this one answers 503.
  */
 export async function ready(gateway: Gateway): Promise<Response> {
   const { status, message } = await readiness(gateway);
@@ -51,7 +49,7 @@ export async function ready(gateway: Gateway): Promise<Response> {
   return status === "unavailable" ? new Response(response.body, { status: 503, headers: response.headers }) : response;
 }
 
-/** How ready the gateway is, and why. */
+/** Returns whether the gateway can serve requests, with the reasons if it cannot or is degraded. */
 export async function readiness(gateway: Gateway): Promise<Readiness> {
   const store = await isStoreThere(gateway);
   const outage = outageOf(gateway);
@@ -118,7 +116,7 @@ export type Outage = "none" | "bridged" | "too_long" | "alone";
  */
 const ALONE_MS = 2_000;
 
-/** How far the gateway is without its store. */
+/** Returns the state of an outage of the shared store. */
 export function outageOf({ store, config, limiter }: Pick<Gateway, "store" | "config" | "limiter">): Outage {
   const reach = store.shared?.reach();
   if (reach === undefined || reach.up) return "none";
@@ -132,12 +130,12 @@ export function isCurrent({ reloader }: Pick<Gateway, "reloader">): boolean {
   return reloader.status().shared?.is_current ?? true;
 }
 
-/** How the targets stand that were asked so far. */
+/** Returns the health of all targets that had a request. */
 export function healthRows({ health }: Gateway & { readonly health?: Pick<Health, "snapshot"> }): HealthRow[] {
   return health?.snapshot() ?? [];
 }
 
-/** A target that goes on failing counts as failing also where its breaker may not open. */
+/** Creates a test for failing targets. Repeated failures count even if the breaker may not open. */
 export function failureTest({ consecutive_failures: most }: Config["routing"]["breaker"]): (row: HealthRow) => boolean {
   return ({ state, consecutive_failures }) =>
     state === "quarantined" || state === "open" || state === "half_open" || consecutive_failures >= most;

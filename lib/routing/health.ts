@@ -57,7 +57,7 @@ export function targetModelName({ model, row }: TargetKey): string {
   return row === undefined ? model : `${row}:${model}`;
 }
 
-/** A target among those of a model, and the client key whose request may go there. */
+/** A request for a permit: the target, its model, and the client key. */
 export interface PermitRequest {
   model: { readonly id: Model["id"]; readonly targets: readonly TargetKey[] };
   target: TargetKey;

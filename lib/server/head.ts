@@ -96,7 +96,7 @@ export function checkTransfer(headers: HeaderValues): void {
   });
 }
 
-/** Bytes that the client has announced; `undefined` where it does not say. */
+/** Returns the length of the body by its `content-length`; `undefined` without this header. */
 export function declaredLength(headers: HeaderValues): number | undefined {
   const length = headers.get("content-length");
   return length === null || !/^\d+$/.test(length) ? undefined : Number(length);

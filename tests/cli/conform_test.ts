@@ -74,7 +74,7 @@ Deno.test("conform reports in one line why it cannot run", async () => {
   });
 });
 
-Deno.test("doctor tells what is wrong, ends with 1 then, and never shows a key", async () => {
+Deno.test("doctor reports each problem, exits with 1, and never shows a key", async () => {
   const secret = "upstream-key-0123456789";
   await using refusing = startUpstream(() => json({ error: { message: `No: ${secret}` } }, { status: 401 }));
   await inFolder(async (folder) => {

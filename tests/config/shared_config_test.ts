@@ -425,7 +425,7 @@ Deno.test("a node that cannot use a new text keeps the current one, reports why,
   assertEquals((await unable.admin("GET", "config")).body.last_error, undefined);
 });
 
-Deno.test("during an outage the operator is told, and a changed file applies to all nodes afterwards", async () => {
+Deno.test("during an outage a reload fails with 503, and a changed file applies to all nodes afterwards", async () => {
   const configs = openMemoryConfigs();
   await using one = await startNode({ configs, file: { keep_alive_seconds: 10 } });
   await using two = await startNode({ configs, file: { keep_alive_seconds: 10 } });

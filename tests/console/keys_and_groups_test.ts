@@ -88,7 +88,7 @@ Deno.test("a form changes group, rules, budget and expiry of a key, and keeps wh
   assertEquals(actions.filter(([action]) => action === "change_key").length, 2, "no entry where nothing changes");
 });
 
-Deno.test("what is wrong in the form of a key is said, and changes nothing", async () => {
+Deno.test("an invalid key form shows its error, and changes nothing", async () => {
   await using gateway = startConsole();
   const browser = await signedIn(gateway);
   const { id } = await gateway.addKey();

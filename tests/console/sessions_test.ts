@@ -52,7 +52,7 @@ Deno.test({
   },
 });
 
-Deno.test("an operator signs in and out while the store takes neither, and the log says so", () =>
+Deno.test("an operator can sign in and out while the store records neither, and the log reports it", () =>
   inFolder(async (folder) => {
     const path = `${folder}/sluice.db`;
     const store = openSqliteStore(path);

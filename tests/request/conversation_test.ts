@@ -21,7 +21,7 @@ async function idOf(system: string, user: string, { asBytes = false } = {}): Pro
   return findConversation(body, state as unknown as RequestState)?.id;
 }
 
-Deno.test("a conversation is told by its first 262,144 characters: longer prompts take no longer", async () => {
+Deno.test("a conversation is recognized by its first 262,144 characters at most", async () => {
   const [long, short] = ['"\\'.repeat(1_000_000), '"\\'.repeat(4_000)];
   assertEquals(await idOf(long, "one"), await idOf(long, "two"));
   assertNotEquals(await idOf(short, "one"), await idOf(short, "two"));

@@ -30,7 +30,7 @@ async function rest(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<st
   return text;
 }
 
-Deno.test("a stream whose upstream says nothing at all for long begins with keep-alives and goes on as the answer", async () => {
+Deno.test("a stream whose upstream is silent begins with keep-alives, and the answer follows", async () => {
   await Promise.all(PROTOCOLS.map(async (protocol) => {
     const ready = Promise.withResolvers<void>();
     await using server = startUpstream(() => events(STREAMED.chat.join(""), { before: ready.promise }));
@@ -44,7 +44,7 @@ Deno.test("a stream whose upstream says nothing at all for long begins with keep
   }));
 });
 
-Deno.test("a stream that began with keep-alives still passes over a target that fails", async () => {
+Deno.test("a stream that began with keep-alives can still fail over to another target", async () => {
   const ready = Promise.withResolvers<void>();
   await using first = startUpstream(() => json(errorBody("chat", "busy"), { status: 503, before: ready.promise }));
   await using second = startUpstream(() => events(STREAMED.chat.join("")));
@@ -65,7 +65,7 @@ Deno.test("a stream that began with keep-alives still passes over a target that 
   assert(text.includes("Hello") && text.includes("[DONE]") && !text.includes("error"), text);
 });
 
-Deno.test("a stream that began with keep-alives says in its protocol that there is no answer, and it is logged", async () => {
+Deno.test("a failure after keep-alives is written in the client's protocol, and logged", async () => {
   await Promise.all(PROTOCOLS.map(async (protocol) => {
     const ready = Promise.withResolvers<void>();
     await using server = startUpstream(() => json(errorBody("chat", "busy"), { status: 503, before: ready.promise }));
@@ -83,7 +83,7 @@ Deno.test("a stream that began with keep-alives says in its protocol that there 
   }));
 });
 
-Deno.test("a client that leaves during keep-alives takes the request with it", async () => {
+Deno.test("a disconnect during keep-alives cancels the upstream's request", async () => {
   const never = Promise.withResolvers<void>();
   await using server = startUpstream(() => events(STREAMED.chat.join(""), { before: never.promise }));
   await using gateway = startGateway({ ...oneModel("chat", server.url), keep_alive_seconds: 1 });
@@ -93,7 +93,7 @@ Deno.test("a client that leaves during keep-alives takes the request with it", a
   never.resolve();
 });
 
-Deno.test("what was lost is named also where the answer is late", async () => {
+Deno.test("x-sluice-dropped is sent with a stream that begins with keep-alives", async () => {
   const ready = Promise.withResolvers<void>();
   await using server = startUpstream(() => events(STREAMED.messages.join(""), { before: ready.promise }));
   await using gateway = startGateway({ ...oneModel("messages", server.url), keep_alive_seconds: 1 });
@@ -103,7 +103,7 @@ Deno.test("what was lost is named also where the answer is late", async () => {
   assert((await response.text()).includes("[DONE]"));
 });
 
-Deno.test("a prompt that was shortened goes out as it was shortened, also where the protocol is the same", async () => {
+Deno.test("a prompt that the gateway shortened is sent shortened, even to a target with the client's protocol", async () => {
   await using server = startUpstream(() => json(WHOLE.responses));
   const file = oneModel("responses", server.url);
   await using gateway = startGateway({

@@ -6,7 +6,7 @@ import { tokens } from "../e2e/request/world.ts";
 
 const COUNTED = { prompt: 70, completion: 50, reasoning: 20 };
 
-Deno.test("tokens that are not told are counted, and so are zeros where the gateway counts some", async () => {
+Deno.test("unreported tokens are counted, and so are reported zeros if the gateway counts some", async () => {
   const told = { prompt: 7, completion: 5 };
   const { prompt, ...output } = COUNTED;
   const cases: [name: string, usage: TokenUsage, says: string, expected: TokenUsage, source: UsageSource][] = [
@@ -38,7 +38,7 @@ Deno.test("tokens that are not told are counted, and so are zeros where the gate
   }
 });
 
-Deno.test("a refusal of no token is believed, as its words may be the vendor's, unless the prompt has none either", async () => {
+Deno.test("a refusal with zero output tokens is accepted, unless its prompt has zero tokens, too", async () => {
   const { prompt, ...output } = COUNTED;
   const cases: [name: string, usage: TokenUsage, expected: TokenUsage, source: UsageSource][] = [
     ["an output of zero", { prompt: 7, completion: 0 }, { prompt: 7 }, "upstream"],

@@ -185,7 +185,7 @@ Deno.test("a stream lets go of the feed when the client leaves, also in the midd
   assert(over() >= 1);
 });
 
-Deno.test("a stream gives a long step in pieces, each in a turn of its own, and what comes behind it afterwards", async () => {
+Deno.test("a stream sends a long step in several chunks, one per event loop turn, before the next step", async () => {
   const { feed, give } = handFed();
   const long = "字🙂".repeat(300_000);
   give(step(long, START, DELTA));

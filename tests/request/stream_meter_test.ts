@@ -15,7 +15,7 @@ function says(text: string): Step {
 
 const SAID: Step = { frames: [{ data: "open" }], events: [OPEN], spoken: 1 };
 
-Deno.test("whatever comes of a read that is under way when the client leaves, what was sent is charged", async () => {
+Deno.test("after a disconnect, only sent output is charged, however the pending read ends", async () => {
   const comes: [name: string, come: (stream: StreamMeter) => unknown][] = [
     ["nothing", (stream) => stream.take(undefined)],
     ["more", (stream) => stream.take(says(" three four"))],
@@ -33,7 +33,7 @@ Deno.test("whatever comes of a read that is under way when the client leaves, wh
   }
 });
 
-Deno.test("what was read and not yet sent when the client leaves is not charged", async () => {
+Deno.test("output that was read but not sent before a disconnect is not charged", async () => {
   const { pass, stream, entry } = await meteredStream();
   await pass(SAID);
   await pass(says("one two"));
@@ -90,7 +90,7 @@ Deno.test("an answer that reaches a limit of the gateway's is charged by all tha
   assertEquals(await entry(), ["length", 200, 7, 4]);
 });
 
-Deno.test("what cannot be counted is not charged, and ends all the same", async () => {
+Deno.test("output that cannot be counted is not charged, and the request still ends", async () => {
   for (const leaves of [false, true]) {
     const { pass, stream, entry } = await meteredStream({ countInput: () => Promise.reject(new Error("No")) });
     await pass(SAID);

@@ -8,7 +8,7 @@ function headerOf(...names: string[]): string | undefined {
   return Object.fromEntries(droppedHeader(dropped))["x-sluice-dropped"];
 }
 
-Deno.test("droppedHeader() names what was dropped, once each", () => {
+Deno.test("droppedHeader() names each dropped parameter once", () => {
   assertEquals(headerOf(), undefined);
   assertEquals(headerOf("top_k"), "top_k");
   assertEquals(headerOf("top_k", "messages.name", "top_k"), "top_k, messages.name");
@@ -31,7 +31,7 @@ Deno.test("droppedHeader() is a legal header for any name", () => {
   }
 });
 
-Deno.test("droppedHeader() stays short, and says so", () => {
+Deno.test("droppedHeader() shortens a long list, and shows that it did", () => {
   const long = headerOf(...Array.from({ length: 1_000 }, (_, index) => `member_${index}`)) ?? "";
   assert(long.length <= 2_010 && long.endsWith(", ..."), `${long.length}`);
   assertEquals(headerOf("x".repeat(5_000)), "...");

@@ -79,7 +79,7 @@ Deno.test("the page repeats a host only where it is one", async () => {
   }
 });
 
-Deno.test("the page tells strangers of no console that they cannot reach", async () => {
+Deno.test("the page links to the console only for clients that can reach it", async () => {
   await using local = startGateway({}, { localAdmin: createLocalAdmin() });
   assertStringIncludes(await pageFor(local, "localhost"), "/admin/console");
   assert(!(await pageFor(local, "evil.example")).includes("/admin/console"));

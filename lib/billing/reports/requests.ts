@@ -146,7 +146,7 @@ async function findNew(
   return { object: "list", data, next: null, last_seq };
 }
 
-/** Reads the requests that were entered after a place, in the order of the ledger. */
+/** Reads the requests after a sequence number, in the order of the ledger. */
 export async function readNew(
   parts: RequestParts,
   { filter, limit = NEW_AT_ONCE, after }: { filter: EntryFilter; limit?: number; after: number },
@@ -159,7 +159,7 @@ export async function readNew(
   return { data: await linesOf(page, parts), last_seq: last?.seq ?? after };
 }
 
-/** Reads the place in the ledger after which requests are new. @throws {RequestQueryError} */
+/** Reads `after_seq`, the sequence number after which requests are new. @throws {RequestQueryError} */
 export function readSeq(texts: Pick<RequestTexts, "after_seq">): number | undefined {
   return readCount(texts, "after_seq", Number.MAX_SAFE_INTEGER);
 }
