@@ -176,7 +176,7 @@ export const LAYERS: Layers = {
     "lib/gateway.ts",
     "lib/server",
     "lib/openapi",
-    "lib/request/health.ts",
+    "lib/request/health_endpoints.ts",
     "lib/protocols/fields.ts",
     "lib/billing/reports",
     "lib/routing/health.ts",

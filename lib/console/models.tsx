@@ -3,7 +3,7 @@ import type { VNode } from "preact";
 import type { ConsoleSession } from "../access/console_session.ts";
 import type { Model, Target } from "../catalog/model.ts";
 import type { Gateway } from "../gateway.ts";
-import { failureTest, healthRows } from "../request/health.ts";
+import { failureTest, healthRows } from "../request/health_endpoints.ts";
 import { lastFailure } from "../request/last_failures.ts";
 import { type HealthRow, targetModelName, targetName } from "../routing/health.ts";
 import type { RouteContext } from "../server/router.ts";

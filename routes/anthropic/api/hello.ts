@@ -1,4 +1,4 @@
-import { greet } from "../../../lib/request/health.ts";
+import { greet } from "../../../lib/request/health_endpoints.ts";
 
 /** Claude Code asks here, without a key, whether anybody is there. */
 export function GET(): Response {

@@ -40,8 +40,9 @@ export async function alive({ observer }: Gateway): Promise<Response> {
 }
 
 /**
- * Answers 200 while the gateway can serve requests, else 503, as during shutdown. Failing upstreams only make it `degraded`, and so does a
+ * Answers 200 while the gateway can serve requests, else 503. Failing upstreams only make it `degraded`, and so does a
  * store that no node can reach: no other node would do better. If the store answers another node, this one answers 503.
+ * During shutdown the app answers 503 itself.
  */
 export async function ready(gateway: Gateway): Promise<Response> {
   const { status, message } = await readiness(gateway);
