@@ -5,15 +5,10 @@ import { Dialer } from "../lib/http1/mod.ts";
 import { addressPolicy } from "../lib/upstreams/address_guard.ts";
 import { oneModel, startGateway } from "./support/gateway.ts";
 import { prompt } from "./upstream/replies.ts";
+import { CLOSED_PORT } from "./support/closed_port.ts";
 
 const CERT = await Deno.readTextFile(new URL("fixtures/tls/server.pem", import.meta.url));
 const KEY = await Deno.readTextFile(new URL("fixtures/tls/server.key", import.meta.url));
-
-/** An address that refuses connections. */
-function closedPort(): number {
-  using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  return listener.addr.port;
-}
 
 /** A host that sends this text to every connection and closes it. */
 function startSaying(words: string): Deno.TcpListener {
@@ -35,7 +30,7 @@ async function dialFault(hostname: string, { port, tls }: { port: number; tls: b
 }
 
 Deno.test("faultOf() names connection errors: refused, unknown name, no TLS, untrusted", async () => {
-  assertEquals(await dialFault("127.0.0.1", { port: closedPort(), tls: false }), "connection refused");
+  assertEquals(await dialFault("127.0.0.1", { port: CLOSED_PORT, tls: false }), "connection refused");
   assertEquals(await dialFault("no-such-host.invalid", { port: 1, tls: false }), "name not found");
   assertEquals(await dialFault("169.254.169.254", { port: 80, tls: false }), "address not allowed");
   using plain = startSaying("HTTP/1.1 400 Bad Request\r\n\r\n");
@@ -52,7 +47,7 @@ Deno.test("the log names the fault of a target, for both clients", async () => {
   for (const transport of ["http1", "fetch"]) {
     const faults: Record<string, unknown> = {};
     for (
-      const [name, url] of [["refused", `http://127.0.0.1:${closedPort()}`], [
+      const [name, url] of [["refused", `http://127.0.0.1:${CLOSED_PORT}`], [
         "name",
         "http://no-such-host.invalid",
       ]] as const

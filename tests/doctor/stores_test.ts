@@ -12,6 +12,7 @@ import { MIGRATIONS } from "../../lib/store/postgres/migrations.ts";
 import { Secret } from "../../lib/secret.ts";
 import { inFolder } from "../support/program.ts";
 import { freshDatabase, HAS_POSTGRES, HAS_REDIS, startRedis } from "../support/databases.ts";
+import { CLOSED_PORT } from "../support/closed_port.ts";
 
 const STEPS = { now: Date.now, timeoutMs: 10_000 };
 const { nodes: NODES } = parseConfig({});
@@ -28,12 +29,6 @@ function lookAtLimits(url: string, steps = STEPS): Promise<Finding[]> {
   return checkRedis({ limits_store: parseLimitsAddress(url), nodes: NODES }, steps);
 }
 
-/** A port without a listener. */
-function closedPort(): number {
-  using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  return listener.addr.port;
-}
-
 Deno.test("local stores are not checked as shared ones", async () => {
   assertEquals(await lookAtDatabase("sqlite:./none.db"), []);
   assertEquals(await lookAtLimits("memory:"), []);
@@ -41,7 +36,7 @@ Deno.test("local stores are not checked as shared ones", async () => {
 });
 
 Deno.test("an unreachable server is an error, within the time limit", async () => {
-  const port = closedPort();
+  const port = CLOSED_PORT;
   assertMatch(
     lines(await lookAtDatabase(`postgres://sluice@127.0.0.1:${port}/s`)).join("\n"),
     /^error: postgres:\/\/sluice@127\.0\.0\.1:\d+\/s cannot be used: [^\n]+$/,
@@ -146,7 +141,7 @@ Deno.test({
 });
 
 Deno.test("no finding shows the password of a store", async () => {
-  const port = closedPort();
+  const port = CLOSED_PORT;
   const env: Record<string, string> = {
     SLUICE_STORE: `postgres://sluice:hunter2%2F3@127.0.0.1:${port}/s`,
     SLUICE_LIMITS_STORE: `redis://:hunter2%2F3@127.0.0.1:${port}`,

@@ -13,6 +13,7 @@ import { FAULTS, NOTHING_WRONG } from "./faults.ts";
 import { PIECES, SPOKEN } from "./said.ts";
 import { type Got, seenOf } from "./seen.ts";
 import { asking, startWire, type Wire } from "./wire.ts";
+import { CLOSED_PORT } from "../../../support/closed_port.ts";
 
 /** Where a fault is met. */
 export interface Cell {
@@ -76,7 +77,7 @@ export function startBench(transport: TransportKind): Bench {
       const more = { protocols: [spoken], transport };
       return [
         [spoken, upstream(VENDORS[spoken], wire.url, more)],
-        [`${spoken}-nobody`, upstream(VENDORS[spoken], closedPort(), more)],
+        [`${spoken}-nobody`, upstream(VENDORS[spoken], `http://127.0.0.1:${CLOSED_PORT}`, more)],
       ];
     })),
     models: SPOKEN.flatMap((spoken) => {
@@ -229,13 +230,6 @@ function bodyOf({ fault, client, spoken, stream }: Cell): JsonObject {
   return client === "chat"
     ? { ...body, messages, ...(stream && { stream_options: { include_usage: true } }) }
     : { ...body, messages, max_tokens: 1_000 };
-}
-
-/** An address without a listener. */
-function closedPort(): string {
-  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  listener.close();
-  return `http://127.0.0.1:${listener.addr.port}`;
 }
 
 /** Waits until the upstream has nothing to do any more. */
