@@ -63,7 +63,10 @@ async function make(parts: Partial<ImageRequest>): Promise<Uint8Array<ArrayBuffe
     ...parts,
   };
   const { signal } = new AbortController();
-  const feed = await canvas.create({ request, model, target, signal, dropped: new UnsupportedParameters() });
+  const feed = await canvas.create({
+    ...{ request, model, target, signal, dropped: new UnsupportedParameters() },
+    identify: () => {},
+  });
   const event = await feed.read();
   if (event === undefined || event.type === "failed") throw new Error("No image was made", { cause: event });
   return Uint8Array.from(Buffer.from(event.base64, "base64"));

@@ -27,7 +27,7 @@ export interface ImageJob {
   signal: AbortSignal;
   /** True once the client has left, even while its images are still made. */
   hasLeft: () => boolean;
-  meter: Pick<Meter, "attempt" | "attempted" | "skip" | "first" | "ended">;
+  meter: Pick<Meter, "attempt" | "attempted" | "identify" | "skip" | "first" | "ended">;
 }
 
 /** Started work. */
@@ -78,7 +78,10 @@ async function startAt({ target, permit }: Attempt, job: ImageJob): Promise<Imag
   meter.attempt(target.upstream, target);
   // Only the target that answers decides which parameters are dropped.
   const tried = new UnsupportedParameters();
-  const feed = await upstream.create({ request, model, target, signal, dropped: tried });
+  const feed = await upstream.create({
+    ...{ request, model, target, signal, dropped: tried },
+    identify: (requestId) => meter.identify(requestId),
+  });
   for (const name of tried.names) dropped.add(name);
   return untilAborted(watched(feed, { permit, job }), signal);
 }

@@ -78,6 +78,8 @@ export interface ImageCall {
   /** Aborts when the client leaves or the time limit is over. */
   signal: AbortSignal;
   dropped: UnsupportedParameters;
+  /** Takes the upstream's id of a request that it answers. Of several requests for one call, the last id counts. */
+  identify: (requestId: string) => void;
 }
 
 /** A source of images. */

@@ -76,7 +76,10 @@ export async function sendRetrieval<R extends RetrievalRequest, A>(
         meter.attempt(target.upstream, target);
         const { signal } = upstreamCall;
         const dropped = new UnsupportedParameters();
-        const answer = await work.ask(upstream, { request: candidate.request, model, target, signal, dropped });
+        const answer = await work.ask(upstream, {
+          ...{ request: candidate.request, model, target, signal, dropped },
+          identify: (requestId) => meter.identify(requestId),
+        });
         meter.drop(record.dropped = memberNames(dropped.names));
         context.answerHeaders.push(...droppedHeader(dropped));
         return { answer, candidate };

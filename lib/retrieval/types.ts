@@ -44,6 +44,8 @@ export interface RetrievalCall<R extends RetrievalRequest> {
   signal: AbortSignal;
   /** Collects members that the upstream cannot express. */
   dropped: UnsupportedParameters;
+  /** Takes the upstream's id of a request that it answers. Of several requests for one call, the last id counts. */
+  identify: (requestId: string) => void;
 }
 
 /** The vectors of one request. */

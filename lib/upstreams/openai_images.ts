@@ -4,6 +4,7 @@ import { GatewayError } from "../errors.ts";
 import type { ImageCall, ImageFeed, ImageUpstream } from "../images/types.ts";
 import { writeJson } from "../json/mod.ts";
 import type { Secret } from "../secret.ts";
+import { requestIdOf } from "./answers.ts";
 import { sendFailure, statusFailure } from "./openai_images/map_errors.ts";
 import { answerFeed, lateFeed, mergedFeed } from "./openai_images/feeds.ts";
 import { formBytes, formType, writeForm } from "./openai_images/multipart.ts";
@@ -62,7 +63,7 @@ export function createOpenaiImages(options: OpenaiImagesOptions): ImageUpstream 
   }
 
   async function start(
-    { request, model }: ImageCall,
+    { request, model, identify }: ImageCall,
     { asking, signal, limits }: { asking: Asking; signal: AbortSignal; limits: TimeLimits },
   ): Promise<ImageFeed> {
     let incoming;
@@ -77,6 +78,8 @@ export function createOpenaiImages(options: OpenaiImagesOptions): ImageUpstream 
       throw sendFailure(error);
     }
     if (incoming.status !== 200) throw await statusFailure(incoming);
+    const requestId = requestIdOf(incoming);
+    if (requestId !== undefined) identify(requestId);
     const readsUsage = request.kind === "edit" && pricesOf(model).some(({ input_image }) => input_image !== undefined);
     return answerFeed(incoming, { request, n: asking.n, signal, readsUsage });
   }

@@ -8,7 +8,7 @@ import type {
 } from "../../retrieval/types.ts";
 import { contentFilter } from "../../redact.ts";
 import { type HttpUpstreamOptions, limitsFor } from "../http_upstream_options.ts";
-import { ANSWER_BYTES, readFailure, readWhole } from "../answers.ts";
+import { ANSWER_BYTES, readFailure, readWhole, requestIdOf } from "../answers.ts";
 import { UPSTREAM_CODECS } from "../protocols.ts";
 import { type Incoming, type ResendableBody, sendAgainIfStale } from "../transport.ts";
 import { retrievalAddressOf } from "../vendors.ts";
@@ -45,6 +45,8 @@ export function createHttpRetrieval(
       limits: { ...limits, firstByteMs: limits.totalMs },
     });
     if (incoming.status !== 200) throw await readFailure(incoming, UPSTREAM_CODECS[isGemini ? "gemini" : "chat"]);
+    const requestId = requestIdOf(incoming);
+    if (requestId !== undefined) call.identify(requestId);
     try {
       return await read(incoming);
     } catch (error) {

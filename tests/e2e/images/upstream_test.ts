@@ -1,4 +1,5 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
+import { explainEntry } from "../../../lib/billing/reports/explain.ts";
 import { errorOf, formOf, gray } from "./gateway.ts";
 import { startBoth } from "./host.ts";
 import { png } from "../../images/image_files.ts";
@@ -58,4 +59,20 @@ Deno.test("a host's refusal is a 400, its failure a 502 that must not be retried
   await failed.body?.cancel();
   assertEquals([failed.status, failed.headers.get("x-should-retry")], [502, "false"]);
   assertEquals(both.asked.length, 2);
+});
+
+Deno.test("entries of generations and edits have the host's request id, streamed or not", async () => {
+  let asked = 0;
+  await using both = startBoth(() => {
+    const response = result(1);
+    response.headers.set("x-request-id", `host-${++asked}`);
+    return response;
+  });
+  const { gateway } = both;
+  await (await gateway.generate({})).body?.cancel();
+  await (await gateway.edit(formOf({}, [["image", png(1024, 1024)]]))).body?.cancel();
+  await (await gateway.generate({ stream: true })).text();
+  await gateway.gateway.ledger.flush();
+  const entries = await gateway.store.ledger.entries({ after: 0, limit: 10 });
+  assertEquals(entries.map((entry) => explainEntry(entry).upstream_request_id), ["host-1", "host-2", "host-3"]);
 });

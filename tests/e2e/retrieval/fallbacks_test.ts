@@ -1,8 +1,9 @@
 import { assertEquals } from "@std/assert";
 import type { JsonObject } from "../../../lib/json/mod.ts";
+import { explainEntry } from "../../../lib/billing/reports/explain.ts";
 import { startGateway, type TestGateway, upstream } from "../../support/gateway.ts";
-import { startUpstream, type UpstreamRequest } from "../../upstream/mod.ts";
-import { embeddingRow, entriesOf, failure, post, vectors } from "./retrieval.ts";
+import { json, startUpstream, type UpstreamRequest } from "../../upstream/mod.ts";
+import { embeddingRow, entriesOf, failure, post, rerankRow, statusOf, vectors } from "./retrieval.ts";
 
 const PATH = "/v1/embeddings";
 const ASK = { model: "acme/first", models: ["acme/second"], input: "a".repeat(84) };
@@ -61,4 +62,34 @@ Deno.test("if the first model is full or too expensive for the client, the next 
     const named = await post(gateway, PATH, { ...ASK, provider: { only: ["two"] } });
     assertEquals(named.headers.get("x-sluice-upstream"), "two", await named.text());
   });
+});
+
+Deno.test("entries of embeddings and reranking have the upstream's request id, also after a failed attempt", async () => {
+  const named = (answer: ReturnType<typeof json>, id: string) => ({
+    ...answer,
+    headers: { ...answer.headers, "x-request-id": id },
+  });
+  let fails = false;
+  await using first = startUpstream(({ path }) =>
+    fails
+      ? named(failure(500), "vendor-failed")
+      : path.endsWith("rerank")
+      ? named(json({ results: [] }), "vendor-ranks")
+      : named(vectors(["[1,0]"]), "vendor-vectors")
+  );
+  await using second = startUpstream(() => named(vectors(["[0,1]"]), "vendor-second"));
+  await using gateway = startGateway({
+    upstreams: { one: upstream("openai-compatible", first.url), two: upstream("openai", second.url) },
+    models: [embeddingRow("acme/vectors", ["one", "two"]), rerankRow("acme/ranks", ["one"])],
+  });
+  const ask = { model: "acme/vectors", input: "one" };
+  assertEquals(await statusOf(post(gateway, PATH, ask)), 200);
+  const ranking = { model: "acme/ranks", query: "a", documents: ["b"] };
+  assertEquals(await statusOf(post(gateway, "/v1/rerank", ranking)), 200);
+  fails = true;
+  assertEquals(await statusOf(post(gateway, PATH, ask)), 200);
+  const explained = (await entriesOf(gateway)).map((entry) => explainEntry(entry));
+  assertEquals(explained.map(({ upstream_request_id: id }) => id), ["vendor-vectors", "vendor-ranks", "vendor-second"]);
+  const attempts = explained.at(-1)?.attempt_list.map(({ request_id }) => request_id);
+  assertEquals([attempts?.[0], attempts?.at(-1)], ["vendor-failed", "vendor-second"]);
 });

@@ -30,7 +30,7 @@ async function open(parts: Partial<ImageRequest>) {
   const stop = new AbortController();
   const dropped = new UnsupportedParameters();
   const request = imageRequest({ ...USUAL, ...parts });
-  const feed = await canvas.create({ request, model: MODEL, target, signal: stop.signal, dropped });
+  const feed = await canvas.create({ request, model: MODEL, target, signal: stop.signal, dropped, identify: () => {} });
   return { canvas, feed, stop, dropped };
 }
 

@@ -109,6 +109,7 @@ export function imageCall(
     target,
     signal,
     dropped: new UnsupportedParameters(),
+    identify: () => {},
   };
 }
 
