@@ -35,7 +35,7 @@ export function explanationText(explanation: Explanation, { keyName }: { keyName
   const { id, at, key_id, group, model, endpoint } = explanation;
   const facts: [string, string][] = [
     ["Request", id],
-    ["Came in", at],
+    ["Received", at],
     ["Key", keyName === undefined ? key_id : `${keyName} (${key_id})`],
     ["Group", group],
     ["Model", model ?? "none was chosen"],
