@@ -1,4 +1,4 @@
-/** The strings of a JSON text, all found at once by WebAssembly; see `json_strings.wat`. */
+/** The strings of a JSON text, all found at once by WebAssembly; see `strings.wat`. */
 import { JSON_STRINGS_WASM } from "./strings_wasm.ts";
 
 /** Exports of the module. Offsets are bytes in its memory. */
@@ -23,8 +23,8 @@ export type Source = string | Uint8Array;
 /** Bytes that a text may have. */
 export const MOST_BYTES = 1_048_576;
 /**
- * Characters of a text that is encoded here though it is not Latin: 60 KB of Chinese take 50 µs, and are read carefully in
- * the same time.
+ * Longest text with characters beyond Latin-1, in characters. To encode 60 KB of Chinese takes 50 µs, as long as the
+ * careful parser needs for all of it.
  */
 const MOST_FOREIGN = 4_096;
 const FOREIGN = /[^\0-\xff]/;
@@ -32,21 +32,21 @@ const FOREIGN = /[^\0-\xff]/;
 const NAMES = 1024;
 const NAME_BYTES = 32;
 
-/** The text that was given last, in UTF-8, with zeros behind it. */
+/** The last source in UTF-8, followed by zeros. */
 export const bytes = new Uint8Array(buffer, input.value, MOST_BYTES + 64);
 const room = bytes.subarray(0, MOST_BYTES);
 const said = new Uint8Array(buffer, output.value, MOST_BYTES);
 const nameBytes = new Uint8Array(buffer, namesStart.value, NAMES * NAME_BYTES);
 
-/** Facts about its strings in order: `STRING_WORDS` numbers for each. */
+/** Facts about the strings of the last source, in order: `STRING_WORDS` numbers for each. */
 export const tape = new Int32Array(buffer, tapeStart.value, (input.value - tapeStart.value) / 4);
-/** The offset of the closing quote; how many more bytes than code units are before that; and how to read the string. */
+/** Offset of the closing quote; number of bytes minus number of code units before it; and how to read the string. */
 export const STRING_WORDS = 3;
-/** How to read it, if not as the part of what was copied that ends there, before its quote: as it stands. */
+/** How to read a string: as a slice of the source. A number from 0 up is the end of its copy in `readCopied()`. */
 export const PLAIN = -1;
-/** With a parser. */
+/** How to read a string: it has escapes that need a parser. */
 export const ESCAPED = -2;
-/** It is a name of those that were seen: of smaller numbers the first is that of place 0. */
+/** How to read a string: this number and smaller ones are names, cached or to be cached; this one has index 0. */
 export const NAMED = -3;
 
 /** True if the last source was a text. */
@@ -62,14 +62,14 @@ const encoder = new TextEncoder();
 /** A mark of byte order at its start belongs to a string. */
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 
-/** Finds the strings of a text. Returns its bytes; `undefined` where there is something wrong with a string, or too much. */
+/** Finds the strings of a source. Returns its bytes; `undefined` if a string is malformed or the source too long. */
 export function findStrings(source: Source): number | undefined {
   let length = source.length;
   if (length > MOST_BYTES) return undefined;
   isText = typeof source === "string";
   if (typeof source === "string") {
     if (length > MOST_FOREIGN && FOREIGN.test(source)) return undefined;
-    // Half of a character has no bytes: another one would stand in its place.
+    // A lone surrogate has no UTF-8: the encoder would replace it.
     if (!source.isWellFormed()) return undefined;
     const { read, written } = encoder.encodeInto(source, room);
     if (read < length) return undefined;
@@ -79,8 +79,8 @@ export function findStrings(source: Source): number | undefined {
 }
 
 /**
- * What those strings say that were copied, each with its closing quote: of a text those with escapes, of bytes all but names.
- * `undefined` where it is not UTF-8, or may not be.
+ * Returns the contents of all copied strings, each with its closing quote: of a text, those with escapes; of bytes, all
+ * except names. `undefined` if the source may not be UTF-8.
  */
 export function readCopied(): string | undefined {
   const copied = textOf(said, 0, outputBytes.value);
@@ -92,7 +92,7 @@ export function hasSlashes(): boolean {
   return slashes.value !== 0;
 }
 
-/** A piece of the text that was given last. @throws {SyntaxError} of bytes, where it is not UTF-8, or may not be */
+/** Returns a part of the last source. @throws {SyntaxError} if the source is bytes that may not be UTF-8 */
 export function pieceOf(start: number, end: number): string {
   const piece = textOf(bytes, start, end);
   if (!isText && piece.includes(REPLACED)) throw new SyntaxError("Cannot tell whether this is UTF-8");
@@ -103,19 +103,19 @@ function textOf(from: Uint8Array, start: number, end: number): string {
   return start === end ? "" : decoder.decode(from.subarray(start, end));
 }
 
-/** A name, as `how` to read it says, that stands from `start` to `end`. @throws {SyntaxError} as `pieceOf` */
+/** Reads the name from `start` to `end`, from the cache if `how` has its index. @throws {SyntaxError} as `pieceOf` */
 export function readName(how: number, start: number, end: number): string {
   const place = NAMED - how;
   if (place < NAMES) return names[place] ?? "";
   return names[place - NAMES] = ownText(pieceOf(start, end));
 }
 
-/** A copy of a text that does not keep a longer text in memory: V8 copies short texts and object keys. */
+/** Copies a text, so that it keeps no longer text in memory: V8 copies short texts and object keys. */
 function ownText(text: string): string {
   return text.length < 13 ? text : Object.keys({ [text]: 0 })[0] ?? "";
 }
 
-/** To be called where names may have been found and not been read. */
+/** Clears the cache of names. Needed if found names may not have been read. */
 export function forgetNames(): void {
   nameBytes.fill(0);
   names.fill("");
