@@ -30,7 +30,8 @@ const RETRY_MS = 2_000;
  * @throws {GatewayError} `invalid` for parameters that cannot be read, `limited` where too many streams are open
  */
 export async function streamRequests(request: Request, context: RouteContext): Promise<Response> {
-  const { gateway: { store: { ledger, keys }, config, monotonic }, drain } = context;
+  const { gateway: { store: { ledger, keys }, config, monotonic }, drain, isStillOperator } = context;
+  if (isStillOperator === undefined) throw new TypeError("Cannot stream requests: this route is not for operators");
   const texts = readQuery(request, TAIL_PARAMETERS);
   const lastId = request.headers.get("last-event-id") ?? "";
   const after = lastId === "" ? {} : { after_seq: lastId };
@@ -47,7 +48,7 @@ export async function streamRequests(request: Request, context: RouteContext): P
   try {
     const tail = await openTail({ ledger, keys, config }, { ...texts, ...after });
     const signal = AbortSignal.any([ended.signal, request.signal]);
-    const events = textsOf(tail, { signal, monotonic });
+    const events = textsOf(tail, { signal, monotonic, isStillOperator });
     return new Response(streamOf(events, { end, disconnect }), {
       headers: streamHeaders({ "cache-control": "no-store" }),
     });
@@ -66,16 +67,20 @@ async function openTail(...[parts, texts]: Parameters<typeof RequestTail.open>):
   }
 }
 
-/** The text of the stream, until its time is over or the signal is given. Never throws. */
+/** The text of the stream, until its time is over, the operator has signed out or has another key, or the signal is given. Never throws. */
 async function* textsOf(
   tail: RequestTail,
-  { signal, monotonic }: { signal: AbortSignal; monotonic: () => number },
+  { signal, monotonic, isStillOperator }: {
+    signal: AbortSignal;
+    monotonic: () => number;
+    isStillOperator: () => Promise<boolean>;
+  },
 ): AsyncGenerator<string> {
   const begun = monotonic();
   let sentAt = begun;
   // The id is that of the place where the tail begins, for a client that is cut off before its first event.
   yield `retry: ${RETRY_MS}\nid: ${tail.seq}\n\n`;
-  while (!signal.aborted && monotonic() - begun < LONGEST_MS) {
+  while (!signal.aborted && monotonic() - begun < LONGEST_MS && await isStillOperator()) {
     // While the store is out of reach there is nothing new; the stream goes on when it is back.
     const { requests, isEnd } = await tail.read().catch(() => ({ requests: [], isEnd: true }));
     if (requests.length > 0 || monotonic() - sentAt >= KEEP_ALIVE_MS) {

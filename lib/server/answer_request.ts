@@ -1,8 +1,9 @@
 /** From a request's target to its handler: route, method, credential, permission. */
+import type { Access } from "../access/access_table.ts";
 import { GatewayError } from "../errors.ts";
 import { createConnectionHost } from "./connection_host.ts";
 import { redirectToSignIn, requireReading, sessionOf } from "./console_guard.ts";
-import { authorizeRequest, enterRefusal, noSuchRoute } from "./request_guard.ts";
+import { authorizeRequest, enterRefusal, noSuchRoute, operatorCheck } from "./request_guard.ts";
 import { preflight } from "./cors.ts";
 import type { BodyLimits } from "./body_limits.ts";
 import { type Drain, stopping } from "./drain.ts";
@@ -62,16 +63,20 @@ export async function answerRequest(exchange: Exchange, server: ServerState): Pr
     if (session.role === "viewer") requireReading(request);
   }
   const limits = isForOperators ? exchange.settings.adminLimits : exchange.settings.limits;
-  return await handle(exchange, { handler: found.handler, limits, params, caller, session, isUpgrade }, server);
+  return await handle(
+    exchange,
+    { handler: found.handler, limits, params, caller, session, isUpgrade, credential },
+    server,
+  );
 }
 
 /** Runs a handler. The memory and the slot of its request are released when it has answered. */
 async function handle(
   exchange: Exchange,
-  { handler, limits, params, caller, session, isUpgrade }:
+  { handler, limits, params, caller, session, isUpgrade, credential }:
     & Pick<RouteHandler, "handler">
     & Pick<RouteContext, "params" | "caller" | "session">
-    & { limits: BodyLimits; isUpgrade: boolean },
+    & { limits: BodyLimits; isUpgrade: boolean; credential: Access["credential"] | undefined },
   server: ServerState,
 ): Promise<Response> {
   const { budget, timers, clients, drain } = server;
@@ -110,6 +115,9 @@ async function handle(
       refuseCredential: (error) => refuseCredential(exchange, { clients, error, isOperators: true }),
       reserve: (bytes, received) => body.reserve(bytes, received),
       arrived: bodyArrived,
+      ...((credential === "admin" || credential === "session") && {
+        isStillOperator: operatorCheck(exchange, { credential, gateway: server.gateway }),
+      }),
       ...(isUpgrade && { connection: createConnectionHost(exchange, { caller, server }) }),
     });
     isAnswered = true;

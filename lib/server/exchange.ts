@@ -50,6 +50,8 @@ export interface Exchange extends GuardedRequest {
 
 /** Values that all requests of an app share. */
 export interface ServerState {
+  /** The present gateway: a reload brings another one. */
+  readonly gateway: () => Gateway;
   readonly surface: Surface;
   readonly drain: Drain;
   readonly timers: PhaseTimers;
@@ -74,6 +76,7 @@ export interface GatewaySettings {
 export function createServerState(options: AppOptions): ServerState {
   const { routes, access = ACCESS, surface = "public", drain = createDrain(), timers = new PhaseTimers() } = options;
   return {
+    gateway: options.gateway,
     surface,
     drain,
     timers,

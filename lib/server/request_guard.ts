@@ -8,7 +8,7 @@ import { absentEndpoint } from "./absent_endpoints.ts";
 import { addressOf, type ClientTracker, countFailure, type GuardedRequest } from "./client_tracker.ts";
 import type { OperatorRole } from "../access/console_session.ts";
 import type { AdminConfig } from "../config.ts";
-import { hasConsole, isFromThisMachine, requireReading } from "./console_guard.ts";
+import { hasConsole, isFromThisMachine, requireReading, sessionOf } from "./console_guard.ts";
 import { openMeter } from "../billing/meter.ts";
 import { endpointOf, type ObservedEndpoint } from "../observe/request_record.ts";
 import { anthropicStatus } from "../protocols/error_bodies.ts";
@@ -78,6 +78,31 @@ function readRole(guarded: GuardedRequest, admin: AdminConfig, clients: ClientTr
   } catch (error) {
     countFailure(guarded, { clients, error, isOperators: true });
   }
+}
+
+/**
+ * Makes a check whether the credentials of an operator's request are valid under a later configuration. The headers are
+ * copied: those of the request may be gone by then.
+ */
+export function operatorCheck(
+  { head }: Pick<GuardedRequest, "head">,
+  { credential, gateway: present }: { credential: "admin" | "session"; gateway: () => GuardedRequest["gateway"] },
+): () => Promise<boolean> {
+  const copy = new Headers();
+  for (const name of ["authorization", "x-api-key", "cookie"]) {
+    const value = head.get(name);
+    if (value !== null) copy.set(name, value);
+  }
+  return async () => {
+    const gateway = present();
+    if (credential === "session") return await sessionOf({ head: copy, gateway }) !== undefined;
+    const { admin } = gateway.config;
+    try {
+      return admin !== undefined && authenticateAdmin(copy, admin) !== undefined;
+    } catch {
+      return false;
+    }
+  };
 }
 
 /** Finds the caller and checks its permissions. */

@@ -73,6 +73,8 @@ export interface RouteContext {
   connection?: ConnectionHost;
   /** Keeps the answer for requests that refer to it; absent: nothing can. */
   keeper?: AnswerKeeper;
+  /** Checks an operator's credentials again: their session may end, or their key change, while an answer goes on. */
+  isStillOperator?(): Promise<boolean>;
   /** Says that a body which the handler reads by itself is all there. */
   arrived?(): void;
 }

@@ -106,6 +106,62 @@ Deno.test("a session ends after twelve hours", async () => {
   assertEquals((await browser.get("/keys")).path, "/sign-in");
 });
 
+/** Opens a stream of requests and reads its beginning. */
+async function openStream(url: string, headers: HeadersInit): Promise<ReadableStreamDefaultReader<Uint8Array>> {
+  const response = await fetch(url, { headers, redirect: "manual" });
+  assertEquals(response.headers.get("content-type"), "text/event-stream; charset=utf-8");
+  assert(response.body !== null);
+  const reader = response.body.getReader();
+  assertEquals((await reader.read()).done, false);
+  return reader;
+}
+
+/** Reads a stream to its end, which must come within a minute. */
+async function untilEnd(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<void> {
+  const deadline = AbortSignal.timeout(60_000);
+  deadline.onabort = () => reader.cancel().catch(() => {});
+  while (!(await reader.read()).done);
+  assert(!deadline.aborted, "the stream goes on");
+  deadline.onabort = null;
+}
+
+Deno.test("open streams of requests end with the key that opened them, and others go on", async () => {
+  await using gateway = await startReloadable(FILE, { ADMIN_KEY, VIEWER_KEY });
+  const at = { adminUrl: gateway.origin };
+  const [admin, viewer] = [await signedIn(at, ADMIN_KEY), await signedIn(at, VIEWER_KEY)];
+  const [console, api] = ["console", "v1"].map((side) => `${gateway.origin}/admin/${side}/requests/stream`);
+  const bearer = (key: string) => ({ authorization: `Bearer ${key}` });
+  const ending = [
+    await openStream(console ?? "", { cookie: admin.cookie }),
+    await openStream(api ?? "", bearer(ADMIN_KEY)),
+  ];
+  const lasting = [
+    await openStream(console ?? "", { cookie: viewer.cookie }),
+    await openStream(api ?? "", bearer(VIEWER_KEY)),
+  ];
+  gateway.env.set("ADMIN_KEY", "another-admin-key-of-the-tests");
+  await gateway.gateway().reloader.reload("signal");
+  await Promise.all(ending.map(untilEnd));
+  await (await gateway.ask({ model: "sluice/echo", messages: [{ role: "user", content: "hi" }] })).body?.cancel();
+  for (const reader of lasting) {
+    assertEquals((await reader.read()).done, false);
+    await reader.cancel();
+  }
+});
+
+Deno.test("an open live tail ends when its session is signed out or expires", async () => {
+  let now = Date.now();
+  await using gateway = startGateway(FILE, { adminKey: ADMIN_KEY, viewerKey: VIEWER_KEY, now: () => now });
+  const url = `${gateway.adminUrl}/admin/console/requests/stream`;
+  const [leaving, staying] = [await signedIn(gateway, ADMIN_KEY), await signedIn(gateway, ADMIN_KEY)];
+  const left = await openStream(url, { cookie: leaving.cookie });
+  const stayed = await openStream(url, { cookie: staying.cookie });
+  await leaving.post("/sign-out", {});
+  await untilEnd(left);
+  now += 12 * HOUR_MS;
+  await untilEnd(stayed);
+});
+
 Deno.test("a session cannot be made to last longer, or to have more rights", async () => {
   await using gateway = startConsole();
   const browser = await signedIn(gateway, VIEWER_KEY);
