@@ -55,7 +55,11 @@ export async function init(
   try {
     await Deno.writeTextFile(path, text, switches.has("force") ? {} : { createNew: true });
   } catch (error) {
-    if (!(error instanceof Deno.errors.NotCapable || error instanceof Deno.errors.PermissionDenied)) throw error;
+    if (!(error instanceof Error)) throw error;
+    if (!(error instanceof Deno.errors.NotCapable || error instanceof Deno.errors.PermissionDenied)) {
+      writeErr(`Cannot write "${path}": ${error.message}\n`);
+      return 1;
+    }
     writeErr(`Cannot write "${path}" here. Print it instead: ${printCommand(answers)} > ${path}\n`);
     return 1;
   }

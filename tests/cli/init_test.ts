@@ -53,6 +53,21 @@ Deno.test("init replaces a file only with --force, and prints with --print", () 
     assertStringIncludes(printed.out, '"openai/gpt-5.4",\n    "openai/o3*"\n');
   }));
 
+Deno.test("init says why it cannot write the file", () =>
+  inFolder(async (folder) => {
+    const args = ["init", "--vendor", "openai", "--models", "gpt-5.4"];
+    for (
+      const [place, why] of [[["--config", "none/sluice.jsonc"], "No such file"], [
+        ["--config", ".", "--force"],
+        "Is a directory",
+      ]] as const
+    ) {
+      const refused = await run([...args, ...place], { folder });
+      assertEquals([refused.code, refused.out], [1, ""]);
+      assertMatch(refused.err, new RegExp(`^Cannot write "${place[1]}": ${why}.*\n$`));
+    }
+  }));
+
 Deno.test("init refuses unknown vendors and models, and a key in place of a variable, which it does not repeat", () =>
   inFolder(async (folder) => {
     const openai = ["--vendor", "openai"];
