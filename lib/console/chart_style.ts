@@ -28,6 +28,8 @@ div.copyable { position: relative; } div.copyable button { position: absolute; t
 .answer { white-space: pre-wrap; overflow-wrap: anywhere; min-height: 3rem; }
 #playground label { margin-bottom: .6rem; } #playground textarea { width: 100%; resize: vertical; }
 #playground .fields { display: grid; grid-template-columns: repeat(auto-fill, minmax(14rem, 1fr)); gap: 0 .75rem; }
+.legend { list-style: none; display: flex; flex-wrap: wrap; gap: .25rem 1rem; margin: 0 0 .75rem; padding: 0; font-size: .9rem; }
+.legend li { overflow-wrap: anywhere; }
 .swatch { display: inline-block; width: .8em; height: .8em; border-radius: .15em; background: var(--part); }
 .p0, .p50 { --part: light-dark(#0b57d0, #8ab4f8); } .p1, .p95 { --part: light-dark(#b35900, #f0b35a); }
 .p2 { --part: light-dark(#1a7f37, #6fcf87); } .p3 { --part: light-dark(#8250df, #c9a0ff); }

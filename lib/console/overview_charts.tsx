@@ -32,10 +32,21 @@ export function OverviewCharts({ data }: { data: OverviewData }): VNode {
   const { parts, others, total } = series;
   const whole = spanOf({ since: series.steps[0]?.since ?? 0, until: series.steps.at(-1)?.until ?? 0 });
   const colored = [...parts, ...others === undefined ? [] : [others]]
-    .map((part) => ({ ...part, class: part === others ? "others" : `p${parts.indexOf(part)}` }));
+    .map((part) =>
+      part === others
+        ? { ...part, class: "others", label: "all others" }
+        : { ...part, class: `p${parts.indexOf(part)}`, label: nameOf(part.name) || "none" }
+    );
   return (
     <>
       <Totals total={total} latencies={latencies.all} span={whole} />
+      <ul class="legend" aria-label={`Colors of the charts, by ${by}`}>
+        {colored.map(({ class: color, label }) => (
+          <li>
+            <span class={`swatch ${color}`} /> {label}
+          </li>
+        ))}
+      </ul>
       <div class="charts">
         {SHOWN.map(({ title, valueOf, format }) => (
           <figure>
@@ -54,9 +65,9 @@ export function OverviewCharts({ data }: { data: OverviewData }): VNode {
       <h2>{`By ${by}`}</h2>
       <Table
         columns={["Name", "#Cost", "#Requests", "#Failed or refused", "#Input", "#Output"]}
-        rows={colored.map(({ name, class: color, total }) => [
+        rows={colored.map(({ name, class: color, label, total }) => [
           <>
-            <span class={`swatch ${color}`} /> {color === "others" ? "all others" : nameOf(name) || "none"}
+            <span class={`swatch ${color}`} /> {label}
           </>,
           ...figureCells(total, color === "others" || name === "" ? undefined : { ...whole, [by]: name }),
         ])}

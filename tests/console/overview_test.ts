@@ -40,6 +40,16 @@ Deno.test("the overview shows the ledger's totals for every period and grouping"
   }
   const byModel = (await browser.get("?by=model")).html;
   assertStringIncludes(byModel, "all others");
+  const legend = /<ul class="legend"[^>]*>(.*?)<\/ul>/s.exec(byModel.slice(0, byModel.indexOf('<svg class="chart"')))
+    ?.[1];
+  const named = new Map(
+    [...(legend ?? "").matchAll(/<span class="swatch (\w+)"><\/span> ([^<]+)<\/li>/g)].map((
+      [, color, name],
+    ) => [color, name]),
+  );
+  const drawn = new Set([...byModel.matchAll(/<path class="part (\w+)"/g)].map(([, color]) => color));
+  assertEquals(new Set(named.keys()), drawn, "every color has a name above the charts");
+  assertEquals([new Set(named.values()).size, named.get("others")], [8, "all others"]);
   assertEquals((await browser.get("?period=never&by=chance")).status, 200);
 });
 
