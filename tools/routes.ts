@@ -1,13 +1,13 @@
 /**
  * Writes `routes/manifest.ts`: imports of every route file by a literal name, so that one executable can hold them. Some
- * are imported at their first request, so that the start of the gateway does not wait for them.
+ * are imported later, so that the start of the gateway does not wait for them.
  */
 import { METHODS } from "../lib/server/router.ts";
 
 const FOLDER = "routes";
 const MANIFEST = "routes/manifest.ts";
 const LINE_WIDTH = 120;
-/** Route files that are imported at their first request: those of operators, and those that most gateways serve rarely. */
+/** Route files that are imported after the start: those of operators, and those that most gateways serve rarely. */
 const LAZY = /^(admin\/|v1\/(images|embeddings|rerank|responses\/)|openapi\.json\.ts$)/;
 
 /** A route file: where it is, and the methods it exports. */

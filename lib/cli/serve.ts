@@ -3,7 +3,7 @@ import type { Config } from "../config.ts";
 import type { ConfigFlags } from "../config/load.ts";
 import { closeGateway, type Gateway, stopRequests, stopTextRequests } from "../gateway.ts";
 import { createDrain, type Drain } from "../server/drain.ts";
-import type { Route } from "../server/router.ts";
+import { loadHandlers, type Route } from "../server/router.ts";
 import { listenAll, ListenError, type Server, shutdownAll } from "./listen.ts";
 import { localAdminOf, readLocalBudgets, startLiveGateway, startReloading } from "./live_gateway.ts";
 import { openLoadedConfig } from "./loaded_config.ts";
@@ -16,6 +16,12 @@ import { welcome } from "./welcome.ts";
 
 /** Longest time for closing the store after a second signal, in milliseconds: it survives without. */
 const CUT_MS = 200;
+
+/**
+ * When the modules that the start leaves out are loaded, in milliseconds after it. From then on an update of the files
+ * does not change the running program.
+ */
+const LOAD_AFTER_MS = 1_000;
 
 const never = new Promise<never>(() => {});
 
@@ -44,6 +50,8 @@ export async function serve({ config, path, routes, flags }: ServeOptions): Prom
   const endMaintenance = startMaintenance(current, log);
   let signals: StopSignals | undefined;
   let code = 0;
+  // A module that cannot be loaded fails the requests that need it.
+  const loading = setTimeout(() => void loadHandlers(routes).catch(() => {}), LOAD_AFTER_MS);
   try {
     await readLocalBudgets({ store, config, now: Date.now() });
     const servers = await listenAll(current, { routes, drain });
@@ -65,6 +73,7 @@ export async function serve({ config, path, routes, flags }: ServeOptions): Prom
     writeErr(`${error.message}\n`);
     code = 1;
   } finally {
+    clearTimeout(loading);
     forget();
     endMaintenance();
     // The signal listeners stay: a repetition of the first signal would otherwise kill the process while it writes.

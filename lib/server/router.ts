@@ -80,11 +80,24 @@ export interface RouteContext {
 }
 
 /** A route's handler for one method. */
-export type Handler = (request: Request, context: RouteContext) => Response | Promise<Response>;
+export interface Handler {
+  (request: Request, context: RouteContext): Response | Promise<Response>;
+  /** Imports its module; absent: that is done. */
+  load?: () => Promise<unknown>;
+}
 
 /** A handler whose module is loaded by its first request. */
 export function lazyHandler(load: () => Promise<Handler>): Handler {
-  return async (request, context) => (await load())(request, context);
+  const handler: Handler = async (request, context) => (await load())(request, context);
+  handler.load = load;
+  return handler;
+}
+
+/** Imports the modules of all handlers, one after the other. */
+export async function loadHandlers(routes: readonly Route[]): Promise<void> {
+  for (const { handlers } of routes) {
+    for (const handler of Object.values(handlers)) await handler.load?.();
+  }
 }
 
 /** The methods a route file may export. `HEAD` is answered by `GET`. */

@@ -1,5 +1,12 @@
 import { assertEquals, assertThrows } from "@std/assert";
-import { allowedMethods, createRouter, type Route } from "../../lib/server/router.ts";
+import {
+  allowedMethods,
+  createRouter,
+  lazyHandler,
+  loadHandlers,
+  type Route,
+  type RouteContext,
+} from "../../lib/server/router.ts";
 
 /** A route whose handlers are never called. */
 function route(path: string, methods: string[] = ["GET"]): Route {
@@ -42,4 +49,23 @@ Deno.test("createRouter() rejects two routes for one path", () => {
 Deno.test("allowedMethods() is sorted and includes HEAD for GET", () => {
   assertEquals(allowedMethods(route("/a", ["POST", "GET"])), ["GET", "HEAD", "POST"]);
   assertEquals(allowedMethods(route("/a", ["POST", "DELETE"])), ["DELETE", "POST"]);
+});
+
+Deno.test("lazyHandler() loads its module with the first request, or with all others before", async () => {
+  const loaded: string[] = [];
+  const lazy = (name: string) =>
+    lazyHandler(() => {
+      loaded.push(name);
+      return Promise.resolve(() => new Response(name));
+    });
+  const routes: Route[] = [
+    { path: "/a", handlers: { GET: lazy("a"), POST: () => new Response() } },
+    { path: "/b", handlers: { GET: lazy("b") } },
+  ];
+  assertEquals(loaded, []);
+  const context = {} as RouteContext;
+  assertEquals(await (await routes[1]?.handlers.GET?.(new Request("http://a/b"), context))?.text(), "b");
+  assertEquals(loaded, ["b"]);
+  await loadHandlers(routes);
+  assertEquals(loaded, ["b", "a", "b"]);
 });
