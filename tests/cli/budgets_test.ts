@@ -122,7 +122,8 @@ async function behaves(place: Place): Promise<void> {
 
     // A key holder sees its own amounts, and the rest of the group's budget.
     const { spent, budgets, limits, ...whose } = await own("bert");
-    assertEquals(whose, { object: "usage", key: { id: idOf("bert"), name: "bert", group: "team" } });
+    const key = { id: idOf("bert"), name: "bert", group: "team" };
+    assertEquals(whose, { object: "usage", key, user_budget: null });
     assertEquals((spent as JsonObject[]).map(({ period, spent_usd }) => [period, spent_usd]), [
       ["day", "0.0001725"],
       ["month", "0.0001725"],

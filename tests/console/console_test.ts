@@ -148,7 +148,7 @@ Deno.test("a viewer sees every page and changes nothing, in the console and the 
   for (const page of PAGES) {
     const { status, html } = await browser.get(page);
     assertEquals(
-      [status, /<form[^>]*action="(?!\/admin\/console\/(?:sign-out|usage|requests)")/.test(html)],
+      [status, /<form[^>]*action="(?!\/admin\/console\/(?:sign-out|usage|requests|budgets)")/.test(html)],
       [200, false],
       page,
     );

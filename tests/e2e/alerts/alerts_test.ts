@@ -31,6 +31,7 @@ Deno.test({
           scope: "key",
           id: "config:client",
           name: "client",
+          user: null,
           group: "team",
           percent: 50,
           budget_usd: "4",
