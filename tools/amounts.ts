@@ -53,6 +53,10 @@ const EXCEPTIONS: Readonly<Record<string, readonly string[]>> = {
     "const end = (Math.floor(now / ms) + 1) * ms;",
     'const step = Math.floor((momentOf(sum.thenName ?? "", unit) - since) / lengthMs);',
   ],
+  "lib/billing/reports/usage.ts": [
+    // Tokens.
+    "return input === 0 ? null : Math.floor(100 * read / input);",
+  ],
   "lib/limits/sliding_window.ts": [
     // Requests, tokens or slots.
     "const given = Math.min(amount, bucket.amount);",

@@ -74,6 +74,8 @@ const figures = {
   requests: count,
   failed: count.describe("Of them, those that failed, were refused or lost: without charge"),
   tokens,
+  cached_percent: z.number().int().min(0).max(100).nullable()
+    .describe("Share of the input tokens that were read from prompt caches, rounded down; null without input"),
   images: count,
   cost_usd: usd,
   overrun_usd: usd.describe("Costs beyond what was held: paid by the operator"),

@@ -70,6 +70,7 @@ const HEADER = [
   "PROMPT",
   "CACHE READ",
   "CACHE WRITE",
+  "CACHED",
   "COMPLETION",
   "IMAGES",
   "COST USD",
@@ -96,10 +97,11 @@ function shortened(moment: string): string {
 }
 
 function tableCells(
-  { requests, failed, tokens, images, cost_usd, overrun_usd }: UsageFigures,
+  { requests, failed, tokens, cached_percent: cached, images, cost_usd, overrun_usd }: UsageFigures,
   usd: (text: string) => string,
 ): string[] {
   const written = tokens.input_cache_write_5m + tokens.input_cache_write_1h;
-  const counts = [requests, failed, tokens.prompt, tokens.input_cache_read, written, tokens.completion, images];
-  return [...counts.map(String), usd(cost_usd), usd(overrun_usd)];
+  const input = [requests, failed, tokens.prompt, tokens.input_cache_read, written].map(String);
+  const share = cached === null ? "-" : `${cached}%`;
+  return [...input, share, `${tokens.completion}`, `${images}`, usd(cost_usd), usd(overrun_usd)];
 }

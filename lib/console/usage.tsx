@@ -69,7 +69,17 @@ async function billPage(
   };
 }
 
-const FIGURES = ["#Cost", "#Requests", "#Failed", "#Input", "#Cached", "#Output", "#Images", "#Overrun"] as const;
+const FIGURES = [
+  "#Cost",
+  "#Requests",
+  "#Failed",
+  "#Input",
+  "#Cached",
+  "#Cached share",
+  "#Output",
+  "#Images",
+  "#Overrun",
+] as const;
 
 function figureCells({ tokens, ...figures }: UsageFigures): VNode[] {
   return [
@@ -78,6 +88,7 @@ function figureCells({ tokens, ...figures }: UsageFigures): VNode[] {
     <Count value={figures.failed} />,
     <Count value={tokens.prompt} />,
     <Count value={tokens.input_cache_read + tokens.input_cache_write_5m + tokens.input_cache_write_1h} />,
+    <>{figures.cached_percent === null ? "–" : `${figures.cached_percent}%`}</>,
     <Count value={tokens.completion} />,
     <Count value={figures.images} />,
     <Usd usd={figures.overrun_usd} />,

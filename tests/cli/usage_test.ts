@@ -25,6 +25,7 @@ Deno.test("usage shows the bill of a running gateway as table, JSON and CSV", ()
         completion: 14,
         reasoning: 0,
       },
+      cached_percent: 0,
       images: 0,
       // (26 * 0.00000125 + 14 * 0.00001) * 0.8
       cost_usd: "0.000138",
@@ -38,9 +39,9 @@ Deno.test("usage shows the bill of a running gateway as table, JSON and CSV", ()
 
     const table = (await run(["usage", "--by", "group", "--since", "1d"], { folder })).out.split("\n");
     assertEquals(table.slice(2, 6), [
-      "GROUP  REQUESTS  FAILED  PROMPT  CACHE READ  CACHE WRITE  COMPLETION  IMAGES  COST USD  OVERRUN USD",
-      "team          3       1      26           0            0          14       0    0.0001            0",
-      "TOTAL         3       1      26           0            0          14       0    0.0001            0",
+      "GROUP  REQUESTS  FAILED  PROMPT  CACHE READ  CACHE WRITE  CACHED  COMPLETION  IMAGES  COST USD  OVERRUN USD",
+      "team          3       1      26           0            0      0%          14       0    0.0001            0",
+      "TOTAL         3       1      26           0            0      0%          14       0    0.0001            0",
       "",
     ]);
 
@@ -62,8 +63,8 @@ Deno.test("usage shows the bill of a running gateway as table, JSON and CSV", ()
 
     const pairs = (await run(["usage", "--by", "model,key", "--since", "1d"], { folder })).out.split("\n");
     assertEquals(pairs.slice(2, 4).map((line) => line.replace(/ +/g, " ")), [
-      "MODEL KEY ID REQUESTS FAILED PROMPT CACHE READ CACHE WRITE COMPLETION IMAGES COST USD OVERRUN USD",
-      `acme/assistant ci ${gateway.keyId} 2 0 26 0 0 14 0 0.0001 0`,
+      "MODEL KEY ID REQUESTS FAILED PROMPT CACHE READ CACHE WRITE CACHED COMPLETION IMAGES COST USD OVERRUN USD",
+      `acme/assistant ci ${gateway.keyId} 2 0 26 0 0 0% 14 0 0.0001 0`,
     ]);
     const requests = async (...flags: string[]) => {
       const { code, out, err } = await run(["usage", "--json", ...flags], { folder });

@@ -20,6 +20,8 @@ export interface UsageFigures {
   /** Of these, failed, refused or lost requests, which are not charged. */
   failed: number;
   tokens: BilledTokens;
+  /** Share of the input tokens that were read from prompt caches, in percent, rounded down; `null` without input. */
+  cached_percent: number | null;
   /** Images delivered. */
   images: number;
   /** Amount that the customer pays. */
@@ -179,7 +181,16 @@ export async function keyNames(
 type Sum = Omit<UsageSum, "name" | "thenName">;
 
 function figures({ requests, failed, tokens, images, cost, overrun }: Sum): UsageFigures {
-  return { requests, failed, tokens, images, cost_usd: formatUsd(cost), overrun_usd: formatUsd(overrun) };
+  return {
+    ...{ requests, failed, tokens, cached_percent: cachedPercent(tokens), images },
+    ...{ cost_usd: formatUsd(cost), overrun_usd: formatUsd(overrun) },
+  };
+}
+
+function cachedPercent(tokens: BilledTokens): number | null {
+  const read = tokens.input_cache_read;
+  const input = tokens.prompt + read + tokens.input_cache_write_5m + tokens.input_cache_write_1h;
+  return input === 0 ? null : Math.floor(100 * read / input);
 }
 
 function emptySum(): Sum {

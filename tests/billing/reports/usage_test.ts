@@ -24,6 +24,19 @@ Deno.test("usageReport() sums exactly for every grouping", async () => {
   }
 });
 
+Deno.test("usageReport() has the share of the input that came from prompt caches, rounded down", async () => {
+  const ledger = openMemoryStore().ledger;
+  const cached = tokensOf({ prompt: 100, input_cache_read: 199, input_cache_write_1h: 1, completion: 9 });
+  await ledger.append([
+    entryOf({ id: "a", keyId: "key_cached", tokens: cached }),
+    entryOf({ id: "b", keyId: "key_plain", tokens: tokensOf({ prompt: 100 }) }),
+    freeEntryOf({ id: "c", keyId: "key_none" }),
+  ]);
+  const { lines, total } = await usageReport({ ledger, ...NO_KEYS }, { ...WHOLE, by: "key" });
+  const shares = Object.fromEntries(lines.map(({ name, cached_percent }) => [name, cached_percent]));
+  assertEquals([shares, total.cached_percent], [{ key_cached: 66, key_plain: 0, key_none: null }, 49]);
+});
+
 Deno.test("usageReport() orders by cost, and days by date", async () => {
   const ledger = openMemoryStore().ledger;
   const dear = tokensOf({ prompt: 1_000_000 });
