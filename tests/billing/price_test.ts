@@ -35,7 +35,7 @@ function fractionOf(tokens: BilledTokens, sheet: PriceSheet): { numerator: bigin
 Deno.test("costOfTokens() equals exact fractions for a million random bills", () => {
   const { below: whole } = seeded(7);
   const price = (decimals: number) => `${whole(50)}.${String(whole(10 ** decimals)).padStart(decimals, "0")}`;
-  for (let round = 0; round < 1000; round++) {
+  for (let round = 0; round < rounds(1000); round++) {
     const decimals = 1 + whole(8);
     const sheet: PriceSheet = Object.freeze({
       model: "m",
