@@ -28,8 +28,9 @@ start_gateway() {
   echo "The gateway did not start"
   exit 1
 }
-stop_gateway() { if [ -n "$gateway" ]; then kill $gateway; wait $gateway || true; gateway=; fi; }
-trap '[ -z "$gateway" ] || kill $gateway' EXIT
+stop_gateway() { if [ -n "$gateway" ]; then kill $gateway 2> /dev/null || true; wait $gateway || true; gateway=; fi; }
+# A gateway that goes on writing would keep its folder from being removed.
+trap 'stop_gateway' EXIT
 gateway=
 `;
 
