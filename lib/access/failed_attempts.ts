@@ -2,7 +2,7 @@
  * Throttles wrong credentials by address: after too many, the address gets status 429 for a while. Valid credentials
  * are checked first and never throttled, since clients may share an address.
  */
-import { clientNetwork, isWithin } from "./networks.ts";
+import { clientNetwork, isLoopbackAddress } from "./networks.ts";
 
 /** Wrong credentials that one address may send within a window. */
 const MOST_FAILURES = 20;
@@ -12,12 +12,6 @@ const WINDOW_MS = 60_000;
 
 /** Most addresses counted at a time. The oldest are evicted, which bounds the memory. */
 const MOST_ADDRESSES = 10_000;
-
-/**
- * Local addresses are not counted: they belong to a proxy missing from `trusted_proxies`, with all clients behind it,
- * or to a user of the machine.
- */
-const OWN_ADDRESSES = ["127.0.0.0/8", "::1"];
 
 /** Result of a failed attempt. */
 export interface FailedAttempt {
@@ -75,7 +69,9 @@ export function createFailedAttempts({ monotonic }: { monotonic: () => number })
   return {
     retryAfterMs,
     failed(address, { countsOwn = false } = {}) {
-      if (address === undefined || !countsOwn && isWithin(address, OWN_ADDRESSES)) return {};
+      // Local addresses belong to a proxy missing from `trusted_proxies`, with all clients behind it, or to a user of the
+      // machine.
+      if (address === undefined || !countsOwn && isLoopbackAddress(address)) return {};
       const waitMs = retryAfterMs(address);
       if (waitMs !== undefined) return { retryAfterMs: waitMs };
       const entry = find(address) ?? watch(address);

@@ -11,6 +11,13 @@ export function isLoopbackHost(hostname: string): boolean {
   return /^(?:localhost|127(?:\.\d{1,3}){3}|\[?::1\]?)$/i.test(hostname);
 }
 
+const LOOPBACK_NETWORKS = ["127.0.0.0/8", "::1"];
+
+/** Returns true for an IP address of this machine itself. */
+export function isLoopbackAddress(address: string): boolean {
+  return isWithin(address, LOOPBACK_NETWORKS);
+}
+
 /** Returns true for an IP address. */
 export function isAddress(text: string): boolean {
   return readAddress(text) !== undefined;

@@ -1,15 +1,12 @@
 /** Guards the pages of the console: they require a session, or lead to one. */
 import { type ConsoleSession, readSession } from "../access/console_session.ts";
-import { isLoopbackHost } from "../access/networks.ts";
+import { isLoopbackAddress, isLoopbackHost } from "../access/networks.ts";
 import { SIGN_IN_PATH } from "../access/sign_in_link.ts";
 import type { AdminConfig } from "../config.ts";
 import { GatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
 import { type GuardedRequest, peerOf } from "./client_tracker.ts";
 import type { HeaderValues } from "./head.ts";
-
-/** Addresses of this machine. */
-const LOOPBACK = /^(?:127\.|::1$|::ffff:127\.)/;
 
 /** Headers that only proxies send. */
 const PROXY_HEADERS = ["x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip", "forwarded", "via"];
@@ -23,7 +20,7 @@ export function hasConsole({ head, info, gateway: { config, localAdmin } }: Guar
 /** True for a caller on this machine that no proxy is in front of. */
 export function isFromThisMachine({ head, info }: Pick<GuardedRequest, "head" | "info">): boolean {
   const peer = peerOf(info);
-  return peer !== undefined && LOOPBACK.test(peer) && PROXY_HEADERS.every((name) => head.get(name) === null);
+  return peer !== undefined && isLoopbackAddress(peer) && PROXY_HEADERS.every((name) => head.get(name) === null);
 }
 
 /**
