@@ -2,10 +2,10 @@
 import { z } from "zod";
 import type { JsonObject } from "../json/mod.ts";
 import { type Checks, must, shaped, Skip } from "./check.ts";
-import { checkError, checkHeader } from "./http_checks.ts";
-import { BAD_KEY, NO_MODEL } from "./prompts.ts";
+import { checkHeader } from "./http_checks.ts";
+import { answerOf, bodyOf, type ModelPart, refusalChecks } from "./model_part.ts";
 import { objectOf } from "./sse.ts";
-import type { HttpAnswer, SuiteContext } from "./suite_context.ts";
+import type { SuiteContext } from "./suite_context.ts";
 
 const TEXTS = ["A red apple on a table", "A red apple lies on the table", "Quarterly tax returns"];
 
@@ -21,22 +21,11 @@ const listForm = z.object({
 
 const usageForm = z.object({ prompt_tokens: z.number().int().min(1), total_tokens: z.number().int().min(1) });
 
-function body(context: SuiteContext, more: JsonObject = {}): JsonObject {
-  const { embeddingModel } = context.subject;
-  if (embeddingModel === undefined) throw new Skip("no --embedding-model was given");
-  return { model: embeddingModel, input: TEXTS, ...more };
-}
-
-function made(context: SuiteContext, more: JsonObject = {}): Promise<HttpAnswer> {
-  return context.once(
-    `embeddings ${JSON.stringify(more)}`,
-    () => context.good({ path: context.path("embeddings"), body: body(context, more) }),
-  );
-}
+const FORM: ModelPart = { part: "embeddings", model: "embedding", members: { input: TEXTS } };
 
 /** The vectors of an answer by index. */
 async function vectors(context: SuiteContext, more: JsonObject = {}): Promise<(number[] | string)[]> {
-  const { data } = shaped(listForm, objectOf((await made(context, more)).text, "the answer"));
+  const { data } = shaped(listForm, objectOf((await answerOf(FORM, context, more)).text, "the answer"));
   const places = data.map(({ index }) => index);
   must(places.every((place, at) => place === at), { expected: "indices from 0 in order", seen: places });
   return data.map(({ embedding }) => embedding);
@@ -76,29 +65,20 @@ export const EMBEDDINGS: Checks = {
     must(cosine > 0.999, { expected: "the vector that comes as numbers", seen: numbers.slice(0, 4) });
   },
   async tokens(context) {
-    const ask = { path: context.path("embeddings"), body: body(context, { input: [[1, 2, 3], [4]] }) };
+    const ask = { path: context.path("embeddings"), body: bodyOf(FORM, context, { input: [[1, 2, 3], [4]] }) };
     const answer = await context.ask(ask);
     if (answer.status === 400) throw new Skip("the model does not accept token inputs: 400");
     const { data } = shaped(listForm, objectOf(answer.text, "the answer"));
     must(data.length === 2, { expected: "2 vectors", seen: data.length });
   },
   async usage(context) {
-    const { usage } = objectOf((await made(context)).text, "the answer");
+    const { usage } = objectOf((await answerOf(FORM, context)).text, "the answer");
     const { prompt_tokens, total_tokens } = shaped(usageForm, usage, "usage");
     must(prompt_tokens === total_tokens, { expected: "total = prompt", seen: usage });
   },
-  request_id: async (context) => checkHeader(await made(context), "x-request-id", /^\S+$/),
-  "error.key": (context) => checkRefusal(context, {}, { statuses: [401], key: BAD_KEY }),
-  "error.model": (context) => checkRefusal(context, { model: NO_MODEL }, { statuses: [404, 400] }),
-  "error.empty": (context) => checkRefusal(context, { input: [] }, { statuses: [400] }),
-  "error.language": (context) => checkRefusal(context, { model: context.subject.model }, { statuses: [400, 404] }),
+  request_id: async (context) => checkHeader(await answerOf(FORM, context), "x-request-id", /^\S+$/),
+  ...refusalChecks(FORM, {
+    "error.empty": [() => ({ input: [] }), [400]],
+    "error.language": [({ subject }) => ({ model: subject.model }), [400, 404]],
+  }),
 };
-
-async function checkRefusal(
-  context: SuiteContext,
-  more: JsonObject,
-  { statuses, ...ask }: { statuses: number[]; key?: string },
-): Promise<void> {
-  const answer = await context.ask({ path: context.path("embeddings"), body: body(context, more), ...ask });
-  checkError({ errors: "openai" }, answer, statuses);
-}

@@ -1,23 +1,11 @@
 /** Checks shared by all text protocols: streams, headers, errors, and clients that disconnect. */
 import { z } from "zod";
 import type { JsonObject } from "../json/mod.ts";
-import { type Checks, Mismatch, must, shaped, show, Skip, type SuitePart } from "./check.ts";
-import type { HttpAnswer, SuiteContext } from "./suite_context.ts";
+import { Mismatch, must, shaped, show, Skip } from "./check.ts";
 import { BAD_KEY, LONG, NO_MODEL, READY, UNKNOWN } from "./prompts.ts";
-import { DONE, objectOf, type WireStream } from "./sse.ts";
-
-/** The differences of a protocol, for these checks. */
-export interface CommonForm {
-  part: SuitePart;
-  /** The protocol of its error bodies. */
-  errors: "openai" | "anthropic";
-  /** A request body with this user message. */
-  body(context: SuiteContext, words: string, more?: JsonObject): JsonObject;
-  /** A body without a required member. */
-  incomplete(context: SuiteContext): JsonObject;
-  /** Harmless optional members of the official API. */
-  known: JsonObject;
-}
+import type { ProtocolChecks, ProtocolClient } from "./protocol_client.ts";
+import { objectOf } from "./sse.ts";
+import type { HttpAnswer } from "./suite_context.ts";
 
 /** Size of a body beyond any usual limit, in bytes. */
 const LARGE_BYTES = 34 * 1024 * 1024;
@@ -36,141 +24,91 @@ const anthropicError = z.object({
   error: z.object({ type: z.string().min(1), message: z.string().min(1) }),
 });
 
-/** The checks of errors, headers and behaviour under one protocol. */
-export function commonChecks(dialect: CommonForm): Checks {
-  const { part } = dialect;
-  return {
-    "whole.type": async (context) =>
-      checkHeader(await wholeOf(dialect, context), "content-type", /^application\/json\b/),
-    "whole.request_id": async (context) => checkHeader(await wholeOf(dialect, context), idHeader(dialect), /^\S+$/),
-    "stream.type": async (context) =>
-      checkHeader((await streamOf(dialect, context)).answer, "content-type", /^text\/event-stream\b/),
-    "stream.cache": async (context) =>
-      checkHeader((await streamOf(dialect, context)).answer, "cache-control", /no-cache|no-store/),
-    "stream.buffering": async (context) =>
-      checkHeader((await streamOf(dialect, context)).answer, "x-accel-buffering", /^no$/),
-    "stream.request_id": async (context) =>
-      checkHeader((await streamOf(dialect, context)).answer, idHeader(dialect), /^\S+$/),
-    async "stream.lines"(context) {
-      const { faults, events, comments } = await streamOf(dialect, context);
-      must(faults.length === 0, { expected: "none of these", seen: faults.join("; ") });
-      const odd = events.find(({ data }) => data.startsWith(":") || data === "");
-      must(odd === undefined, { expected: "keep-alives as comments, not as data", seen: odd?.data });
-      return comments.length === 0 ? undefined : `${comments.length} comments`;
-    },
-    ...errorChecks(dialect),
-    async unknown(context) {
-      const answer = await context.ask({
-        path: context.path(part),
-        body: dialect.body(context, READY, { [UNKNOWN]: true }),
-      });
-      if (answer.status === 400 && answer.text.includes(UNKNOWN)) {
-        throw new Skip("it is refused by name, as the vendors' own servers do; newer clients may fail");
-      }
-      must(answer.status === 200, { expected: "status 200", seen: `${answer.status}: ${answer.text}` });
-    },
-    known: async (context) =>
-      void await context.good({ path: context.path(part), body: dialect.body(context, READY, dialect.known) }),
-    async leave(context) {
-      const ask = { path: context.path(part), body: dialect.body(context, LONG, { stream: true }) };
-      const opened = await context.open(ask);
-      must(opened.status === 200 && await opened.first(), { expected: "a stream", seen: opened.status });
-      opened.leave();
-      await context.good({ path: ask.path, body: dialect.body(context, READY) });
-    },
-  };
-}
+const JSON_TYPE = /^application\/json\b/;
 
-function errorChecks(dialect: CommonForm): Checks {
-  const { part } = dialect;
-  const early = (context: SuiteContext, more: JsonObject) =>
-    context.once(
-      `${part} no model ${JSON.stringify(more)}`,
-      () =>
-        context.ask({ path: context.path(part), body: { ...dialect.body(context, READY), model: NO_MODEL, ...more } }),
-    );
-  return {
-    async "error.key"(context) {
-      const answer = await wrongKey(dialect, context);
-      checkError(dialect, answer, [401]);
-      must(!answer.text.includes(BAD_KEY), { expected: "an error without the key", seen: answer.text });
-    },
-    "error.no_key": async (context) =>
-      checkError(
-        dialect,
-        await context.ask({ path: context.path(part), key: null, body: dialect.body(context, READY) }),
-        [401],
-      ),
-    "error.request_id": async (context) => checkHeader(await wrongKey(dialect, context), idHeader(dialect), /^\S+$/),
-    "error.model": async (context) =>
-      checkError(dialect, await early(context, {}), part === "messages" ? [404] : [404, 400]),
-    async "error.early"(context) {
-      const answer = await early(context, { stream: true });
-      checkError(dialect, answer, part === "messages" ? [404] : [404, 400]);
-      checkHeader(answer, "content-type", /^application\/json\b/);
-    },
-    "error.json": async (context) =>
-      checkError(dialect, await context.ask({ path: context.path(part), body: '{"model": "' }), [400]),
-    "error.member": async (context) =>
-      checkError(dialect, await context.ask({ path: context.path(part), body: dialect.incomplete(context) }), [400]),
-    async "error.large"(context) {
-      const answer = await context.ask({
-        path: context.path(part),
-        // The model does not exist, so a gateway without a limit generates nothing.
-        body: { ...dialect.body(context, "a".repeat(LARGE_BYTES)), model: NO_MODEL },
-      });
-      if ([400, 404].includes(answer.status)) throw new Skip(`no limit was met: the answer was ${answer.status}`);
-      checkError(dialect, answer, [413]);
-    },
-    async "error.method"(context) {
-      const answer = await context.ask({ method: "PUT", path: context.path(part), body: "{}" });
-      must(answer.status === 405, { expected: "status 405", seen: answer.status });
-      checkHeader(answer, "allow", /\bPOST\b/);
-    },
-  };
-}
+/** The checks of errors, headers and behaviour under every protocol. */
+export const HTTP_CHECKS: ProtocolChecks = {
+  "whole.type": async (client) => checkHeader(await client.readyAnswer(), "content-type", JSON_TYPE),
+  "whole.request_id": async (client) => checkId(client, await client.readyAnswer()),
+  "stream.type": async (client) =>
+    checkHeader((await client.readyStream()).answer, "content-type", /^text\/event-stream\b/),
+  "stream.cache": async (client) =>
+    checkHeader((await client.readyStream()).answer, "cache-control", /no-cache|no-store/),
+  "stream.buffering": async (client) => checkHeader((await client.readyStream()).answer, "x-accel-buffering", /^no$/),
+  "stream.request_id": async (client) => checkId(client, (await client.readyStream()).answer),
+  async "stream.lines"(client) {
+    const { faults, events, comments } = await client.readyStream();
+    must(faults.length === 0, { expected: "a valid event stream", seen: faults.join("; ") });
+    const odd = events.find(({ data }) => data.startsWith(":") || data === "");
+    must(odd === undefined, { expected: "keep-alives as comments, not as data", seen: odd?.data });
+    return comments.length === 0 ? undefined : `${comments.length} comments`;
+  },
+  async "error.key"(client) {
+    const answer = await wrongKey(client);
+    checkError(client.form, answer, [401]);
+    must(!answer.text.includes(BAD_KEY), { expected: "an error without the key", seen: answer.text });
+  },
+  "error.no_key": async (client) =>
+    checkError(client.form, await client.post({ key: null, body: client.body(READY) }), [401]),
+  "error.request_id": async (client) => checkId(client, await wrongKey(client)),
+  "error.model": async (client) => checkNoModel(client, await unknownModel(client, {})),
+  async "error.early"(client) {
+    const answer = await unknownModel(client, { stream: true });
+    checkNoModel(client, answer);
+    checkHeader(answer, "content-type", JSON_TYPE);
+  },
+  "error.json": async (client) => checkError(client.form, await client.post({ body: '{"model": "' }), [400]),
+  "error.member": async (client) =>
+    checkError(client.form, await client.post({ body: client.form.incomplete(client.context.subject.model) }), [400]),
+  async "error.large"(client) {
+    // The model does not exist, so a gateway without a limit generates nothing.
+    const answer = await client.post({ body: client.body("a".repeat(LARGE_BYTES), { model: NO_MODEL }) });
+    if ([400, 404].includes(answer.status)) throw new Skip(`no limit was met: the answer was ${answer.status}`);
+    checkError(client.form, answer, [413]);
+  },
+  async "error.method"(client) {
+    const answer = await client.post({ method: "PUT", body: "{}" });
+    must(answer.status === 405, { expected: "status 405", seen: answer.status });
+    checkHeader(answer, "allow", /\bPOST\b/);
+  },
+  async unknown(client) {
+    const answer = await client.post({ body: client.body(READY, { [UNKNOWN]: true }) });
+    if (answer.status === 400 && answer.text.includes(UNKNOWN)) {
+      throw new Skip("it is refused by name, as the vendors' own servers do; newer clients may fail");
+    }
+    must(answer.status === 200, { expected: "status 200", seen: `${answer.status}: ${answer.text}` });
+  },
+  known: async (client) =>
+    void await client.context.good({ path: client.path, body: client.body(READY, client.form.known) }),
+  async leave(client) {
+    const { context, path } = client;
+    const opened = await context.open({ path, body: client.body(LONG, { stream: true }) });
+    must(opened.status === 200 && await opened.first(), { expected: "a stream", seen: opened.status });
+    opened.leave();
+    await context.good({ path, body: client.body(READY) });
+  },
+};
 
-/** Sends a short request once, and caches the answer. */
-export function wholeOf({ part, body }: CommonForm, context: SuiteContext): Promise<HttpAnswer> {
-  return context.once(`${part} whole`, () => context.good({ path: context.path(part), body: body(context, READY) }));
-}
-
-/** As `wholeOf`, streamed. */
-export function streamOf({ part, body }: CommonForm, context: SuiteContext): ReturnType<SuiteContext["stream"]> {
-  return context.once(
-    `${part} stream`,
-    () => context.stream({ path: context.path(part), body: body(context, READY, streaming(part)) }),
+function unknownModel(client: ProtocolClient, more: JsonObject): Promise<HttpAnswer> {
+  return client.once(
+    `no model ${JSON.stringify(more)}`,
+    () => client.post({ body: client.body(READY, { model: NO_MODEL, ...more }) }),
   );
 }
 
-/**
- * Checks that each event has an event line equal to the type in its data. @param events the parsed data of the events
- */
-export function checkNames(stream: WireStream, events: readonly { type: string }[]): void {
-  const named = stream.events.filter(({ data }) => data !== DONE);
-  events.forEach(({ type }, index) => {
-    const name = named[index]?.name;
-    must(name === type, { expected: `event: ${type}`, seen: name });
-  });
+function checkNoModel({ form }: ProtocolClient, answer: HttpAnswer): void {
+  checkError(form, answer, form.part === "messages" ? [404] : [404, 400]);
 }
 
-/** Members that request a stream with usage. */
-export function streaming(part: SuitePart): JsonObject {
-  return { stream: true, ...(part === "chat" && { stream_options: { include_usage: true } }) };
-}
-
-function wrongKey({ part, body }: CommonForm, context: SuiteContext): Promise<HttpAnswer> {
-  return context.once(
-    `${part} wrong key`,
-    () => context.ask({ path: context.path(part), key: BAD_KEY, body: body(context, READY) }),
-  );
+function wrongKey(client: ProtocolClient): Promise<HttpAnswer> {
+  return client.once("wrong key", () => client.post({ key: BAD_KEY, body: client.body(READY) }));
 }
 
 /** Checks an error's status and body. */
 export function checkError(
-  { errors }: Pick<CommonForm, "errors">,
+  { errors }: { errors: "openai" | "anthropic" },
   { status, text }: HttpAnswer,
-  statuses: number[],
+  statuses: readonly number[],
 ): void {
   must(statuses.includes(status), { expected: `status ${statuses.join(" or ")}`, seen: `${status}: ${text}` });
   const body = objectOf(text, "the error");
@@ -193,6 +131,6 @@ export function checkHeader({ header }: HttpAnswer, name: string, form: RegExp):
   }
 }
 
-function idHeader({ errors }: Pick<CommonForm, "errors">): string {
-  return errors === "openai" ? "x-request-id" : "request-id";
+function checkId({ form }: ProtocolClient, answer: HttpAnswer): void {
+  checkHeader(answer, form.errors === "openai" ? "x-request-id" : "request-id", /^\S+$/);
 }

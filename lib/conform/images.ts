@@ -1,14 +1,10 @@
 /** Images: generated, edited and streamed. Each request costs an image, so there are only three. */
 import { z } from "zod";
-import type { JsonObject } from "../json/mod.ts";
 import { type Checks, must, shaped, show, Skip } from "./check.ts";
-import { checkError, checkHeader } from "./http_checks.ts";
-import type { HttpAnswer, SuiteContext } from "./suite_context.ts";
-import { BAD_KEY, NO_MODEL, PICTURE } from "./prompts.ts";
+import { checkHeader } from "./http_checks.ts";
+import { answerOf, bodyOf, type ModelPart, refusalChecks } from "./model_part.ts";
+import { PICTURE } from "./prompts.ts";
 import { bodiesOf, objectOf } from "./sse.ts";
-
-const WORDS = "A plain red circle on a white ground";
-const SIZE = "1024x1024";
 
 const count = z.number().int().min(0);
 
@@ -24,15 +20,11 @@ const resultForm = z.object({
   data: z.array(z.object({ b64_json: z.string().min(1) })).min(1),
 });
 
-function body(context: SuiteContext, more: JsonObject = {}): JsonObject {
-  const { imageModel } = context.subject;
-  if (imageModel === undefined) throw new Skip("no --image-model was given");
-  return { model: imageModel, prompt: WORDS, size: SIZE, quality: "low", n: 1, ...more };
-}
-
-function made(context: SuiteContext): Promise<HttpAnswer> {
-  return context.once("images whole", () => context.good({ path: context.path("images"), body: body(context) }));
-}
+const FORM: ModelPart = {
+  part: "images",
+  model: "image",
+  members: { prompt: "A plain red circle on a white ground", size: "1024x1024", quality: "low", n: 1 },
+};
 
 /** Checks that base64 contains a PNG, JPEG or WebP. */
 function checkPicture(base64: string): void {
@@ -50,16 +42,16 @@ function checkUsage(value: unknown): void {
 /** Checks of images. */
 export const IMAGES: Checks = {
   async whole(context) {
-    const { data } = shaped(resultForm, objectOf((await made(context)).text, "the answer"));
+    const { data } = shaped(resultForm, objectOf((await answerOf(FORM, context)).text, "the answer"));
     checkPicture(data[0]?.b64_json ?? "");
   },
-  usage: async (context) => checkUsage(objectOf((await made(context)).text, "the answer").usage),
-  request_id: async (context) => checkHeader(await made(context), "x-request-id", /^\S+$/),
+  usage: async (context) => checkUsage(objectOf((await answerOf(FORM, context)).text, "the answer").usage),
+  request_id: async (context) => checkHeader(await answerOf(FORM, context), "x-request-id", /^\S+$/),
   async stream(context) {
-    const ask = { path: context.path("images"), body: body(context, { stream: true, partial_images: 0 }) };
+    const ask = { path: context.path("images"), body: bodyOf(FORM, context, { stream: true, partial_images: 0 }) };
     const stream = await context.stream(ask);
     checkHeader(stream.answer, "content-type", /^text\/event-stream\b/);
-    must(stream.faults.length === 0, { expected: "none of these", seen: stream.faults });
+    must(stream.faults.length === 0, { expected: "a valid event stream", seen: stream.faults });
     const events = bodiesOf(stream);
     const { type, b64_json, usage } = events.at(-1) ?? {};
     must(type === "image_generation.completed", { expected: "image_generation.completed", seen: type });
@@ -72,7 +64,7 @@ export const IMAGES: Checks = {
   },
   async edit(context) {
     const form = new FormData();
-    for (const [name, value] of Object.entries(body(context, { prompt: "Make it blue" }))) {
+    for (const [name, value] of Object.entries(bodyOf(FORM, context, { prompt: "Make it blue" }))) {
       form.append(name, String(value));
     }
     const bytes = Uint8Array.from(atob(PICTURE), (char) => char.charCodeAt(0));
@@ -83,16 +75,5 @@ export const IMAGES: Checks = {
     must(answer.status === 200, { expected: "status 200", seen: `${answer.status}: ${show(answer.text)}` });
     checkPicture(shaped(resultForm, objectOf(answer.text, "the answer")).data[0]?.b64_json ?? "");
   },
-  "error.key": (context) => checkRefusal(context, {}, { statuses: [401], key: BAD_KEY }),
-  "error.model": (context) => checkRefusal(context, { model: NO_MODEL }, { statuses: [404, 400] }),
-  "error.size": (context) => checkRefusal(context, { size: "7x7" }, { statuses: [400] }),
+  ...refusalChecks(FORM, { "error.size": [() => ({ size: "7x7" }), [400]] }),
 };
-
-async function checkRefusal(
-  context: SuiteContext,
-  more: JsonObject,
-  { statuses, ...ask }: { statuses: number[]; key?: string },
-): Promise<void> {
-  const answer = await context.ask({ path: context.path("images"), body: body(context, more), ...ask });
-  checkError({ errors: "openai" }, answer, statuses);
-}

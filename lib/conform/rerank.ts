@@ -1,9 +1,8 @@
 /** Reranking, in the format shared by Cohere, Jina and vLLM. */
 import { z } from "zod";
 import type { JsonObject } from "../json/mod.ts";
-import { type Checks, must, shaped, Skip } from "./check.ts";
-import { checkError } from "./http_checks.ts";
-import { BAD_KEY, NO_MODEL } from "./prompts.ts";
+import { type Checks, must, shaped } from "./check.ts";
+import { answerOf, type ModelPart, refusalChecks } from "./model_part.ts";
 import { objectOf } from "./sse.ts";
 import type { SuiteContext } from "./suite_context.ts";
 
@@ -13,18 +12,14 @@ const resultsForm = z.object({
   results: z.array(z.object({ index: z.number().int().min(0), relevance_score: z.number() })),
 });
 
-function body(context: SuiteContext, more: JsonObject = {}): JsonObject {
-  const { rerankModel } = context.subject;
-  if (rerankModel === undefined) throw new Skip("no --rerank-model was given");
-  return { model: rerankModel, query: "red apple", documents: DOCUMENTS, ...more };
-}
+const FORM: ModelPart = {
+  part: "rerank",
+  model: "rerank",
+  members: { query: "red apple", documents: DOCUMENTS },
+};
 
 async function results(context: SuiteContext, more: JsonObject = {}) {
-  const answer = await context.once(
-    `rerank ${JSON.stringify(more)}`,
-    () => context.good({ path: context.path("rerank"), body: body(context, more) }),
-  );
-  return shaped(resultsForm, objectOf(answer.text, "the answer")).results;
+  return shaped(resultsForm, objectOf((await answerOf(FORM, context, more)).text, "the answer")).results;
 }
 
 /** Checks of reranking. */
@@ -50,15 +45,5 @@ export const RERANK: Checks = {
     const found = await results(context, { top_n: 1 });
     must(found.length === 1, { expected: "1 result", seen: found.length });
   },
-  "error.key": (context) => checkRefusal(context, {}, { statuses: [401], key: BAD_KEY }),
-  "error.model": (context) => checkRefusal(context, { model: NO_MODEL }, { statuses: [404, 400] }),
+  ...refusalChecks(FORM),
 };
-
-async function checkRefusal(
-  context: SuiteContext,
-  more: JsonObject,
-  { statuses, ...ask }: { statuses: number[]; key?: string },
-): Promise<void> {
-  const answer = await context.ask({ path: context.path("rerank"), body: body(context, more), ...ask });
-  checkError({ errors: "openai" }, answer, statuses);
-}

@@ -1,168 +1,73 @@
 /** Checks of answers and tools that apply to every text protocol. */
-import type { Json, JsonObject } from "../json/mod.ts";
-import { type CheckFunction, type Checks, Mismatch, must, show, Skip } from "./check.ts";
-import { type CommonForm, streaming, streamOf, wholeOf } from "./http_checks.ts";
-import type { Ability, HttpAnswer, SuiteContext } from "./suite_context.ts";
-import { ARGUMENTS, BOTH, MAKE_PERSON, personProblem, RESULT, SEE, WEATHER } from "./prompts.ts";
-import { objectOf, type WireStream } from "./sse.ts";
-
-/** A tool call. */
-export interface PlainCall {
-  id: string;
-  name: string;
-  /** JSON text. */
-  arguments: string;
-}
-
-/** An answer, whole or assembled from a stream, independent of protocols. */
-export interface PlainAnswer {
-  /** The body as sent; empty for a chat stream. */
-  body: JsonObject;
-  text: string;
-  calls: PlainCall[];
-  /** The finish reason, in the protocol's terms. */
-  finish: string | null;
-  /** As sent, not validated. */
-  usage: unknown;
-  /** Messages, blocks or items to send back in the next request. */
-  history: Json[];
-  /** True if the model reasoned, so equal texts may have different token counts. */
-  hasReasoned: boolean;
-}
-
-/** The result of a tool call. */
-export interface ToolResult {
-  id: string;
-  output: string;
-  isError: boolean;
-}
-
-/** The differences of a protocol, for these checks. */
-export interface ProtocolForm extends CommonForm {
-  readWhole(answer: HttpAnswer): PlainAnswer;
-  readStream(stream: WireStream): PlainAnswer;
-  /** Validates a usage and returns its totals. */
-  tokens(usage: unknown): { input: number; output: number };
-  tools(count?: number): JsonObject[];
-  choices: Record<"forced" | "required" | "none", Json>;
-  /** Members that allow parallel tool calls. */
-  parallel: JsonObject;
-  /** Finish reason of an answer with tool calls; absent: there is none. */
-  toolFinish?: string;
-  /** Members of the request that follows tool calls. */
-  goOn(words: string, answer: PlainAnswer, results: readonly ToolResult[]): JsonObject;
-  /** Members of a request with this text and an image. */
-  withImage(words: string): JsonObject;
-  /** Members that request JSON by the schema of a person. */
-  schema: JsonObject;
-}
-
-/** Sends a valid request and returns its answer. */
-export async function ask(
-  grammar: ProtocolForm,
-  context: SuiteContext,
-  { body, ability }: { body: JsonObject; ability?: Ability },
-): Promise<PlainAnswer> {
-  return grammar.readWhole(await context.good({ path: context.path(grammar.part), body }, ability));
-}
-
-/** The answer to a prompt for tools, cached per body. */
-function askTools(
-  grammar: ProtocolForm,
-  context: SuiteContext,
-  [words, more]: [string, JsonObject],
-): Promise<PlainAnswer> {
-  const body = grammar.body(context, words, more);
-  return context.once(
-    `${grammar.part} ${JSON.stringify(body)}`,
-    () => ask(grammar, context, { body, ability: "tools" }),
-  );
-}
-
-/** A tool call forced by the request. */
-export async function forcedCall(grammar: ProtocolForm, context: SuiteContext): Promise<PlainAnswer> {
-  const tool_choice = grammar.choices.forced;
-  return await askTools(grammar, context, [WEATHER, { tools: grammar.tools(), tool_choice }]);
-}
-
-/** The answer to a prompt for two calls, which may contain fewer. */
-export function parallelCalls(grammar: ProtocolForm, context: SuiteContext): Promise<PlainAnswer> {
-  return askTools(grammar, context, [BOTH, { tools: grammar.tools(), ...grammar.parallel }]);
-}
-
-/** Sends the model's answer back with a result for each call. */
-export async function goOn(
-  grammar: ProtocolForm,
-  context: SuiteContext,
-  { words, answer, isError = false }: { words: string; answer: PlainAnswer; isError?: boolean },
-): Promise<PlainAnswer> {
-  must(answer.calls.length > 0, { expected: "a call to answer", seen: answer.history });
-  const results = answer.calls.map(({ id }) => ({ id, output: RESULT, isError }));
-  const more = { tools: grammar.tools(), ...grammar.goOn(words, answer, results) };
-  return await ask(grammar, context, { body: grammar.body(context, words, more), ability: "tools" });
-}
+import type { JsonObject } from "../json/mod.ts";
+import { Mismatch, must, show, Skip } from "./check.ts";
+import { ARGUMENTS, BOTH, LONG, MAKE_PERSON, personProblem, READY, SEE, SHORT, WEATHER } from "./prompts.ts";
+import type { PlainAnswer, PlainCall, ProtocolChecks, ProtocolClient, ProtocolForm } from "./protocol_client.ts";
+import { DONE, objectOf } from "./sse.ts";
 
 /** Creates the shared checks for a protocol. */
-export function sharedChecks(grammar: ProtocolForm): Checks {
-  const { part, tools, choices, toolFinish } = grammar;
-  const both = async (context: SuiteContext): Promise<PlainAnswer> => {
-    const answer = await parallelCalls(grammar, context);
-    if (answer.calls.length < 2) throw new Skip("the model made one call at most");
-    return answer;
-  };
+export function sharedChecks({ part, tools, choices, toolFinish, cutFinish }: ProtocolForm): ProtocolChecks {
   return {
-    "stream.same": (context) => checkSame(grammar, context),
-    "json.schema": async (context) => {
-      const body = grammar.body(context, MAKE_PERSON, grammar.schema);
-      checkPerson((await ask(grammar, context, { body, ability: "response_format" })).text);
+    async "whole.usage"(client) {
+      const { input } = client.form.tokens((await client.ready()).usage);
+      must(input > 0, { expected: "tokens of the prompt", seen: input });
     },
-    image: async (context) =>
-      void await ask(grammar, context, { body: grammar.body(context, SEE, grammar.withImage(SEE)), ability: "image" }),
-    "tools.forced": async (context) => {
-      const { calls } = await forcedCall(grammar, context);
+    "stream.same": checkSame,
+    async "length.whole"(client) {
+      const { finish, usage } = await client.ask(LONG, await client.form.limit(client));
+      must(finish === cutFinish, { expected: cutFinish, seen: finish });
+      const { output } = client.form.tokens(usage);
+      must(output <= SHORT, { expected: `at most ${SHORT} output tokens`, seen: output });
+    },
+    async "length.stream"(client) {
+      const { finish } = client.form.fold(await client.events(LONG, await client.form.limit(client)));
+      must(finish === cutFinish, { expected: cutFinish, seen: finish });
+    },
+    "json.schema": async (client) => checkPerson(await client.ask(MAKE_PERSON, client.form.schema, "response_format")),
+    image: async (client) => void await client.ask(SEE, client.form.withImage(SEE), "image"),
+    async "tools.forced"(client) {
+      const { calls } = await client.forcedCall();
       must(calls[0]?.name === "get_weather", { expected: "a call of get_weather", seen: calls });
       checkCalls(calls);
     },
-    [part === "messages" ? "tools.any" : "tools.required"]: async (context) => {
-      const request = { tools: tools(1), tool_choice: choices.required };
-      const { calls } = await askTools(grammar, context, [WEATHER, request]);
+    async [part === "messages" ? "tools.any" : "tools.required"](client) {
+      const { calls } = await client.askTools(WEATHER, { tools: tools(1), tool_choice: choices.required });
       must(calls.length > 0, { expected: "a call", seen: calls });
       checkCalls(calls);
     },
-    "tools.none": async (context) => {
-      const request = { tools: tools(), tool_choice: choices.none };
-      const { calls, finish } = await askTools(grammar, context, [WEATHER, request]);
+    async "tools.none"(client) {
+      const { calls, finish } = await client.askTools(WEATHER, { tools: tools(), tool_choice: choices.none });
       must(calls.length === 0, { expected: "no call", seen: calls });
       must(toolFinish === undefined || finish !== toolFinish, { expected: "another reason to stop", seen: finish });
     },
-    "tools.parallel": async (context) => checkCalls((await both(context)).calls),
-    "tools.back": async (context) => {
-      const answer = await forcedCall(grammar, context);
-      const { text, calls, history } = await goOn(grammar, context, { words: WEATHER, answer });
+    "tools.parallel": async (client) => checkCalls((await bothCalls(client)).calls),
+    async "tools.back"(client) {
+      const { text, calls, history } = await client.goOn(WEATHER, await client.forcedCall());
       // In chat, an empty answer still has a message to send back; in messages, empty answers are common.
       const isEmpty = part === "chat"
         ? text === "" && calls.length === 0
         : part === "responses" && history.length === 0;
       must(!isEmpty, { expected: "a text or a call", seen: "nothing" });
     },
-    "tools.back_many": async (context) =>
-      void await goOn(grammar, context, { words: BOTH, answer: await both(context) }),
+    "tools.back_many": async (client) => void await client.goOn(BOTH, await bothCalls(client)),
   };
+}
+
+async function bothCalls(client: ProtocolClient): Promise<PlainAnswer> {
+  const answer = await client.parallelCalls();
+  if (answer.calls.length < 2) throw new Skip("the model made one call at most");
+  return answer;
 }
 
 /** As the check of a schema, streamed, for protocols that have it. */
-export function schemaStream(grammar: ProtocolForm): CheckFunction {
-  return async (context) => {
-    const body = grammar.body(context, MAKE_PERSON, { ...grammar.schema, ...streaming(grammar.part) });
-    const stream = await context.stream({ path: context.path(grammar.part), body }, "response_format");
-    checkPerson(grammar.readStream(stream).text);
-  };
+export async function checkStreamedSchema(client: ProtocolClient): Promise<void> {
+  checkPerson(client.form.fold(await client.events(MAKE_PERSON, client.form.schema, "response_format")));
 }
 
-async function checkSame(grammar: ProtocolForm, context: SuiteContext): Promise<string | void> {
-  const whole = grammar.readWhole(await wholeOf(grammar, context));
-  const streamed = grammar.readStream(await streamOf(grammar, context));
-  const [one, other] = [grammar.tokens(whole.usage), grammar.tokens(streamed.usage)];
+async function checkSame(client: ProtocolClient): Promise<string | void> {
+  const whole = await client.ready();
+  const streamed = client.form.fold(await client.readyEvents());
+  const [one, other] = [client.form.tokens(whole.usage), client.form.tokens(streamed.usage)];
   must(one.input === other.input, { expected: "equal numbers of input tokens", seen: [one, other] });
   if (whole.text !== streamed.text || whole.hasReasoned || streamed.hasReasoned) {
     return "the two answers differ, so that only the prompt was compared";
@@ -170,7 +75,7 @@ async function checkSame(grammar: ProtocolForm, context: SuiteContext): Promise<
   must(one.output === other.output, { expected: "equal output tokens of equal texts", seen: [one, other] });
 }
 
-function checkPerson(text: string): void {
+function checkPerson({ text }: PlainAnswer): void {
   const problem = personProblem(text);
   if (problem !== undefined) throw new Mismatch("JSON of the schema", `${problem}: ${show(text)}`);
 }
@@ -184,4 +89,31 @@ export function checkCalls(calls: readonly PlainCall[]): void {
     const read = objectOf(call.arguments, "arguments");
     must(typeof read[member] === "string", { expected: `arguments with "${member}"`, seen: call.arguments });
   }
+}
+
+/** Checks that a system prompt counts in the prompt. `more` are the members that contain it. */
+export async function checkSystem(client: ProtocolClient, more: JsonObject): Promise<PlainAnswer> {
+  const answer = await client.ask(READY, more);
+  const without = client.form.tokens((await client.ready()).usage).input;
+  const seen = client.form.tokens(answer.usage).input;
+  must(seen > without, { expected: `more than ${without} input tokens`, seen });
+  return answer;
+}
+
+/** Checks that each event has an event line equal to the type in its data. */
+export async function checkNames(client: ProtocolClient<PlainAnswer, { type: string }>): Promise<void> {
+  const stream = await client.readyStream();
+  const named = stream.events.filter(({ data }) => data !== DONE);
+  client.form.readEvents(stream).forEach(({ type }, index) => {
+    const name = named[index]?.name;
+    must(name === type, { expected: `event: ${type}`, seen: name });
+  });
+}
+
+/** Checks that the stream ends with its mark. */
+export async function checkDone(client: ProtocolClient): Promise<void> {
+  const { events } = await client.readyStream();
+  const done = events.filter(({ data }) => data === DONE).length;
+  must(done === 1, { expected: "one [DONE]", seen: `${done} of them` });
+  must(events.at(-1)?.data === DONE, { expected: "[DONE] at the end", seen: events.at(-1)?.data });
 }

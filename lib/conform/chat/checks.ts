@@ -1,170 +1,198 @@
-/** Chat completions: answers, streams, limits, and request members. */
+/** Chat completions: answers, streams, tools, and reasoning with its signature, which OpenAI's own API lacks. */
+import { isObject, type JsonObject } from "../../json/mod.ts";
 import { type Checks, must, Skip } from "../check.ts";
-import { commonChecks, streaming, streamOf, wholeOf } from "../http_checks.ts";
-import type { Ability, SuiteContext } from "../suite_context.ts";
-import type { JsonObject } from "../../json/mod.ts";
-import { HALT, HALTING, LIKE_THIS, LONG, READY, SHORT, SYSTEM } from "../prompts.ts";
-import { DONE } from "../sse.ts";
-import { CHAT, type ChatAnswer, checkUsage, foldChunks, readChunks, readWhole } from "./forms.ts";
-import { CHAT_REASONING } from "./reasoning.ts";
-import { CHAT_TOOLS } from "./tools.ts";
-import { schemaStream, sharedChecks } from "../shared_checks.ts";
+import { HTTP_CHECKS } from "../http_checks.ts";
+import { HALT, HALTING, LIKE_THIS, READY, SYSTEM } from "../prompts.ts";
+import { type ProtocolChecks, type ProtocolClient, withClient } from "../protocol_client.ts";
+import { checkCalls, checkDone, checkStreamedSchema, checkSystem, sharedChecks } from "../shared_checks.ts";
+import { CHAT, type ChatAnswer, type ChatChunk, checkUsage, foldChunks } from "./forms.ts";
+
+type ChatClient = ProtocolClient<ChatAnswer, ChatChunk>;
 
 /** Names of the token limit: newer models refuse the older name, older hosts do not know the newer one. */
 const LIMIT_NAMES = ["max_completion_tokens", "max_tokens"];
 
-async function whole(context: SuiteContext, more: { body: JsonObject; ability?: Ability }): Promise<ChatAnswer> {
-  return readWhole(await context.good({ path: context.path("chat"), body: more.body }, more.ability));
-}
-
-/** Sends a request with a low token limit, under the name that the model accepts. */
-async function cut(context: SuiteContext, more: JsonObject): Promise<JsonObject> {
-  const body = (name: string) => CHAT.body(context, LONG, { [name]: SHORT, ...more });
-  const first = await context.once(
-    "chat cut",
-    () => context.ask({ path: context.path("chat"), body: CHAT.body(context, LONG, { max_completion_tokens: SHORT }) }),
-  );
-  return body(first.status === 200 ? "max_completion_tokens" : "max_tokens");
-}
-
-const ANSWERS: Checks = {
-  "whole.form": async (context) => void readWhole(await wholeOf(CHAT, context)),
-  async "whole.nulls"(context) {
-    const { body, message } = readWhole(await wholeOf(CHAT, context));
+const ANSWERS: ProtocolChecks<ChatAnswer, ChatChunk> = {
+  "whole.form": async (client) => void await client.ready(),
+  async "whole.nulls"(client) {
+    const { body, message } = await client.ready();
     const [choice] = Array.isArray(body.choices) ? body.choices : [];
     must("refusal" in message, { expected: "message.refusal", seen: message });
     must("logprobs" in Object(choice), { expected: "logprobs", seen: choice });
   },
-  "whole.usage": async (context) => void checkUsage(readWhole(await wholeOf(CHAT, context)).usage),
-  async "whole.finish"(context) {
-    const { finish } = readWhole(await wholeOf(CHAT, context));
+  async "whole.finish"(client) {
+    const { finish } = await client.ready();
     must(finish === "stop", { expected: 'finish_reason "stop"', seen: finish });
   },
-  async parts(context) {
+  async parts(client) {
     const messages = [
       { role: "user", content: [{ type: "text", text: "My name is Ada." }] },
       { role: "assistant", content: "Hello, Ada." },
       { role: "user", content: [{ type: "text", text: READY }, { type: "text", text: "Thank you." }] },
     ];
-    await whole(context, { body: { model: context.subject.model, messages } });
+    await client.ask(READY, { messages });
   },
-  system: (context) => checkLead(context, "system"),
-  developer: (context) => checkLead(context, "developer"),
-  async "length.whole"(context) {
-    const { finish, usage } = await whole(context, { body: await cut(context, {}) });
-    const { completion_tokens } = checkUsage(usage);
-    must(finish === "length", { expected: 'finish_reason "length"', seen: finish });
-    must(completion_tokens <= SHORT, { expected: `at most ${SHORT} completion tokens`, seen: completion_tokens });
-  },
-  async "length.stream"(context) {
-    const stream = await context.stream({
-      path: context.path("chat"),
-      body: await cut(context, streaming("chat")),
-    });
-    const { finish } = foldChunks(readChunks(stream));
-    must(finish[0] === "length", { expected: 'finish_reason "length"', seen: finish });
-  },
-  async "length.names"(context) {
+  system: (client) => checkLead(client, "system"),
+  developer: (client) => checkLead(client, "developer"),
+  async "length.names"(client) {
     for (const name of LIMIT_NAMES) {
-      const answer = await context.ask({
-        path: context.path("chat"),
-        body: CHAT.body(context, READY, { [name]: 64 }),
-      });
+      const answer = await client.post({ body: client.body(READY, { [name]: 64 }) });
       if (answer.status === 400 && answer.text.includes("unsupported_parameter")) {
         throw new Skip(`the model itself refuses ${name}`);
       }
       must(answer.status === 200, { expected: `status 200 with ${name}`, seen: `${answer.status}: ${answer.text}` });
     }
   },
-  async stop(context) {
-    const body = CHAT.body(context, HALTING, { stop: [HALT] });
-    const { text, finish } = await whole(context, { body, ability: "stop" });
+  async stop(client) {
+    const { text, finish } = await client.ask(HALTING, { stop: [HALT] }, "stop");
     must(!text.includes(HALT), { expected: `a text without ${HALT}`, seen: text });
     must(finish === "stop", { expected: 'finish_reason "stop"', seen: finish });
   },
-  async "json.object"(context) {
-    const body = CHAT.body(context, LIKE_THIS, { response_format: { type: "json_object" } });
-    const { text } = await whole(context, { body, ability: "response_format" });
+  async "json.object"(client) {
+    const { text } = await client.ask(LIKE_THIS, { response_format: { type: "json_object" } }, "response_format");
     must(isJsonObject(text), { expected: "a JSON object", seen: text });
   },
-  "json.stream": schemaStream(CHAT),
+  "json.stream": checkStreamedSchema,
 };
 
-async function checkLead(context: SuiteContext, role: string): Promise<void> {
-  const { messages, ...rest } = CHAT.body(context, READY);
-  const body = { ...rest, messages: [{ role, content: SYSTEM }, ...(Array.isArray(messages) ? messages : [])] };
-  const { usage } = await whole(context, { body });
-  const without = checkUsage(readWhole(await wholeOf(CHAT, context)).usage).prompt_tokens;
-  const seen = checkUsage(usage).prompt_tokens;
-  must(seen > without, { expected: `more than ${without} prompt tokens`, seen });
+async function checkLead(client: ChatClient, role: string): Promise<void> {
+  await checkSystem(client, { messages: [{ role, content: SYSTEM }, { role: "user", content: READY }] });
 }
 
 function isJsonObject(text: string): boolean {
   try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === "object" && value !== null && !Array.isArray(value);
+    return isObject(JSON.parse(text));
   } catch {
     return false;
   }
 }
 
-const STREAMS: Checks = {
-  async "stream.form"(context) {
-    const chunks = readChunks(await streamOf(CHAT, context));
+const STREAMS: ProtocolChecks<ChatAnswer, ChatChunk> = {
+  async "stream.form"(client) {
+    const chunks = await client.readyEvents();
     must(chunks.length > 0, { expected: "chunks", seen: "none" });
     for (const name of ["id", "created", "model"] as const) {
       const values = [...new Set(chunks.map((chunk) => chunk[name]))];
       must(values.length === 1, { expected: `one ${name}`, seen: values });
     }
   },
-  async "stream.role"(context) {
-    const roles = readChunks(await streamOf(CHAT, context)).flatMap(({ choices }) => choices).map(({ delta }) =>
-      delta.role ?? ""
-    );
+  async "stream.role"(client) {
+    const roles = deltasOf(await client.readyEvents()).map(({ role }) => role ?? "");
     must(roles[0] === "assistant", { expected: 'role "assistant" in the first delta', seen: roles[0] });
     must(roles.slice(1).every((role) => role === ""), { expected: "no role in later deltas", seen: roles });
   },
-  async "stream.finish"(context) {
-    const chunks = readChunks(await streamOf(CHAT, context));
-    const { finish } = foldChunks(chunks);
-    must(finish.length === 1 && finish[0] === "stop", { expected: 'one finish_reason "stop"', seen: finish });
+  async "stream.finish"(client) {
+    const chunks = await client.readyEvents();
+    checkFinish(chunks, "stop");
     const end = chunks.findIndex(({ choices }) => typeof choices[0]?.finish_reason === "string");
     const late = foldChunks(chunks.slice(end + 1)).text;
     must(late === "", { expected: "no text after the finish_reason", seen: late });
   },
-  async "stream.done"(context) {
-    const { events } = await streamOf(CHAT, context);
-    const done = events.filter(({ data }) => data === DONE).length;
-    must(done === 1, { expected: "one [DONE]", seen: `${done} of them` });
-    must(events.at(-1)?.data === DONE, { expected: "[DONE] at the end", seen: events.at(-1)?.data });
-  },
-  async "stream.usage"(context) {
-    const chunks = readChunks(await streamOf(CHAT, context));
+  "stream.done": checkDone,
+  async "stream.usage"(client) {
+    const chunks = await client.readyEvents();
     const { usages } = foldChunks(chunks);
     must(usages.length === 1, { expected: "one usage", seen: `${usages.length} of them` });
     checkUsage(usages[0]);
     const last = chunks.at(-1);
-    must(last?.choices.length === 0 && last.usage !== undefined, {
-      expected: "the usage in a last chunk without choices",
-      seen: last,
-    });
+    const isApart = last?.choices.length === 0 && last.usage !== undefined;
+    must(isApart, { expected: "the usage in a last chunk without choices", seen: last });
   },
-  async "stream.no_usage"(context) {
-    const stream = await context.stream({
-      path: context.path("chat"),
-      body: CHAT.body(context, READY, { stream: true }),
-    });
-    const bare = readChunks(stream).find(({ choices }) => choices.length === 0);
+  async "stream.no_usage"(client) {
+    const body = client.body(READY, { stream: true });
+    const chunks = CHAT.readEvents(await client.context.stream({ path: client.path, body }));
+    const bare = chunks.find(({ choices }) => choices.length === 0);
     must(bare === undefined, { expected: "choices in every chunk", seen: bare });
   },
 };
 
+function deltasOf(chunks: readonly ChatChunk[]) {
+  return chunks.flatMap(({ choices }) => choices).map(({ delta }) => delta);
+}
+
+function checkFinish(chunks: readonly ChatChunk[], expected: string): void {
+  const { finish } = foldChunks(chunks);
+  must(finish.length === 1 && finish[0] === expected, { expected: `one finish_reason "${expected}"`, seen: finish });
+}
+
+const TOOLS: ProtocolChecks<ChatAnswer, ChatChunk> = {
+  async "tools.finish"(client) {
+    const { calls, finish } = await client.parallelCalls();
+    if (calls.length === 0) throw new Skip("the model called nothing");
+    must(finish === "tool_calls", { expected: 'finish_reason "tool_calls"', seen: finish });
+  },
+  async "tools.stream"(client) {
+    const pieces = deltasOf(await parallelChunks(client)).flatMap(({ tool_calls }) => tool_calls ?? []);
+    const order = [...new Set(pieces.map(({ index }) => index))];
+    must(order.every((index, at) => index === at), { expected: "indices 0, 1, … in this order", seen: order });
+    const calls = order.map((index) => {
+      const [first, ...rest] = pieces.filter((piece) => piece.index === index);
+      const open = { id: first?.id ?? "", type: first?.type, name: first?.function?.name ?? "" };
+      const isOpen = open.id !== "" && open.type === "function" && open.name !== "";
+      must(isOpen, { expected: "id, type and name in a call's first piece", seen: first });
+      const again = rest.find((piece) => piece.id || piece.function?.name);
+      must(again === undefined, { expected: "id and name only in a call's first piece", seen: again });
+      const text = [first, ...rest].map((piece) => piece?.function?.arguments ?? "").join("");
+      return { id: open.id, name: open.name, arguments: text };
+    });
+    checkCalls(calls);
+  },
+  "tools.stream_finish": async (client) => checkFinish(await parallelChunks(client), "tool_calls"),
+};
+
+async function parallelChunks(client: ChatClient): Promise<ChatChunk[]> {
+  const chunks = await client.parallelEvents();
+  if (!deltasOf(chunks).some(({ tool_calls }) => tool_calls)) throw new Skip("the model called nothing");
+  return chunks;
+}
+
+const EFFORT: JsonObject = { reasoning_effort: "low" };
+
+function reasoned(client: ChatClient): Promise<ChatAnswer> {
+  return client.once("reasoning", () => client.ask(READY, EFFORT, "reasoning"));
+}
+
+/** Reasoning text under any of its usual names; "" if there is none. */
+function reasoningIn(holder: Record<string, unknown>): string {
+  const { reasoning_content, reasoning, reasoning_details } = holder;
+  const details = Array.isArray(reasoning_details) ? reasoning_details.filter(isObject) : [];
+  const texts = [reasoning_content, reasoning, ...details.map(({ text, summary }) => text ?? summary)];
+  return texts.find((text) => typeof text === "string" && text !== "") as string | undefined ?? "";
+}
+
+const REASONING: ProtocolChecks<ChatAnswer, ChatChunk> = {
+  async "reasoning.whole"(client) {
+    const { message, usage } = await reasoned(client);
+    const counted = checkUsage(usage).completion_tokens_details?.reasoning_tokens ?? 0;
+    if (reasoningIn(message) === "" && counted === 0) throw new Skip("the model did not reason");
+    must(counted > 0, { expected: "reasoning_tokens", seen: usage });
+    return reasoningIn(message) === "" ? "counted, but not shown" : undefined;
+  },
+  async "reasoning.stream"(client) {
+    const deltas = deltasOf(await client.events(READY, EFFORT, "reasoning"));
+    const last = deltas.findLastIndex(({ reasoning_content, reasoning }) =>
+      reasoningIn({ reasoning_content, reasoning }) !== ""
+    );
+    if (last < 0) throw new Skip("no reasoning was shown");
+    const first = deltas.findIndex(({ content }) => typeof content === "string" && content !== "");
+    must(first < 0 || last < first, { expected: "all reasoning before the text", seen: `${last} after ${first}` });
+  },
+  async "reasoning.back"(client) {
+    const { message, history } = await reasoned(client);
+    const isSigned = Array.isArray(message.reasoning_details);
+    if (reasoningIn(message) === "" && !isSigned) throw new Skip("no reasoning was shown");
+    const question = { role: "user", content: READY };
+    await client.ask(READY, { messages: [question, ...history, question], ...EFFORT }, "reasoning");
+    return isSigned ? undefined : "there was no signature";
+  },
+};
+
 /** Every check of chat completions. */
-export const CHAT_CHECKS: Checks = {
+export const CHAT_CHECKS: Checks = withClient(CHAT, {
+  ...sharedChecks(CHAT),
+  ...HTTP_CHECKS,
   ...ANSWERS,
   ...STREAMS,
-  ...CHAT_TOOLS,
-  ...CHAT_REASONING,
-  ...sharedChecks(CHAT),
-  ...commonChecks(CHAT),
-};
+  ...TOOLS,
+  ...REASONING,
+});

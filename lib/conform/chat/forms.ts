@@ -1,25 +1,21 @@
 /** Schemas of chat completions. */
 import { z } from "zod";
-import type { Json, JsonObject } from "../../json/mod.ts";
+import type { Json } from "../../json/mod.ts";
 import { must, shaped } from "../check.ts";
 import type { HttpAnswer } from "../suite_context.ts";
-import type { PlainAnswer, ProtocolForm } from "../shared_checks.ts";
-import { PERSON, PICTURE, type PlainTool, TOOLS } from "../prompts.ts";
-import { bodiesOf, objectOf, type WireStream } from "../sse.ts";
+import type { PlainAnswer, ProtocolForm } from "../protocol_client.ts";
+import { LONG, PERSON, PICTURE, SHORT, TOOLS } from "../prompts.ts";
+import { bodiesOf, objectOf } from "../sse.ts";
 
 const count = z.number().int().min(0);
 
-/** Usage of an answer. */
-export const usageForm = z.object({
+const usageForm = z.object({
   prompt_tokens: count.min(1),
   completion_tokens: count,
   total_tokens: count,
   prompt_tokens_details: z.object({ cached_tokens: count.nullish() }).nullish(),
   completion_tokens_details: z.object({ reasoning_tokens: count.nullish() }).nullish(),
 });
-
-/** Usage of an answer. */
-export type ChatUsage = z.output<typeof usageForm>;
 
 const callForm = z.object({
   id: z.string().min(1),
@@ -74,8 +70,7 @@ export interface ChatAnswer extends PlainAnswer {
   message: z.output<typeof messageForm>;
 }
 
-/** Reads a whole answer. */
-export function readWhole({ text }: HttpAnswer): ChatAnswer {
+function readWhole({ text }: HttpAnswer): ChatAnswer {
   const body = objectOf(text, "the answer");
   const { choices: [{ message, finish_reason }], usage } = shaped(wholeForm, body);
   return {
@@ -94,17 +89,11 @@ export function readWhole({ text }: HttpAnswer): ChatAnswer {
   };
 }
 
-/** Returns whether a usage counts reasoning. */
 function hasReasoned(usage: unknown): boolean {
   return Number(Object(Object(usage).completion_tokens_details).reasoning_tokens ?? 0) > 0;
 }
 
-/** Reads the chunks of a stream and validates each. */
-export function readChunks(stream: WireStream): ChatChunk[] {
-  return bodiesOf(stream).map((body, index) => shaped(chunkForm, body, `chunk ${index}`));
-}
-
-/** Assembles the answer of a stream. */
+/** Text, finish reasons and usages of a stream. */
 export function foldChunks(chunks: readonly ChatChunk[]): { text: string; finish: string[]; usages: unknown[] } {
   const choices = chunks.flatMap(({ choices }) => choices);
   return {
@@ -115,8 +104,7 @@ export function foldChunks(chunks: readonly ChatChunk[]): { text: string; finish
 }
 
 /** Validates a usage and the sums within it. */
-export function checkUsage(value: unknown): ChatUsage {
-  must(value !== undefined && value !== null, { expected: "usage", seen: value });
+export function checkUsage(value: unknown): z.output<typeof usageForm> {
   const usage = shaped(usageForm, value, "usage");
   const { prompt_tokens, completion_tokens, total_tokens } = usage;
   const cached = usage.prompt_tokens_details?.cached_tokens ?? 0;
@@ -127,43 +115,37 @@ export function checkUsage(value: unknown): ChatUsage {
   return usage;
 }
 
-/** The suite's tools in chat's format. */
-export function chatTools(count: number = TOOLS.length): JsonObject[] {
-  return TOOLS.slice(0, count).map(({ name, description, schema }: PlainTool) => ({
-    type: "function",
-    function: { name, description, parameters: schema },
-  }));
-}
-
-/** Chat completions for the shared checks. */
-export const CHAT: ProtocolForm = {
+/** Chat completions for the checks. */
+export const CHAT: ProtocolForm<ChatAnswer, ChatChunk> = {
   part: "chat",
   errors: "openai",
-  body: ({ subject }, words, more = {}) => ({
-    model: subject.model,
-    messages: [{ role: "user", content: words }],
-    ...more,
-  }),
-  incomplete: ({ subject }) => ({ model: subject.model }),
+  body: (model, words) => ({ model, messages: [{ role: "user", content: words }] }),
+  incomplete: (model) => ({ model }),
   known: { user: "conform", metadata: { suite: "conform" }, service_tier: "auto", store: false },
+  streaming: { stream: true, stream_options: { include_usage: true } },
   readWhole,
-  readStream(stream) {
-    const { text, finish, usages: [usage] } = foldChunks(readChunks(stream));
-    return {
-      body: {},
-      text,
-      calls: [],
-      finish: finish[0] ?? null,
-      usage,
-      history: [],
-      hasReasoned: hasReasoned(usage),
-    };
+  readEvents: (stream) => bodiesOf(stream).map((body, index) => shaped(chunkForm, body, `chunk ${index}`)),
+  fold(chunks) {
+    const { text, finish: [finish = null], usages: [usage] } = foldChunks(chunks);
+    const message = { role: "assistant", content: text } as const;
+    return { body: {}, message, text, calls: [], finish, usage, history: [], hasReasoned: hasReasoned(usage) };
   },
   tokens(usage) {
     const { prompt_tokens, completion_tokens } = checkUsage(usage);
     return { input: prompt_tokens, output: completion_tokens };
   },
-  tools: (count) => chatTools(count),
+  async limit(client) {
+    // Newer models refuse the older name, older hosts do not know the newer one.
+    const newer = { max_completion_tokens: SHORT };
+    const { status } = await client.once("cut", () => client.post({ body: client.body(LONG, newer) }));
+    return status === 200 ? newer : { max_tokens: SHORT };
+  },
+  cutFinish: "length",
+  tools: (count = TOOLS.length) =>
+    TOOLS.slice(0, count).map(({ name, description, schema }) => ({
+      type: "function",
+      function: { name, description, parameters: schema },
+    })),
   choices: { forced: { type: "function", function: { name: "get_weather" } }, required: "required", none: "none" },
   parallel: { parallel_tool_calls: true },
   toolFinish: "tool_calls",

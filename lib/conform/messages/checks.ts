@@ -1,36 +1,21 @@
-/** Messages: answers, limits, versions, and request members. */
+/** Messages: answers, versions, tools, and thinking with its signature. */
 import type { Json, JsonObject } from "../../json/mod.ts";
-import { type Checks, must, Skip } from "../check.ts";
-import { commonChecks, streaming, wholeOf } from "../http_checks.ts";
-import type { Ability, SuiteContext } from "../suite_context.ts";
-import { HALT, HALTING, LONG, READY, SHORT, SYSTEM } from "../prompts.ts";
+import { type Checks, Mismatch, must, Skip } from "../check.ts";
+import { HTTP_CHECKS } from "../http_checks.ts";
+import { BOTH, HALT, HALTING, READY, SYSTEM, WEATHER } from "../prompts.ts";
+import { type ProtocolChecks, type ProtocolClient, withClient } from "../protocol_client.ts";
+import { checkCalls, checkSystem, sharedChecks } from "../shared_checks.ts";
 import { objectOf } from "../sse.ts";
-import {
-  checkUsage,
-  foldEvents,
-  inputOf,
-  type MessageAnswer,
-  MESSAGES,
-  messagesTools,
-  readEvents,
-  readWhole,
-} from "./forms.ts";
-import { MESSAGES_STREAMS } from "./streams.ts";
-import { MESSAGES_THINKING } from "./thinking.ts";
-import { MESSAGES_TOOLS } from "./tools.ts";
-import { sharedChecks } from "../shared_checks.ts";
+import type { SuiteRequest } from "../suite_context.ts";
+import { type MessageAnswer, type MessageBlock, type MessageEvent, MESSAGES } from "./forms.ts";
+import { checkBlocks, STREAMS } from "./streams.ts";
 
-async function whole(
-  context: SuiteContext,
-  { body, ability }: { body: JsonObject; ability?: Ability },
-): Promise<MessageAnswer> {
-  return readWhole(await context.good({ path: context.path("messages"), body }, ability));
-}
+type MessagesClient = ProtocolClient<MessageAnswer, MessageEvent>;
 
 /** Tokens of a body by the count_tokens endpoint. */
-async function count(context: SuiteContext, more: JsonObject): Promise<number> {
-  const { max_tokens: _, ...body } = MESSAGES.body(context, READY, more);
-  const answer = await context.ask({ path: `${context.path("messages")}/count_tokens`, body });
+async function count(client: MessagesClient, more: JsonObject): Promise<number> {
+  const { max_tokens: _, ...body } = client.body(READY, more);
+  const answer = await client.context.ask({ path: `${client.path}/count_tokens`, body });
   if (answer.status === 404) throw new Skip("the gateway does not count: 404");
   must(answer.status === 200, { expected: "status 200", seen: `${answer.status}: ${answer.text}` });
   const { input_tokens } = objectOf(answer.text, "the count");
@@ -38,83 +23,150 @@ async function count(context: SuiteContext, more: JsonObject): Promise<number> {
   return Number(input_tokens);
 }
 
-const ANSWERS: Checks = {
-  "whole.form": async (context) => void readWhole(await wholeOf(MESSAGES, context)),
-  async "whole.usage"(context) {
-    const usage = checkUsage(readWhole(await wholeOf(MESSAGES, context)).usage);
-    must(inputOf(usage) > 0, { expected: "tokens of the prompt", seen: usage });
-  },
-  async "whole.stop"(context) {
-    const { finish } = readWhole(await wholeOf(MESSAGES, context));
+async function checkAccepted(client: MessagesClient, request: Partial<SuiteRequest>): Promise<void> {
+  await client.context.good({ path: client.path, body: client.body(READY), ...request });
+}
+
+const ANSWERS: ProtocolChecks<MessageAnswer, MessageEvent> = {
+  "whole.form": async (client) => void await client.ready(),
+  async "whole.stop"(client) {
+    const { finish } = await client.ready();
     must(finish === "end_turn", { expected: 'stop_reason "end_turn"', seen: finish });
   },
-  credential: async (context) =>
-    void await context.good({
-      path: context.path("messages"),
-      body: MESSAGES.body(context, READY),
-      credential: "bearer",
-    }),
-  version: async (context) =>
-    void await context.good({
-      path: context.path("messages"),
-      body: MESSAGES.body(context, READY),
-      headers: { "anthropic-version": "2026-10-21" },
-    }),
-  beta: async (context) =>
-    void await context.good({ path: `${context.path("messages")}?beta=true`, body: MESSAGES.body(context, READY) }),
-  async parts(context) {
+  credential: (client) => checkAccepted(client, { credential: "bearer" }),
+  version: (client) => checkAccepted(client, { headers: { "anthropic-version": "2026-10-21" } }),
+  beta: (client) => checkAccepted(client, { path: `${client.path}?beta=true` }),
+  async parts(client) {
     const messages = [
       { role: "user", content: [{ type: "text", text: "My name is Ada." }] },
       { role: "assistant", content: [{ type: "text", text: "Hello, Ada." }] },
       { role: "user", content: [{ type: "text", text: READY, cache_control: { type: "ephemeral" } }] },
     ];
-    await whole(context, { body: { model: context.subject.model, max_tokens: 256, messages } });
+    await client.ask(READY, { messages });
   },
-  "system.text": (context) => checkSystem(context, SYSTEM),
-  "system.blocks": (context) => checkSystem(context, [{ type: "text", text: SYSTEM }]),
-  async "length.whole"(context) {
-    const { finish, usage } = await whole(context, { body: MESSAGES.body(context, LONG, { max_tokens: SHORT }) });
-    must(finish === "max_tokens", { expected: 'stop_reason "max_tokens"', seen: finish });
-    const { output_tokens } = checkUsage(usage);
-    must(output_tokens <= SHORT, { expected: `at most ${SHORT} output tokens`, seen: output_tokens });
-  },
-  async "length.stream"(context) {
-    const body = MESSAGES.body(context, LONG, { max_tokens: SHORT, ...streaming("messages") });
-    const { finish } = foldEvents(readEvents(await context.stream({ path: context.path("messages"), body })));
-    must(finish === "max_tokens", { expected: 'stop_reason "max_tokens"', seen: finish });
-  },
-  async stop(context) {
-    const body = MESSAGES.body(context, HALTING, { stop_sequences: [HALT] });
-    const { text, finish, stopSequence } = await whole(context, { body, ability: "stop" });
+  "system.text": (client) => checkLead(client, SYSTEM),
+  "system.blocks": (client) => checkLead(client, [{ type: "text", text: SYSTEM }]),
+  async stop(client) {
+    const { text, finish, stopSequence } = await client.ask(HALTING, { stop_sequences: [HALT] }, "stop");
     must(!text.includes(HALT), { expected: `a text without ${HALT}`, seen: text });
     must(!/gamma/.test(text), { expected: `no text after ${HALT}`, seen: text });
     // Chat hosts report both endings as "stop", so a gateway in front of one cannot know.
-    if (finish === "end_turn") return "it is not told that a stop sequence was met, as by hosts that speak chat";
+    if (finish === "end_turn") return "the answer does not name the stop sequence, as with hosts that speak chat";
     must(finish === "stop_sequence", { expected: 'stop_reason "stop_sequence"', seen: finish });
     must(stopSequence === HALT, { expected: `stop_sequence "${HALT}"`, seen: stopSequence });
   },
-  async count(context) {
-    const plain = await count(context, {});
-    const system = await count(context, { system: SYSTEM });
+  async count(client) {
+    const plain = await count(client, {});
+    const system = await count(client, { system: SYSTEM });
     must(system > plain, { expected: `more than ${plain} with a system prompt`, seen: system });
-    const tools = await count(context, { tools: messagesTools() });
+    const tools = await count(client, { tools: MESSAGES.tools() });
     must(tools > plain, { expected: `more than ${plain} with tools`, seen: tools });
   },
 };
 
-async function checkSystem(context: SuiteContext, system: Json): Promise<void> {
-  const { usage } = await whole(context, { body: MESSAGES.body(context, READY, { system }) });
-  const without = inputOf(checkUsage(readWhole(await wholeOf(MESSAGES, context)).usage));
-  const seen = inputOf(checkUsage(usage));
-  must(seen > without, { expected: `more than ${without} input tokens`, seen });
+async function checkLead(client: MessagesClient, system: Json): Promise<void> {
+  await checkSystem(client, { system });
 }
 
-/** Every check of messages. */
-export const MESSAGES_CHECKS: Checks = {
-  ...ANSWERS,
-  ...MESSAGES_STREAMS,
-  ...MESSAGES_TOOLS,
-  ...MESSAGES_THINKING,
-  ...sharedChecks(MESSAGES),
-  ...commonChecks(MESSAGES),
+const TOOLS: ProtocolChecks<MessageAnswer, MessageEvent> = {
+  async "tools.stop"(client) {
+    const { calls, finish } = await client.forcedCall();
+    must(calls.length > 0 && finish === "tool_use", { expected: 'stop_reason "tool_use"', seen: finish });
+  },
+  async "tools.single"(client) {
+    const tool_choice = { type: "any", disable_parallel_tool_use: true };
+    const body = client.body(BOTH, { tools: MESSAGES.tools(), tool_choice });
+    const answer = await client.context.good({ path: client.path, body }, "tools");
+    const { calls } = MESSAGES.readWhole(answer);
+    // Gemini has no such flag; a gateway that names the dropped parameter has done its part.
+    if (/parallel/.test(answer.header("x-sluice-dropped") ?? "")) {
+      throw new Skip("the gateway says that it was dropped");
+    }
+    must(calls.length === 1, { expected: "one call", seen: calls });
+  },
+  "tools.failed": async (client) => void await client.goOn(WEATHER, await client.forcedCall(), true),
+  async "tools.stream"(client) {
+    const events = await client.parallelEvents();
+    checkBlocks(events);
+    const starts = events.filter(({ content_block }) => Object(content_block).type === "tool_use");
+    if (starts.length === 0) throw new Skip("the model called nothing");
+    for (const { content_block } of starts) {
+      const { input, id, name } = Object(content_block);
+      const isEmpty = JSON.stringify(input) === "{}" && typeof id === "string" && typeof name === "string";
+      must(isEmpty, { expected: "id, name and an empty input", seen: content_block });
+    }
+    const { calls, finish } = MESSAGES.fold(events);
+    checkCalls(calls);
+    must(finish === "tool_use", { expected: 'stop_reason "tool_use"', seen: finish });
+  },
 };
+
+const ROOM = { max_tokens: 4096 };
+
+/** Newer models have adaptive thinking, older ones a budget. */
+const ADAPTIVE: JsonObject = {
+  ...ROOM,
+  thinking: { type: "adaptive", display: "summarized" },
+  output_config: { effort: "low" },
+};
+const BUDGETED: JsonObject = { ...ROOM, thinking: { type: "enabled", budget_tokens: 1024 } };
+
+/** The answer does not show which of the two is the cause. */
+const UNSIGNED = "it came without a signature: the model's host gives none, or the gateway lost it";
+
+/** An answer with thinking, and the members that the model accepts to request it. */
+function thinkingAnswer(client: MessagesClient): Promise<{ answer: MessageAnswer; mode: JsonObject }> {
+  return client.once("thinking", async () => {
+    try {
+      return { answer: await client.ask(READY, ADAPTIVE), mode: ADAPTIVE };
+    } catch (error) {
+      if (!(error instanceof Mismatch)) throw error;
+      return { answer: await client.ask(READY, BUDGETED, "reasoning"), mode: BUDGETED };
+    }
+  });
+}
+
+function isThought({ type }: MessageBlock): boolean {
+  return type === "thinking" || type === "redacted_thinking";
+}
+
+const THINKING: ProtocolChecks<MessageAnswer, MessageEvent> = {
+  async "thinking.whole"(client) {
+    const { content } = (await thinkingAnswer(client)).answer;
+    const at = content.findIndex(isThought);
+    const block = content[at];
+    if (block === undefined) throw new Skip("the model did not think");
+    must(at === 0, { expected: "thinking first", seen: content.map(({ type }) => type) });
+    if (block.type === "thinking" && block.signature === "") throw new Skip(UNSIGNED);
+  },
+  async "thinking.stream"(client) {
+    const { answer, mode } = await thinkingAnswer(client);
+    if (!answer.content.some(({ type }) => type === "thinking")) throw new Skip("the model did not think");
+    const events = await client.events(READY, mode);
+    const start = events.find(({ content_block }) => Object(content_block).type === "thinking");
+    if (start === undefined) throw new Skip("the model did not think this time");
+    const own = events.filter(({ type, index }) => type.startsWith("content_block") && index === start.index);
+    const kinds = own.map(({ type, delta }) => type === "content_block_delta" ? Object(delta).type : type);
+    const signatures = kinds.filter((kind) => kind === "signature_delta").length;
+    // Chat hosts send it with the end of the answer, after the block was closed.
+    if (signatures === 0) throw new Skip(UNSIGNED);
+    must(signatures === 1, { expected: "one signature_delta", seen: kinds });
+    must(kinds.at(-2) === "signature_delta", { expected: "signature_delta before the stop", seen: kinds.slice(-3) });
+  },
+  async "thinking.back"(client) {
+    const { answer: { content, history }, mode } = await thinkingAnswer(client);
+    if (!content.some(isThought)) throw new Skip("the model did not think");
+    const question = { role: "user", content: READY };
+    await client.ask(READY, { ...mode, messages: [question, ...history, question] });
+  },
+};
+
+/** Every check of messages. */
+export const MESSAGES_CHECKS: Checks = withClient(MESSAGES, {
+  ...sharedChecks(MESSAGES),
+  ...HTTP_CHECKS,
+  ...ANSWERS,
+  ...STREAMS,
+  ...TOOLS,
+  ...THINKING,
+});

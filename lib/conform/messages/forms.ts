@@ -1,11 +1,10 @@
 /** Schemas of messages. */
 import { z } from "zod";
 import type { JsonObject } from "../../json/mod.ts";
-import { must, shaped } from "../check.ts";
-import type { HttpAnswer } from "../suite_context.ts";
-import type { PlainAnswer, ProtocolForm } from "../shared_checks.ts";
-import { PERSON, PICTURE, type PlainTool, TOOLS } from "../prompts.ts";
-import { bodiesOf, objectOf, type WireStream } from "../sse.ts";
+import { shaped } from "../check.ts";
+import type { PlainAnswer, ProtocolForm } from "../protocol_client.ts";
+import { PERSON, PICTURE, SHORT, TOOLS } from "../prompts.ts";
+import { bodiesOf, objectOf } from "../sse.ts";
 
 const count = z.number().int().min(0);
 
@@ -15,9 +14,6 @@ const usageForm = z.object({
   cache_creation_input_tokens: count.nullish(),
   cache_read_input_tokens: count.nullish(),
 });
-
-/** Usage of an answer. */
-export type MessageUsage = z.output<typeof usageForm>;
 
 const blockForm = z.discriminatedUnion("type", [
   z.looseObject({ type: z.literal("text"), text: z.string() }),
@@ -51,8 +47,7 @@ export interface MessageAnswer extends PlainAnswer {
   stopSequence: string | null;
 }
 
-/** Reads a message. */
-export function readMessage(value: JsonObject, where = "the message"): MessageAnswer {
+function readMessage(value: JsonObject, where: string): MessageAnswer {
   const { content, stop_reason, stop_sequence, usage } = shaped(messageForm, value, where);
   return {
     body: value,
@@ -69,23 +64,13 @@ export function readMessage(value: JsonObject, where = "the message"): MessageAn
   };
 }
 
-/** Reads a whole answer. */
-export function readWhole({ text }: HttpAnswer): MessageAnswer {
-  return readMessage(objectOf(text, "the answer"));
-}
-
 const eventForm = z.looseObject({ type: z.string().min(1) });
 
 /** The data of an event. */
 export type MessageEvent = z.output<typeof eventForm> & JsonObject;
 
-/** Parses the events of a stream. */
-export function readEvents(stream: WireStream): MessageEvent[] {
-  return bodiesOf(stream).map((body, index) => shaped(eventForm, body, `event ${index}`) as MessageEvent);
-}
-
 /** Assembles a stream as SDKs do: blocks by index, and the last value of each count. */
-export function foldEvents(events: readonly MessageEvent[]): MessageAnswer {
+function foldEvents(events: readonly MessageEvent[]): MessageAnswer {
   const start = Object(events.find(({ type }) => type === "message_start")?.message);
   const blocks: Record<string, unknown>[] = [];
   const inputs = new Map<number, string>();
@@ -116,48 +101,30 @@ export function foldEvents(events: readonly MessageEvent[]): MessageAnswer {
   );
 }
 
-/** Validates a usage. */
-export function checkUsage(value: unknown): MessageUsage {
-  must(value !== undefined && value !== null, { expected: "usage", seen: value });
-  return shaped(usageForm, value, "usage");
+/** Validates a usage. Cached input tokens are counted separately in it. */
+export function totalsOf(value: unknown): { input: number; output: number } {
+  const usage = shaped(usageForm, value, "usage");
+  const cached = (usage.cache_creation_input_tokens ?? 0) + (usage.cache_read_input_tokens ?? 0);
+  return { input: usage.input_tokens + cached, output: usage.output_tokens };
 }
 
-/** All input tokens: cached tokens are counted separately. */
-export function inputOf(usage: MessageUsage): number {
-  return usage.input_tokens + (usage.cache_creation_input_tokens ?? 0) + (usage.cache_read_input_tokens ?? 0);
-}
-
-/** The suite's tools in the format of messages. */
-export function messagesTools(count: number = TOOLS.length): JsonObject[] {
-  return TOOLS.slice(0, count).map(({ name, description, schema }: PlainTool) => ({
-    name,
-    description,
-    input_schema: schema,
-  }));
-}
-
-/** Token limit of most requests. */
-const ROOM = 1024;
-
-/** Messages for the shared checks. */
-export const MESSAGES: ProtocolForm = {
+/** Messages for the checks. */
+export const MESSAGES: ProtocolForm<MessageAnswer, MessageEvent> = {
   part: "messages",
   errors: "anthropic",
-  body: ({ subject }, words, more = {}) => ({
-    model: subject.model,
-    max_tokens: ROOM,
-    messages: [{ role: "user", content: words }],
-    ...more,
-  }),
-  incomplete: ({ subject }) => ({ model: subject.model, messages: [{ role: "user", content: "Hello" }] }),
+  body: (model, words) => ({ model, max_tokens: 1024, messages: [{ role: "user", content: words }] }),
+  incomplete: (model) => ({ model, messages: [{ role: "user", content: "Hello" }] }),
   known: { metadata: { user_id: "conform" }, service_tier: "auto" },
-  readWhole,
-  readStream: (stream) => foldEvents(readEvents(stream)),
-  tokens(usage) {
-    const counts = checkUsage(usage);
-    return { input: inputOf(counts), output: counts.output_tokens };
-  },
-  tools: (count) => messagesTools(count),
+  streaming: { stream: true },
+  readWhole: ({ text }) => readMessage(objectOf(text, "the answer"), "the message"),
+  readEvents: (stream) =>
+    bodiesOf(stream).map((body, index) => shaped(eventForm, body, `event ${index}`) as MessageEvent),
+  fold: foldEvents,
+  tokens: totalsOf,
+  limit: () => ({ max_tokens: SHORT }),
+  cutFinish: "max_tokens",
+  tools: (count = TOOLS.length) =>
+    TOOLS.slice(0, count).map(({ name, description, schema }) => ({ name, description, input_schema: schema })),
   choices: { forced: { type: "tool", name: "get_weather" }, required: { type: "any" }, none: { type: "none" } },
   parallel: { tool_choice: { type: "auto" } },
   toolFinish: "tool_use",

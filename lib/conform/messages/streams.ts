@@ -1,12 +1,8 @@
 /** Messages: order and completeness of events. */
-import { type Checks, must } from "../check.ts";
-import { checkNames, streamOf } from "../http_checks.ts";
-import type { SuiteContext } from "../suite_context.ts";
-import { checkUsage, type MessageEvent, MESSAGES, readEvents } from "./forms.ts";
-
-async function events(context: SuiteContext): Promise<MessageEvent[]> {
-  return readEvents(await streamOf(MESSAGES, context));
-}
+import { must } from "../check.ts";
+import type { ProtocolChecks } from "../protocol_client.ts";
+import { checkNames } from "../shared_checks.ts";
+import { type MessageAnswer, type MessageEvent, totalsOf } from "./forms.ts";
 
 /** Checks that blocks have consecutive indices from 0, do not interleave, and contain their deltas. */
 export function checkBlocks(events: readonly MessageEvent[]): void {
@@ -27,13 +23,10 @@ export function checkBlocks(events: readonly MessageEvent[]): void {
 }
 
 /** Checks of streams. */
-export const MESSAGES_STREAMS: Checks = {
-  async "stream.names"(context) {
-    const stream = await streamOf(MESSAGES, context);
-    checkNames(stream, readEvents(stream));
-  },
-  async "stream.begin"(context) {
-    const all = await events(context);
+export const STREAMS: ProtocolChecks<MessageAnswer, MessageEvent> = {
+  "stream.names": checkNames,
+  async "stream.begin"(client) {
+    const all = await client.readyEvents();
     const starts = all.filter(({ type }) => type === "message_start");
     must(all[0]?.type === "message_start", { expected: "message_start", seen: all[0]?.type });
     must(starts.length === 1, { expected: "one message_start", seen: `${starts.length} of them` });
@@ -44,16 +37,16 @@ export const MESSAGES_STREAMS: Checks = {
     });
     must(stop_reason === null, { expected: "stop_reason null", seen: stop_reason });
   },
-  async "stream.start_usage"(context) {
-    checkUsage(Object((await events(context)).find(({ type }) => type === "message_start")?.message).usage);
+  async "stream.start_usage"(client) {
+    totalsOf(Object((await client.readyEvents()).find(({ type }) => type === "message_start")?.message).usage);
   },
-  async "stream.blocks"(context) {
-    const all = await events(context);
+  async "stream.blocks"(client) {
+    const all = await client.readyEvents();
     must(all.some(({ type }) => type === "content_block_start"), { expected: "a block", seen: "none" });
     checkBlocks(all);
   },
-  async "stream.delta"(context) {
-    const all = await events(context);
+  async "stream.delta"(client) {
+    const all = await client.readyEvents();
     const deltas = all.filter(({ type }) => type === "message_delta");
     must(deltas.length > 0, { expected: "message_delta", seen: "none" });
     const [last] = deltas.slice(-1);
@@ -65,8 +58,8 @@ export const MESSAGES_STREAMS: Checks = {
     );
     must(late === undefined, { expected: "no block after message_delta", seen: late?.type });
   },
-  async "stream.end"(context) {
-    const all = await events(context);
+  async "stream.end"(client) {
+    const all = await client.readyEvents();
     const stops = all.filter(({ type }) => type === "message_stop").length;
     must(stops === 1, { expected: "one message_stop", seen: `${stops} of them` });
     must(all.at(-1)?.type === "message_stop", { expected: "message_stop at the end", seen: all.at(-1)?.type });

@@ -1,14 +1,14 @@
-/** Responses: answers, limits, and request members. */
+/** Responses: answers, tools, and reasoning with its encrypted form. */
 import type { JsonObject } from "../../json/mod.ts";
-import { type Checks, Mismatch, must } from "../check.ts";
-import { commonChecks, streaming, wholeOf } from "../http_checks.ts";
-import type { Ability, SuiteContext } from "../suite_context.ts";
-import { LONG, READY, SHORT, SYSTEM } from "../prompts.ts";
-import { checkUsage, lastResponse, readEvents, readWhole, type ResponseAnswer, RESPONSES } from "./forms.ts";
-import { RESPONSES_REASONING } from "./reasoning.ts";
-import { RESPONSES_STREAMS } from "./streams.ts";
-import { RESPONSES_TOOLS } from "./tools.ts";
-import { schemaStream, sharedChecks } from "../shared_checks.ts";
+import { type Checks, Mismatch, must, Skip } from "../check.ts";
+import { HTTP_CHECKS } from "../http_checks.ts";
+import { LONG, READY, SYSTEM } from "../prompts.ts";
+import { type ProtocolChecks, type ProtocolClient, withClient } from "../protocol_client.ts";
+import { checkCalls, checkStreamedSchema, checkSystem, sharedChecks } from "../shared_checks.ts";
+import { checkUsage, type ResponseAnswer, type ResponseEvent, RESPONSES } from "./forms.ts";
+import { STREAMS } from "./streams.ts";
+
+type ResponsesClient = ProtocolClient<ResponseAnswer, ResponseEvent>;
 
 /** Members required by OpenAI's schema. */
 const REQUIRED = [
@@ -23,84 +23,136 @@ const OPEN = [
   ...["safety_identifier", "prompt_cache_key"],
 ];
 
-async function whole(
-  context: SuiteContext,
-  { body, ability }: { body: JsonObject; ability?: Ability },
-): Promise<ResponseAnswer> {
-  return readWhole(await context.good({ path: context.path("responses"), body }, ability));
-}
-
-function has(names: readonly string[], body: JsonObject): void {
+function checkMembers(names: readonly string[], { body }: ResponseAnswer): void {
   const missing = names.filter((name) => !Object.hasOwn(body, name));
   if (missing.length > 0) {
     throw new Mismatch("every member, null where it has no value", `no ${missing.join(", ")}`);
   }
 }
 
-const ANSWERS: Checks = {
-  async "whole.form"(context) {
-    const { status, output } = readWhole(await wholeOf(RESPONSES, context));
-    must(status === "completed", { expected: 'status "completed"', seen: status });
+const ANSWERS: ProtocolChecks<ResponseAnswer, ResponseEvent> = {
+  async "whole.form"(client) {
+    const { finish, output } = await client.ready();
+    must(finish === "completed", { expected: 'status "completed"', seen: finish });
     must(output.some(({ type }) => type === "message"), { expected: "a message", seen: output });
   },
-  "whole.required": async (context) => has(REQUIRED, readWhole(await wholeOf(RESPONSES, context)).body),
-  "whole.open": async (context) => has(OPEN, readWhole(await wholeOf(RESPONSES, context)).body),
-  "whole.usage": async (context) => void checkUsage(readWhole(await wholeOf(RESPONSES, context)).usage),
-  async instructions(context) {
-    const answer = await whole(context, { body: RESPONSES.body(context, READY, { instructions: SYSTEM }) });
-    must(answer.body.instructions === SYSTEM, { expected: "the instructions", seen: answer.body.instructions });
-    const without = checkUsage(readWhole(await wholeOf(RESPONSES, context)).usage).input_tokens;
-    const seen = checkUsage(answer.usage).input_tokens;
-    must(seen > without, { expected: `more than ${without} input tokens`, seen });
+  "whole.required": async (client) => checkMembers(REQUIRED, await client.ready()),
+  "whole.open": async (client) => checkMembers(OPEN, await client.ready()),
+  async instructions(client) {
+    const { body: { instructions } } = await checkSystem(client, { instructions: SYSTEM });
+    must(instructions === SYSTEM, { expected: "the instructions", seen: instructions });
   },
-  async items(context) {
+  async items(client) {
+    const content = [{ type: "output_text", text: "Hello, Ada.", annotations: [] }];
     const input = [
       { role: "user", content: "My name is Ada." },
-      {
-        type: "message",
-        role: "assistant",
-        content: [{ type: "output_text", text: "Hello, Ada.", annotations: [] }],
-      },
+      { type: "message", role: "assistant", content },
       { type: "message", role: "user", content: [{ type: "input_text", text: READY }] },
     ];
-    await whole(context, { body: { model: context.subject.model, input, store: false } });
+    await client.ask(READY, { input });
   },
-  async back(context) {
-    const { body } = readWhole(await wholeOf(RESPONSES, context));
-    const output = Array.isArray(body.output) ? body.output : [];
-    const input = [{ role: "user", content: READY }, ...output, { role: "user", content: READY }];
-    await whole(context, { body: { model: context.subject.model, input, store: false } });
+  back: async (client) => sendBack(client, await client.ready()),
+  async "length.stream"(client) {
+    const events = await client.events(LONG, await RESPONSES.limit(client));
+    const { finish } = RESPONSES.fold(events);
+    must(finish === RESPONSES.cutFinish, { expected: RESPONSES.cutFinish, seen: finish });
+    const end = events.at(-1)?.type;
+    must(end === "response.incomplete", { expected: "response.incomplete", seen: end });
   },
-  async "length.whole"(context) {
-    const answer = await whole(context, { body: RESPONSES.body(context, LONG, { max_output_tokens: SHORT }) });
-    checkCut(answer);
-    const { output_tokens } = checkUsage(answer.usage);
-    must(output_tokens <= SHORT, { expected: `at most ${SHORT} output tokens`, seen: output_tokens });
-  },
-  async "length.stream"(context) {
-    const body = RESPONSES.body(context, LONG, { max_output_tokens: SHORT, ...streaming("responses") });
-    const events = readEvents(await context.stream({ path: context.path("responses"), body }));
-    must(events.at(-1)?.type === "response.incomplete", {
-      expected: "response.incomplete",
-      seen: events.at(-1)?.type,
-    });
-    checkCut(lastResponse(events));
-  },
-  "json.stream": schemaStream(RESPONSES),
+  "json.stream": checkStreamedSchema,
 };
 
-function checkCut({ status, body }: ResponseAnswer): void {
-  must(status === "incomplete", { expected: 'status "incomplete"', seen: status });
-  const { reason } = Object(body.incomplete_details);
-  must(reason === "max_output_tokens", { expected: 'incomplete_details.reason "max_output_tokens"', seen: reason });
+async function sendBack(client: ResponsesClient, { history }: ResponseAnswer, more: JsonObject = {}): Promise<void> {
+  const question = { role: "user", content: READY };
+  await client.ask(READY, { input: [question, ...history, question], ...more });
 }
 
-/** Every check of responses. */
-export const RESPONSES_CHECKS: Checks = {
-  ...ANSWERS,
-  ...RESPONSES_STREAMS,
-  ...RESPONSES_TOOLS,
-  ...RESPONSES_REASONING,
-  ...sharedChecks(RESPONSES),
-  ...commonChecks(RESPONSES),
+const TOOLS: ProtocolChecks<ResponseAnswer, ResponseEvent> = {
+  async "tools.echo"(client) {
+    const { tools } = (await client.forcedCall()).body;
+    for (const tool of Array.isArray(tools) ? tools : [undefined]) {
+      const missing = ["type", "name", "description", "parameters", "strict"].filter((name) => !(name in Object(tool)));
+      must(missing.length === 0, { expected: `tools with ${missing.join(", ")}`, seen: tool });
+    }
+  },
+  async "tools.stream"(client) {
+    const events = await client.parallelEvents();
+    const open = new Map<unknown, string>();
+    let calls = 0;
+    for (const { type, output_index, item, delta, arguments: whole } of events) {
+      const soFar = open.get(output_index);
+      if (type === "response.output_item.added" && Object(item).type === "function_call") {
+        calls++;
+        const { call_id, name } = Object(item);
+        must(typeof call_id === "string" && typeof name === "string", { expected: "call_id and name", seen: item });
+        open.set(output_index, String(Object(item).arguments ?? ""));
+      } else if (type === "response.function_call_arguments.delta") {
+        must(soFar !== undefined, { expected: "the item before its arguments", seen: type });
+        open.set(output_index, soFar + String(delta));
+      } else if (type === "response.function_call_arguments.done") {
+        must(soFar === whole, { expected: `the arguments ${soFar}`, seen: whole });
+      } else if (type === "response.output_item.done" && Object(item).type === "function_call") {
+        must(Object(item).arguments === soFar, { expected: `the arguments ${soFar}`, seen: item });
+        open.delete(output_index);
+      }
+    }
+    if (calls === 0) throw new Skip("the model called nothing");
+    must(open.size === 0, { expected: "response.output_item.done of each call", seen: `${open.size} open` });
+    checkCalls(RESPONSES.fold(events).calls);
+  },
 };
+
+const REASON: JsonObject = { reasoning: { effort: "low", summary: "auto" }, include: ["reasoning.encrypted_content"] };
+
+function reasoned(client: ResponsesClient): Promise<ResponseAnswer> {
+  return client.once("reasoning", () => client.ask(READY, REASON, "reasoning"));
+}
+
+const REASONING: ProtocolChecks<ResponseAnswer, ResponseEvent> = {
+  async "reasoning.whole"(client) {
+    const { output, usage } = await reasoned(client);
+    const types = output.map(({ type }) => type);
+    const at = types.indexOf("reasoning");
+    const item = output[at];
+    const counted = checkUsage(usage).output_tokens_details.reasoning_tokens;
+    if (item?.type !== "reasoning") {
+      if (counted === 0) throw new Skip("the model did not reason");
+      throw new Mismatch("a reasoning item", types.join());
+    }
+    must(counted > 0, { expected: "reasoning_tokens", seen: usage });
+    must(at < types.indexOf("message"), { expected: "the reasoning before the message", seen: types });
+    if (typeof item.encrypted_content !== "string") {
+      throw new Skip("it came without encrypted_content: the model's host gives none, or the gateway lost it");
+    }
+  },
+  async "reasoning.stream"(client) {
+    const open = new Set<string>();
+    let shown = 0;
+    for (const { type, item_id, summary_index } of await client.events(READY, REASON, "reasoning")) {
+      const place = `${item_id} ${summary_index}`;
+      if (type === "response.reasoning_summary_part.added") open.add(place);
+      if (type === "response.reasoning_summary_text.delta") {
+        shown++;
+        must(open.has(place), { expected: "reasoning_summary_part.added before the text", seen: type });
+      }
+      if (type === "response.reasoning_summary_part.done") open.delete(place);
+    }
+    if (shown === 0) throw new Skip("no summary was shown");
+    must(open.size === 0, { expected: "reasoning_summary_part.done of each part", seen: `${open.size} open` });
+  },
+  async "reasoning.back"(client) {
+    const answer = await reasoned(client);
+    if (!answer.output.some(({ type }) => type === "reasoning")) throw new Skip("the model did not reason");
+    await sendBack(client, answer, REASON);
+  },
+};
+
+/** Every check of responses. */
+export const RESPONSES_CHECKS: Checks = withClient(RESPONSES, {
+  ...sharedChecks(RESPONSES),
+  ...HTTP_CHECKS,
+  ...ANSWERS,
+  ...STREAMS,
+  ...TOOLS,
+  ...REASONING,
+});

@@ -2,10 +2,9 @@
 import { z } from "zod";
 import type { JsonObject } from "../../json/mod.ts";
 import { must, shaped } from "../check.ts";
-import type { HttpAnswer } from "../suite_context.ts";
-import type { PlainAnswer, ProtocolForm } from "../shared_checks.ts";
-import { PERSON, PICTURE, type PlainTool, TOOLS } from "../prompts.ts";
-import { bodiesOf, objectOf, type WireStream } from "../sse.ts";
+import type { PlainAnswer, ProtocolForm } from "../protocol_client.ts";
+import { PERSON, PICTURE, SHORT, TOOLS } from "../prompts.ts";
+import { bodiesOf, objectOf } from "../sse.ts";
 
 const count = z.number().int().min(0);
 
@@ -16,9 +15,6 @@ const usageForm = z.object({
   input_tokens_details: z.object({ cached_tokens: count }),
   output_tokens_details: z.object({ reasoning_tokens: count }),
 });
-
-/** Usage of an answer. */
-export type ResponseUsage = z.output<typeof usageForm>;
 
 const partForm = z.discriminatedUnion("type", [
   z.looseObject({ type: z.literal("output_text"), text: z.string(), annotations: z.array(z.unknown()) }),
@@ -48,53 +44,37 @@ const itemForm = z.discriminatedUnion("type", [
   }),
 ]);
 
-/** One item of an answer. */
-export type Item = z.output<typeof itemForm>;
-
 const responseForm = z.looseObject({
   id: z.string().regex(/^resp_/, { error: 'begins with "resp_"' }),
   object: z.literal("response"),
   created_at: z.number().int().min(1_000_000_000).max(9_999_999_999),
   model: z.string().min(1),
   status: z.string(),
+  incomplete_details: z.object({ reason: z.string() }).nullish(),
   output: z.array(itemForm),
   usage: z.unknown().optional(),
 });
 
 /** A response object. */
 export interface ResponseAnswer extends PlainAnswer {
-  status: string;
-  output: Item[];
+  output: z.output<typeof itemForm>[];
 }
 
-/** Reads a response object. */
-export function readResponse(value: unknown, where = "the response"): ResponseAnswer {
-  const body = shaped(responseForm, value, where);
-  const { output, status, usage } = body;
+function readResponse(value: unknown, where: string): ResponseAnswer {
+  const { output, status, usage, incomplete_details } = shaped(responseForm, value, where);
   return {
     body: Object(value),
-    status,
     output,
-    text: textOf(output),
+    text: output.flatMap((item) => item.type === "message" ? item.content : [])
+      .map((part) => part.type === "output_text" ? part.text : "").join(""),
     calls: output.flatMap((item) =>
       item.type === "function_call" ? [{ id: item.call_id, name: item.name, arguments: item.arguments }] : []
     ),
-    finish: status,
+    finish: status === "incomplete" ? `${status}: ${incomplete_details?.reason}` : status,
     usage,
     history: Object(value).output,
     hasReasoned: Number(Object(Object(usage).output_tokens_details).reasoning_tokens ?? 0) > 0,
   };
-}
-
-/** Reads a whole answer. */
-export function readWhole({ text }: HttpAnswer): ResponseAnswer {
-  return readResponse(objectOf(text, "the answer"));
-}
-
-/** The text of items. */
-export function textOf(items: readonly Item[]): string {
-  return items.flatMap((item) => item.type === "message" ? item.content : [])
-    .map((part) => part.type === "output_text" ? part.text : "").join("");
 }
 
 const eventForm = z.looseObject({ type: z.string().min(1) });
@@ -102,24 +82,17 @@ const eventForm = z.looseObject({ type: z.string().min(1) });
 /** The data of an event. */
 export type ResponseEvent = z.output<typeof eventForm> & JsonObject;
 
-/** Parses the events of a stream. */
-export function readEvents(stream: WireStream): ResponseEvent[] {
-  return bodiesOf(stream).map((body, index) => shaped(eventForm, body, `event ${index}`) as ResponseEvent);
-}
-
 /** Types of the events that end a stream. */
 export const TERMINAL = ["response.completed", "response.incomplete", "response.failed"];
 
-/** The response in the last event of a stream. */
-export function lastResponse(events: readonly ResponseEvent[]): ResponseAnswer {
+function lastResponse(events: readonly ResponseEvent[]): ResponseAnswer {
   const last = events.findLast(({ type }) => TERMINAL.includes(type));
   must(last !== undefined, { expected: TERMINAL.join(" or "), seen: events.at(-1)?.type });
   return readResponse(last.response, last.type);
 }
 
 /** Validates a usage and the sums within it. */
-export function checkUsage(value: unknown): ResponseUsage {
-  must(value !== undefined && value !== null, { expected: "usage", seen: value });
+export function checkUsage(value: unknown): z.output<typeof usageForm> {
   const usage = shaped(usageForm, value, "usage");
   const { input_tokens, output_tokens, total_tokens } = usage;
   must(total_tokens === input_tokens + output_tokens, { expected: "total = input + output", seen: usage });
@@ -128,32 +101,33 @@ export function checkUsage(value: unknown): ResponseUsage {
   return usage;
 }
 
-/** The suite's tools in the format of responses. */
-export function responsesTools(count: number = TOOLS.length): JsonObject[] {
-  return TOOLS.slice(0, count).map(({ name, description, schema }: PlainTool) => ({
-    type: "function",
-    name,
-    description,
-    parameters: schema,
-    strict: true,
-  }));
-}
-
-/** Responses for the shared checks. The suite sends the conversation itself, and nothing is stored. */
-export const RESPONSES: ProtocolForm = {
+/** Responses for the checks. The suite sends the conversation itself, and nothing is stored. */
+export const RESPONSES: ProtocolForm<ResponseAnswer, ResponseEvent> = {
   part: "responses",
   errors: "openai",
-  body: ({ subject }, words, more = {}) => ({ model: subject.model, input: words, store: false, ...more }),
+  body: (model, words) => ({ model, input: words, store: false }),
   // A number is an invalid input.
-  incomplete: ({ subject }) => ({ model: subject.model, input: 1 }),
+  incomplete: (model) => ({ model, input: 1 }),
   known: { user: "conform", metadata: { suite: "conform" }, service_tier: "auto", parallel_tool_calls: true },
-  readWhole,
-  readStream: (stream) => lastResponse(readEvents(stream)),
+  streaming: { stream: true },
+  readWhole: ({ text }) => readResponse(objectOf(text, "the answer"), "the response"),
+  readEvents: (stream) =>
+    bodiesOf(stream).map((body, index) => shaped(eventForm, body, `event ${index}`) as ResponseEvent),
+  fold: lastResponse,
   tokens(usage) {
     const { input_tokens, output_tokens } = checkUsage(usage);
     return { input: input_tokens, output: output_tokens };
   },
-  tools: (count) => responsesTools(count),
+  limit: () => ({ max_output_tokens: SHORT }),
+  cutFinish: "incomplete: max_output_tokens",
+  tools: (count = TOOLS.length) =>
+    TOOLS.slice(0, count).map(({ name, description, schema }) => ({
+      type: "function",
+      name,
+      description,
+      parameters: schema,
+      strict: true,
+    })),
   choices: { forced: { type: "function", name: "get_weather" }, required: "required", none: "none" },
   parallel: { parallel_tool_calls: true },
   goOn: (words, { history }, results) => ({

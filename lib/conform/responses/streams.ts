@@ -1,28 +1,20 @@
 /** Responses: order and completeness of events. */
 import type { Json } from "../../json/mod.ts";
-import { type Checks, must } from "../check.ts";
-import { checkNames, streamOf } from "../http_checks.ts";
-import type { SuiteContext } from "../suite_context.ts";
-import { DONE } from "../sse.ts";
-import { checkUsage, lastResponse, readEvents, type ResponseEvent, RESPONSES, TERMINAL } from "./forms.ts";
-
-async function events(context: SuiteContext): Promise<ResponseEvent[]> {
-  return readEvents(await streamOf(RESPONSES, context));
-}
+import { must } from "../check.ts";
+import type { ProtocolChecks } from "../protocol_client.ts";
+import { checkDone, checkNames } from "../shared_checks.ts";
+import { checkUsage, type ResponseAnswer, type ResponseEvent, RESPONSES, TERMINAL } from "./forms.ts";
 
 /** Checks of streams. */
-export const RESPONSES_STREAMS: Checks = {
-  async "stream.names"(context) {
-    const stream = await streamOf(RESPONSES, context);
-    checkNames(stream, readEvents(stream));
-  },
-  async "stream.numbers"(context) {
-    (await events(context)).forEach(({ type, sequence_number }, index) =>
+export const STREAMS: ProtocolChecks<ResponseAnswer, ResponseEvent> = {
+  "stream.names": checkNames,
+  async "stream.numbers"(client) {
+    (await client.readyEvents()).forEach(({ type, sequence_number }, index) =>
       must(sequence_number === index, { expected: `sequence_number ${index} (${type})`, seen: sequence_number })
     );
   },
-  async "stream.begin"(context) {
-    const all = await events(context);
+  async "stream.begin"(client) {
+    const all = await client.readyEvents();
     const [first] = all;
     must(first?.type === "response.created", { expected: "response.created", seen: first?.type });
     const times = all.filter(({ type }) => type === "response.created").length;
@@ -33,20 +25,15 @@ export const RESPONSES_STREAMS: Checks = {
       seen: first.response,
     });
   },
-  async "stream.end"(context) {
-    const all = await events(context);
+  async "stream.end"(client) {
+    const all = await client.readyEvents();
     const ends = all.filter(({ type }) => TERMINAL.includes(type));
     must(ends.length === 1, { expected: "one event that ends", seen: ends.map(({ type }) => type) });
     must(all.at(-1)?.type === "response.completed", { expected: "response.completed", seen: all.at(-1)?.type });
   },
-  async "stream.done"(context) {
-    const { events } = await streamOf(RESPONSES, context);
-    const done = events.filter(({ data }) => data === DONE).length;
-    must(done === 1, { expected: "one [DONE]", seen: `${done} of them` });
-    must(events.at(-1)?.data === DONE, { expected: "[DONE] at the end", seen: events.at(-1)?.data });
-  },
-  async "stream.items"(context) {
-    const all = await events(context);
+  "stream.done": checkDone,
+  async "stream.items"(client) {
+    const all = await client.readyEvents();
     const added = all.filter(({ type }) => type === "response.output_item.added");
     const done = all.filter(({ type }) => type === "response.output_item.done");
     added.forEach(({ output_index }, index) =>
@@ -60,10 +47,10 @@ export const RESPONSES_STREAMS: Checks = {
       seen: places(done).join(),
     });
   },
-  async "stream.parts"(context) {
+  async "stream.parts"(client) {
     const open = new Map<string, string>();
     let closed = 0;
-    for (const { type, item_id, content_index, delta, text, part } of await events(context)) {
+    for (const { type, item_id, content_index, delta, text, part } of await client.readyEvents()) {
       const place = `${item_id} ${content_index}`;
       const soFar = open.get(place);
       if (type === "response.content_part.added") {
@@ -86,9 +73,9 @@ export const RESPONSES_STREAMS: Checks = {
     }
     must(open.size === 0 && closed > 0, { expected: "content_part.done of each part", seen: `${open.size} open` });
   },
-  async "stream.whole"(context) {
-    const all = await events(context);
-    const { output, body } = lastResponse(all);
+  async "stream.whole"(client) {
+    const all = await client.readyEvents();
+    const { output, body } = RESPONSES.fold(all);
     const done = all.filter(({ type }) => type === "response.output_item.done").map(({ item }) => item);
     must(output.length > 0 && JSON.stringify(body.output) === JSON.stringify(done), {
       expected: "the items that were done",
@@ -97,9 +84,9 @@ export const RESPONSES_STREAMS: Checks = {
     const [{ id: first }] = [Object(all[0]?.response)];
     must(body.id === first, { expected: `id ${first}`, seen: body.id });
   },
-  "stream.usage": async (context) => void checkUsage(lastResponse(await events(context)).usage),
-  async "stream.alive"(context) {
-    const odd = (await events(context)).find(({ type }) => !type.startsWith("response.") && type !== "error");
+  "stream.usage": async (client) => void checkUsage(RESPONSES.fold(await client.readyEvents()).usage),
+  async "stream.alive"(client) {
+    const odd = (await client.readyEvents()).find(({ type }) => !type.startsWith("response.") && type !== "error");
     must(odd === undefined, { expected: "types that begin with response.", seen: odd?.type });
   },
 };
