@@ -1,7 +1,7 @@
 /** Edits uploaded images by the words of an instruction. Deterministic for the same upload and instruction. */
 import { blank, flatten, free, orient, type Pixels, type PixelSize } from "./pixels.ts";
 import { mix, type Rgb, tintColor } from "./color.ts";
-import { blurPixels, colorize, invert, pixelate, posterize, sharpen, toGray, tone, toSepia } from "./filters.ts";
+import { colorize, FILTERS, tone } from "./filters.ts";
 import { type Edit, readInstruction } from "./instruction.ts";
 import { eachPixel, vignette } from "./layers.ts";
 import { caption, previewSize } from "./paint.ts";
@@ -133,28 +133,25 @@ function copied(pixels: Pixels, original: Pixels): Pixels {
 }
 
 function apply(pixels: Pixels, { edit, isFramed }: { edit: Edit; isFramed: boolean }): Pixels {
-  const unit = Math.min(pixels.width, pixels.height);
-  const painted = layersOf(pixels, { edit, isFramed });
-  if (painted !== undefined) return over(pixels, painted);
-  if (edit.type === "gray") toGray(pixels);
-  if (edit.type === "sepia") toSepia(pixels);
-  if (edit.type === "invert") invert(pixels);
-  if (edit.type === "posterize") tone(pixels, { saturation: 1.4, contrast: 1.15 });
-  if (edit.type === "posterize") posterize(pixels, 5);
-  if (edit.type === "tint") colorize(pixels, tintColor(edit.tint), 0.72);
-  if (edit.type === "tone") tone(pixels, edit);
-  if (edit.type === "blur") blurPixels(pixels, Math.max(1, Math.round(unit * 0.012)));
-  if (edit.type === "sharpen") sharpen(pixels, Math.max(1, Math.round(unit * 0.0025)), 1.3);
-  if (edit.type === "pixelate") pixelate(pixels, Math.max(2, Math.round(unit / 48)));
-  return pixels;
-}
-
-/** Layers of an edit that paints over the image. */
-function layersOf(size: PixelSize, { edit, isFramed }: { edit: Edit; isFramed: boolean }): Layer[] | undefined {
-  if (edit.type === "vignette") return [vignette(size, 0.75)];
-  if (edit.type === "round") return [corners(size)];
-  if (edit.type === "border") return border(size, edit.tint === undefined ? undefined : tintColor(edit.tint));
-  return edit.type === "text" ? caption(edit.text, size, isFramed ? 0.12 : undefined) : undefined;
+  switch (edit.type) {
+    case "vignette":
+      return over(pixels, [vignette(pixels, 0.75)]);
+    case "round":
+      return over(pixels, [corners(pixels)]);
+    case "border":
+      return over(pixels, border(pixels, edit.tint && tintColor(edit.tint)));
+    case "text":
+      return over(pixels, caption(edit.text, pixels, isFramed ? 0.12 : undefined));
+    case "tint":
+      colorize(pixels, tintColor(edit.tint), 0.72);
+      return pixels;
+    case "tone":
+      tone(pixels, edit);
+      return pixels;
+    default:
+      FILTERS[edit.type](pixels, Math.min(pixels.width, pixels.height));
+      return pixels;
+  }
 }
 
 /** Draws layers over an image, and frees its pixels. */

@@ -17,26 +17,41 @@ function clamp(value: number): number {
   return value <= 0 ? 0 : value >= 255 ? 255 : value + 0.5;
 }
 
-/** Converts to greyscale. */
-export function toGray(pixels: Pixels): void {
-  recolor(pixels, (red, green, blue) => {
-    const gray = luma(red, green, blue);
-    return [gray, gray, gray];
-  });
-}
-
-/** Converts to sepia. */
-export function toSepia(pixels: Pixels): void {
-  recolor(pixels, (red, green, blue) => {
-    const gray = luma(red, green, blue);
-    return [gray * 1.07 + 16, gray * 0.9 + 8, gray * 0.68];
-  });
-}
-
-/** Inverts all colours. */
-export function invert(pixels: Pixels): void {
-  recolor(pixels, (red, green, blue) => [255 - red, 255 - green, 255 - blue]);
-}
+/** Filters by name. `unit` is the shorter side of the image. */
+export const FILTERS = {
+  gray(pixels: Pixels) {
+    recolor(pixels, (...color) => {
+      const gray = luma(...color);
+      return [gray, gray, gray];
+    });
+  },
+  sepia(pixels: Pixels) {
+    recolor(pixels, (...color) => {
+      const gray = luma(...color);
+      return [gray * 1.07 + 16, gray * 0.9 + 8, gray * 0.68];
+    });
+  },
+  invert: (pixels: Pixels) => recolor(pixels, (red, green, blue) => [255 - red, 255 - green, 255 - blue]),
+  posterize(pixels: Pixels) {
+    tone(pixels, { saturation: 1.4, contrast: 1.15 });
+    const step = 255 / 4;
+    const to = (value: number) => Math.round(value / step) * step;
+    recolor(pixels, (red, green, blue) => [to(red), to(green), to(blue)]);
+  },
+  blur: (pixels: Pixels, unit: number) => blur(pixels, Math.max(1, Math.round(unit * 0.012))),
+  /** Unsharp masking. */
+  sharpen(pixels: Pixels, unit: number) {
+    const soft = { ...pixels, data: pixels.data.slice() };
+    blur(soft, Math.max(1, Math.round(unit * 0.0025)));
+    for (let at = 0; at < pixels.data.length; at++) {
+      if (at % 4 === 3) continue;
+      const value = pixels.data[at] as number;
+      pixels.data[at] = clamp(value + (value - (soft.data[at] as number)) * 1.3);
+    }
+    free(soft.data);
+  },
+  pixelate: (pixels: Pixels, unit: number) => pixelate(pixels, Math.max(2, Math.round(unit / 48))),
+};
 
 /** Tints the image but keeps light and dark areas. */
 export function colorize(pixels: Pixels, color: Rgb, share: number): void {
@@ -72,7 +87,7 @@ export function tone(
 }
 
 /** Blurs the image: three box blurs per direction approximate a Gaussian. */
-export function blurPixels(pixels: Pixels, radius: number): void {
+function blur(pixels: Pixels, radius: number): void {
   const { width, height } = pixels;
   for (let pass = 0; pass < 3; pass++) {
     sweep(pixels.data, { count: height, length: width, step: 4, jump: width * 4, radius });
@@ -103,20 +118,8 @@ function sweep(
   }
 }
 
-/** Sharpens by unsharp masking. */
-export function sharpen(pixels: Pixels, radius: number, amount: number): void {
-  const soft = { ...pixels, data: pixels.data.slice() };
-  blurPixels(soft, radius);
-  for (let at = 0; at < pixels.data.length; at++) {
-    if (at % 4 === 3) continue;
-    const value = pixels.data[at] as number;
-    pixels.data[at] = clamp(value + (value - (soft.data[at] as number)) * amount);
-  }
-  free(soft.data);
-}
-
 /** Fills squares with their average colour. */
-export function pixelate({ width, height, data }: Pixels, side: number): void {
+function pixelate({ width, height, data }: Pixels, side: number): void {
   for (let top = 0; top < height; top += side) {
     for (let left = 0; left < width; left += side) {
       const bottom = Math.min(height, top + side), right = Math.min(width, left + side);
@@ -132,11 +135,4 @@ export function pixelate({ width, height, data }: Pixels, side: number): void {
       }
     }
   }
-}
-
-/** Reduces the number of shades per channel. */
-export function posterize(pixels: Pixels, shades: number): void {
-  const step = 255 / (shades - 1);
-  const to = (value: number) => Math.round(value / step) * step;
-  recolor(pixels, (red, green, blue) => [to(red), to(green), to(blue)]);
 }

@@ -42,29 +42,18 @@ export function choosePalette(words: readonly string[], random: Random): Palette
 type Colors = Omit<Palette, "mood" | "accents">;
 
 /** Lightness, chroma and hue of zenith, sky, horizon, light, near and lit. */
-const MOOD_COLORS: Readonly<Record<Mood, readonly (readonly [number, number, number])[]>> = {
-  day: [[0.57, 0.13, 250], [0.76, 0.09, 238], [0.93, 0.035, 215], [0.985, 0.06, 98], [0.33, 0.07, 160], [
-    0.68,
-    0.12,
-    130,
-  ]],
-  dawn: [[0.58, 0.09, 275], [0.8, 0.085, 350], [0.93, 0.07, 78], [0.98, 0.05, 85], [0.34, 0.06, 285], [0.78, 0.1, 40]],
-  sunset: [[0.34, 0.1, 288], [0.62, 0.17, 18], [0.87, 0.15, 72], [0.96, 0.1, 88], [0.22, 0.06, 300], [0.66, 0.16, 42]],
-  night: [[0.15, 0.05, 272], [0.26, 0.09, 268], [0.45, 0.1, 250], [0.96, 0.035, 100], [0.12, 0.03, 270], [
-    0.42,
-    0.07,
-    255,
-  ]],
-  storm: [[0.36, 0.025, 252], [0.55, 0.025, 240], [0.82, 0.025, 220], [0.95, 0.02, 200], [0.24, 0.025, 240], [
-    0.6,
-    0.03,
-    220,
-  ]],
+const MOOD_COLORS: Readonly<Record<Mood, string>> = {
+  day: "0.57 0.13 250, 0.76 0.09 238, 0.93 0.035 215, 0.985 0.06 98, 0.33 0.07 160, 0.68 0.12 130",
+  dawn: "0.58 0.09 275, 0.8 0.085 350, 0.93 0.07 78, 0.98 0.05 85, 0.34 0.06 285, 0.78 0.1 40",
+  sunset: "0.34 0.1 288, 0.62 0.17 18, 0.87 0.15 72, 0.96 0.1 88, 0.22 0.06 300, 0.66 0.16 42",
+  night: "0.15 0.05 272, 0.26 0.09 268, 0.45 0.1 250, 0.96 0.035 100, 0.12 0.03 270, 0.42 0.07 255",
+  storm: "0.36 0.025 252, 0.55 0.025 240, 0.82 0.025 220, 0.95 0.02 200, 0.24 0.025 240, 0.6 0.03 220",
 };
 
 function moodColors(mood: Mood, shift: number): Colors {
+  const colors = MOOD_COLORS[mood].split(", ").map((color) => color.split(" ").map(Number));
   const at = (index: number, turn: number): Rgb => {
-    const [lightness, chroma, hue] = MOOD_COLORS[mood][index] ?? [0, 0, 0];
+    const [lightness = 0, chroma = 0, hue = 0] = colors[index] ?? [];
     return oklch(lightness, chroma, hue + turn);
   };
   return { sky: [at(0, shift), at(1, shift), at(2, shift)], light: at(3, 0), near: at(4, shift), lit: at(5, shift) };

@@ -3,6 +3,7 @@ import type { Rgb } from "./color.ts";
 import { drawable, glyph } from "./font.ts";
 import { eachRow } from "./layers.ts";
 import type { Point } from "./path.ts";
+import { smooth } from "./random.ts";
 import { lay, type Layer } from "./surface.ts";
 
 /** Text laid out in lines. */
@@ -21,6 +22,8 @@ const CAPITAL = 10;
 const LEADING = 1.72;
 /** Half the width of the pen, in the units of the font. */
 const PEN = 0.66;
+/** Width of the halo, in capital heights. */
+const HALO = 0.45;
 /** Sizes tried, from the largest to the smallest. */
 const STEPS = 14;
 
@@ -103,12 +106,13 @@ export interface Lettering {
 /** Draws a block of text. */
 export function letter(block: Block, { at, center = false, color, halo }: Lettering): Layer {
   const unit = block.size / CAPITAL;
-  const pen = Math.max(0.75, unit * PEN);
-  const margin = Math.ceil(block.size * 0.9 + 2);
+  const pen = Math.max(0.75, unit * PEN), reach = pen + block.size * HALO;
+  const margin = Math.ceil(reach + block.size * 0.5);
   const left = Math.floor(at[0] - (center ? block.width / 2 : 0)) - margin;
   const top = Math.floor(at[1]) - margin;
   const columns = Math.ceil(block.width) + 2 * margin, rows = Math.ceil(block.height) + 2 * margin;
-  const ink = new Float32Array(columns * rows);
+  // Distance of each pixel to the nearest stroke, at most `reach`.
+  const away = new Float32Array(columns * rows).fill(reach);
   for (const [number, line] of block.lines.entries()) {
     const shift = center ? (block.width - widthOf(line) * unit) / 2 : 0;
     const base = margin + block.size + number * block.size * LEADING + (at[1] - Math.floor(at[1]));
@@ -117,35 +121,33 @@ export function letter(block: Block, { at, center = false, color, halo }: Letter
       const shape = glyph(character);
       if (shape === undefined) continue;
       for (const points of shape.strokes) {
-        trace(ink, { columns, rows, pen, points: points.map(([px, py]): Point => [x + px * unit, base - py * unit]) });
+        const line = points.map(([px, py]): Point => [x + px * unit, base - py * unit]);
+        trace(away, { columns, rows, reach, line });
       }
       x += shape.width * unit;
     }
   }
-  const shade = blur(ink, { columns, rows, radius: Math.max(1, Math.round(block.size * 0.22)) });
   return (band) => {
     eachRow(band, [top, top + rows], (y, row) => {
-      const line = (y - top) * columns;
       for (let x = Math.max(0, left); x < Math.min(band.width, left + columns); x++) {
-        const dark = Math.min(1, (shade[line + x - left] as number) * 2.2) * halo;
-        if (dark > 0.003) lay(band.data, row + x * 3, [0.02, 0.02, 0.04], dark);
-        const cover = ink[line + x - left] as number;
-        if (cover > 0) lay(band.data, row + x * 3, color, cover);
+        const distance = away[(y - top) * columns + x - left] as number;
+        if (distance >= reach) continue;
+        lay(band.data, row + x * 3, [0.02, 0.02, 0.04], smooth(reach, pen, distance) * halo);
+        lay(band.data, row + x * 3, color, Math.min(1, Math.max(0, pen + 0.5 - distance)));
       }
     });
   };
 }
 
-/** Draws a line with a round pen into a mask of coverages. */
+/** Notes the distances of pixels to a line. */
 function trace(
-  mask: Float32Array,
-  { columns, rows, pen, points }: { columns: number; rows: number; pen: number; points: readonly Point[] },
+  away: Float32Array,
+  { columns, rows, reach, line }: { columns: number; rows: number; reach: number; line: readonly Point[] },
 ): void {
-  for (let i = 0; i + 1 < points.length; i++) {
-    const [x0, y0] = points[i] as Point, [x1, y1] = points[i + 1] as Point;
+  for (let i = 0; i + 1 < line.length; i++) {
+    const [x0, y0] = line[i] as Point, [x1, y1] = line[i + 1] as Point;
     const dx = x1 - x0, dy = y1 - y0;
     const length = dx * dx + dy * dy;
-    const reach = pen + 1;
     const lowX = Math.max(0, Math.floor(Math.min(x0, x1) - reach));
     const highX = Math.min(columns - 1, Math.ceil(Math.max(x0, x1) + reach));
     const lowY = Math.max(0, Math.floor(Math.min(y0, y1) - reach));
@@ -155,40 +157,9 @@ function trace(
         const px = x + 0.5 - x0, py = y + 0.5 - y0;
         const t = length === 0 ? 0 : Math.min(1, Math.max(0, (px * dx + py * dy) / length));
         const ex = px - t * dx, ey = py - t * dy;
-        const cover = pen + 0.5 - Math.sqrt(ex * ex + ey * ey);
         const at = y * columns + x;
-        if (cover > (mask[at] as number)) mask[at] = Math.min(1, cover);
+        away[at] = Math.min(away[at] as number, Math.sqrt(ex * ex + ey * ey));
       }
     }
   }
-}
-
-/** Blurs a mask: two box blurs per direction. */
-function blur(
-  mask: Float32Array,
-  { columns, rows, radius }: { columns: number; rows: number; radius: number },
-): Float32Array {
-  let from = mask;
-  for (let pass = 0; pass < 2; pass++) {
-    from = sweep(from, { count: rows, length: columns, step: 1, jump: columns, radius });
-    from = sweep(from, { count: columns, length: rows, step: columns, jump: 1, radius });
-  }
-  return from;
-}
-
-function sweep(
-  from: Float32Array,
-  { count, length, step, jump, radius }: { count: number; length: number; step: number; jump: number; radius: number },
-): Float32Array {
-  const to = new Float32Array(from.length);
-  for (let line = 0; line < count; line++) {
-    const start = line * jump;
-    let sum = 0;
-    for (let i = -radius; i < length; i++) {
-      if (i + radius < length) sum += from[start + (i + radius) * step] as number;
-      if (i - radius - 1 >= 0) sum -= from[start + (i - radius - 1) * step] as number;
-      if (i >= 0) to[start + i * step] = sum / (2 * radius + 1);
-    }
-  }
-  return to;
 }
