@@ -28,7 +28,6 @@ export interface AdmissionQueue {
 /** `retry-after` of refused requests, in milliseconds. */
 const RETRY_MS = 2_000;
 
-/** A waiting request. */
 interface Waiting {
   size: number;
   admit(): void;

@@ -3,7 +3,6 @@
 /** Level of a line. */
 export type LogLevel = "info" | "warn" | "error";
 
-/** One event. */
 interface LogEventFacts {
   /** Levels that its lines can have. */
   readonly levels: readonly [LogLevel, ...LogLevel[]];

@@ -9,7 +9,6 @@ const PREFIX_CHARACTERS = 9;
 /** The same length in base64. */
 const PREFIX_BASE64 = 12;
 
-/** One spelling of a secret. */
 interface Spelling {
   text: string;
   /** Its beginning, which is removed too. */

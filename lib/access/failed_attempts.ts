@@ -29,7 +29,6 @@ export interface FailedAttempts {
   retryAfterMs(address: string | undefined): number | undefined;
 }
 
-/** Wrong credentials of one address. */
 interface Watched {
   /** Time of its first wrong credential, by the monotonic clock. */
   since: number;

@@ -32,7 +32,6 @@ export interface KeyRing {
   flush(): Promise<void>;
   /** Reads the store once to check that it answers. @throws {GatewayError} if it fails */
   check(): Promise<void>;
-  /** Returns the rules of a group. */
   group(name: string): Group | undefined;
   /** Unix time in milliseconds. */
   now(): number;
@@ -61,7 +60,6 @@ interface Noted {
   used: Map<string, number>;
 }
 
-/** A cached key. */
 interface Known {
   hash: string;
   /** The key at a version of the store. */

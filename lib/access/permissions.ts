@@ -13,7 +13,6 @@ interface PermittedModels {
   rules: Pick<Permitted["rules"], "models">;
 }
 
-/** Text endpoints, which are named as their protocols. */
 const TEXT_ENDPOINTS: ReadonlySet<Endpoint> = new Set<Protocol>(["chat", "responses", "messages"]);
 
 /** Checks the endpoint. @throws {GatewayError} `forbidden` if the caller may not call it */

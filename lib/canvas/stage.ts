@@ -9,7 +9,6 @@ export interface Stage extends PixelSize {
   /** The shorter side in pixels. Lengths are shares of it, so that a scene looks the same at every size. */
   unit: number;
   random: Random;
-  /** Seed of its noise. */
   seed: number;
   palette: Palette;
   /** Words of the prompt in small letters, without plural s. */

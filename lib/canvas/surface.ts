@@ -8,7 +8,6 @@ import { lattice } from "./random.ts";
 
 /** Some rows of an image: red, green and blue of each pixel, 0 to 1. */
 export interface Band {
-  /** Width of the whole image. */
   width: number;
   height: number;
   /** First row, and the one after the last. */

@@ -11,7 +11,6 @@ export interface MissingModel {
   suggestion?: string;
 }
 
-/** The gateway and the caller. */
 interface Asking {
   gateway: { catalog: Catalog; now: () => number };
   caller: Pick<Caller, "group" | "rules">;

@@ -45,7 +45,6 @@ const imageHostSchema = z.strictObject({
   whole: z.boolean().optional().describe("Whether it cannot stream. Absent: false"),
 });
 
-/** Vectors of an embedding model. */
 const embeddingSchema = z.strictObject({
   dimensions: z.number().int().min(1).max(65_536).describe(
     "Length of its vectors, and the most that a request may ask for",
@@ -61,7 +60,6 @@ const embeddingSchema = z.strictObject({
   ).meta({ examples: ["text-embedding-3-small"] }),
 });
 
-/** A target of a model: an upstream and the model's id there. */
 const targetSchema = z.strictObject({
   upstream: z.string().min(1).describe("Name from `upstreams`").meta({ examples: ["openai"] }),
   model: z.string().min(1).describe("The model's id at that upstream").meta({ examples: ["gpt-5"] }),
@@ -80,7 +78,6 @@ const targetSchema = z.strictObject({
   weight: z.number().min(0).default(1).describe("Share of requests among targets of equal priority"),
 });
 
-/** Reasoning abilities of a model. */
 const modelReasoningSchema = z.strictObject({
   modes: z.array(z.enum(["manual", "adaptive"])).min(1)
     .describe("`manual`: takes a token budget. `adaptive`: decides by itself, guided by an effort"),

@@ -21,7 +21,6 @@ const timeSchema = z.string().regex(/^(([01]\d|2[0-3]):[0-5]\d|24:00)$/, {
   error: 'Expected a time of day by UTC, such as "16:30"',
 });
 
-/** A price for each class of tokens. */
 const TOKEN_PRICES = {
   prompt: priceSchema.describe("USD per token of input").meta({ examples: ["0.00000125"] }),
   completion: priceSchema.describe("USD per token of output").meta({ examples: ["0.00001"] }),
@@ -36,7 +35,6 @@ const TOKEN_PRICES = {
     .meta({ examples: ["0.000006"] }),
 };
 
-/** Prices of tokens by the size of the input. */
 const TIERED_PRICES = {
   ...TOKEN_PRICES,
   context_tiers: z.array(z.strictObject({

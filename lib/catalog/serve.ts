@@ -90,7 +90,6 @@ function visible(
 
 const TEXT_ENDPOINTS = ["chat", "responses", "messages"] as const;
 
-/** Endpoints of each kind of model. */
 const ENDPOINTS_OF_KIND: Readonly<Record<ModelKind, readonly Endpoint[]>> = {
   text: TEXT_ENDPOINTS,
   image: ["images"],

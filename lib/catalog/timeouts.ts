@@ -3,7 +3,6 @@ import { z } from "zod";
 
 const milliseconds = z.number().int().min(1);
 
-/** Each phase with its description and default. */
 const PHASES = {
   connect_ms: { byDefault: 5_000, about: "Longest wait for a connection, in milliseconds" },
   first_byte_ms: { byDefault: 120_000, about: "Longest wait for the first byte of a streamed answer, in milliseconds" },

@@ -5,7 +5,6 @@ import { openStore } from "../store/open.ts";
 import { type Migrated, type Store, StoreError } from "../store/store.ts";
 import { writeErr } from "./output.ts";
 
-/** Access of a command to the store. */
 interface Use {
   /** False for a command that changes something: it also brings an older store up to date. */
   readOnly?: boolean;

@@ -4,7 +4,6 @@ import type { ConfigFlags, LoadedConfig } from "../config/load.ts";
 import type { Finding } from "../doctor/finding.ts";
 import { addCommand, originOf, programName } from "./banner.ts";
 
-/** State of the installation. */
 interface Installation {
   flags: ConfigFlags;
   /** True if a gateway answers at the address of the configuration. */

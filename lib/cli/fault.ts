@@ -48,7 +48,6 @@ function banner({ url }: { url: string }, always: string | undefined): string {
     `  { "vendor": "openai-compatible", "base_url": "${url}/v1", "protocols": ["chat", "responses"] }\n`;
 }
 
-/** Prints one line for each request. */
 function printRequest(
   { path, stream, fault }: { path: string; stream: boolean; fault: RequestedFault | undefined },
 ): void {

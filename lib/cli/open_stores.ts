@@ -25,7 +25,6 @@ export async function openStores(
   return { store, limiter, sharedResponses };
 }
 
-/** Options for a store that nodes share. */
 function sharedStoreOptions({ nodes }: Config, log: Gateway["log"]): SharedStoreOptions {
   return {
     keyAgeMs: nodes.key_age_seconds * 1000,

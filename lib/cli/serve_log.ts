@@ -8,7 +8,6 @@ import { logUncaughtErrors } from "./uncaught_errors.ts";
 export interface ServeLog {
   readonly log: (entry: LogEntry) => void;
   readonly lines: LogWriter;
-  /** Alerts of lines of the log. */
   readonly alerts: Alerts;
   /** Logs errors that nothing catches no longer. */
   readonly forget: () => void;

@@ -10,7 +10,6 @@ import { spokenBy, type Vendor, type VendorName, vendorOf, VENDORS } from "../up
 
 const CODECS: Readonly<Record<Protocol, Codec>> = { chat, responses, messages };
 
-/** Protocols, each with its default vendor. */
 const TARGETS: Readonly<Record<UpstreamProtocol, VendorName>> = {
   chat: "openai-compatible",
   responses: "openai",

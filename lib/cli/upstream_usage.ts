@@ -27,17 +27,14 @@ import { tableText } from "./table.ts";
 /** Flags that only mean something by upstream. */
 export const UPSTREAM_FLAGS = ["upstream", "invoice", "prices", "tolerance"] as const;
 
-/** Options of the command. */
 interface UpstreamCommand extends Pick<Invocation, "values" | "switches"> {
   config: Config;
   models: Parameters<typeof sumUpstreams>[0]["config"]["models"];
   period: Period;
 }
 
-/** Output formats. */
 type Format = "json" | "csv" | "table";
 
-/** An invoice to compare with. */
 interface Comparison {
   invoice: Invoice;
   tolerance: Tolerance;

@@ -12,7 +12,6 @@ import { withStore } from "./command_store.ts";
 import { tableText } from "./table.ts";
 import { reportRangeError, UPSTREAM_FLAGS, upstreamUsage } from "./upstream_usage.ts";
 
-/** Options of the command. */
 type UsageCommand = Pick<Invocation, "values" | "switches"> & { config: Config };
 
 /** Prints the sums of a period, the dearest first. @throws {UsageError} for a flag with a wrong value */
@@ -55,7 +54,6 @@ function parse<Parsed>(read: () => Parsed): Parsed {
   }
 }
 
-/** The period that a flag names. */
 function namedPeriod({ values, switches }: Omit<UsageCommand, "config">): { period?: string } {
   const names = [...(["today", "yesterday", "last-month"] as const).filter((name) => switches.has(name))];
   const [period, ...more] = values.month === undefined ? names : [values.month, ...names];

@@ -22,7 +22,6 @@ import {
 import type { Server } from "./listen.ts";
 import { writeOut } from "./output.ts";
 
-/** URLs for clients and for the operator. */
 function originsOf(
   { admin }: Pick<Config, "admin">,
   [clients, operator = clients]: readonly [Server, ...Server[]],

@@ -91,7 +91,6 @@ export type ConfigPreview =
 
 /** Parts of a reloader. */
 export interface ReloaderParts {
-  /** The configuration at the start. */
   first: LoadedConfig;
   /** Reads and checks the configuration. @throws {ConfigError} @throws {ConfigStoreError} */
   load: (trigger: ReloadTrigger) => Promise<LoadedConfig>;
@@ -116,7 +115,6 @@ class ConfigReloader implements Reloader {
   #shared: number | undefined;
   #reading: Promise<ReloadResult> | undefined;
   #next: Promise<ReloadResult> | undefined;
-  /** The trigger of the next reload. */
   #asking: ReloadCause = { trigger: "store" };
 
   constructor(parts: ReloaderParts) {

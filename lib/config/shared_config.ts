@@ -24,7 +24,6 @@ export interface SharedConfigParts {
 
 /** The shared configuration, as used by one node. */
 export interface SharedConfigSource {
-  /** The configuration at the start. */
   readonly loaded: LoadedConfig;
   /**
    * Loads the configuration to activate. A trigger by an operator on this node first validates the node's own file and

@@ -8,7 +8,6 @@ import { formatProblem, type Path } from "./problems.ts";
 /** Prices have at most 12 decimals, even times a factor: then every cost is a multiple of 1e-12 USD. */
 const MAX_DECIMALS = 12;
 
-/** One price of one model. */
 interface Price {
   model: string;
   /** Its path in the model's row, such as `pricing.prompt`. */

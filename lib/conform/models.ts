@@ -45,7 +45,6 @@ async function rows(context: SuiteContext): Promise<JsonObject[]> {
   return data.filter(isObject);
 }
 
-/** Path of the native list. */
 function nativePath(context: SuiteContext): string {
   const path = context.path("messages").replace(/\/messages$/, "/models");
   if (path === context.path("models")) throw new Skip("the two formats would share one address");

@@ -38,7 +38,6 @@ interface ToolResult {
 /** The differences between text protocols. */
 export interface ProtocolForm<Answer extends PlainAnswer = PlainAnswer, Event = unknown> {
   part: "chat" | "responses" | "messages";
-  /** The protocol of its error bodies. */
   errors: "openai" | "anthropic";
   /** A request body with this user message. */
   body(model: string, words: string): JsonObject;
@@ -115,7 +114,6 @@ export class ProtocolClient<Answer extends PlainAnswer = PlainAnswer, Event = un
     return this.context.ask({ path: this.path, ...request });
   }
 
-  /** Sends a valid body and reads the answer. */
   async send(body: JsonObject, ability?: Ability): Promise<Answer> {
     return this.form.readWhole(await this.context.good({ path: this.path, body }, ability));
   }
@@ -152,7 +150,6 @@ export class ProtocolClient<Answer extends PlainAnswer = PlainAnswer, Event = un
     return this.form.readEvents(await this.readyStream());
   }
 
-  /** The answer to a prompt for tools. */
   askTools(words: string, more: JsonObject): Promise<Answer> {
     return this.once(`${words} ${JSON.stringify(more)}`, () => this.ask(words, more, "tools"));
   }

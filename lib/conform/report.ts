@@ -11,7 +11,6 @@ export interface Total {
   skip: number;
 }
 
-/** Totals of some results. */
 function totalOf(results: readonly Result[]): Total {
   const count = (outcome: Result["outcome"]) => results.filter((result) => result.outcome === outcome).length;
   return { pass: count("pass"), fail: count("fail"), skip: count("skip") };

@@ -33,7 +33,6 @@ export type Result = Omit<Check, "run"> & Outcome;
 /** Results of a run. */
 export interface SuiteRun {
   results: Result[];
-  /** Number of requests sent. */
   requests: number;
 }
 

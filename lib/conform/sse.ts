@@ -13,7 +13,6 @@ export interface WireEvent {
 /** A parsed stream. */
 export interface WireStream {
   events: WireEvent[];
-  /** Text of the comments. */
   comments: string[];
   /** Problems for strict clients. */
   faults: string[];

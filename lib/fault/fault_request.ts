@@ -12,15 +12,12 @@ import { faultOfModel, findFault, type RequestedFault } from "./faults.ts";
 export interface FaultRequest {
   model: string;
   stream: boolean;
-  /** The requested fault. */
   fault: RequestedFault | undefined;
   /** The whole answer as JSON text. */
   whole(fault: RequestedFault | undefined): string;
   /** The events of a streamed answer. */
   steps(fault: RequestedFault | undefined): Generator<StreamStep, void, undefined>;
-  /** An error within a stream. */
   streamError(): string;
-  /** The body of an error with this status. */
   errorBody(status: number): string;
 }
 
@@ -31,7 +28,6 @@ export interface StreamStep {
   isPiece: boolean;
 }
 
-/** End of the path of each protocol. */
 const PATHS: Readonly<Record<Protocol, string>> = {
   chat: "/chat/completions",
   responses: "/responses",

@@ -34,7 +34,6 @@ export async function playAnswer(connection: FaultConnection, answer: AnswerToPl
   return answer.request.stream ? await playStream(connection, answer) : await playWhole(connection, answer);
 }
 
-/** Faults that replace the whole answer. */
 async function playEarly(
   connection: FaultConnection,
   { path, request, fault }: AnswerToPlay,

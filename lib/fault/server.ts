@@ -15,7 +15,6 @@ export interface FaultServerOptions {
   codecs: readonly Codec[];
   /** The fault of every request; absent: each request asks for its own. */
   always?: RequestedFault;
-  /** Called for each request. */
   onRequest?: (request: ObservedRequest) => void;
 }
 
@@ -33,7 +32,6 @@ export interface FaultServer extends AsyncDisposable {
   port: number;
   /** Such as `http://127.0.0.1:40123`. */
   url: string;
-  /** Open connections. */
   readonly open: number;
   /** Answers in progress. */
   readonly busy: number;

@@ -53,7 +53,6 @@ export class ImageUsageCounter {
     this.#options = options;
   }
 
-  /** Number of images received. */
   get count(): number {
     return this.#sizes.size;
   }

@@ -11,7 +11,6 @@ import type { AdmissionQueue } from "../admission_queue.ts";
 export interface MultipartRules extends PartLimits {
   /** Bytes of the whole body. */
   totalBytes: number;
-  /** Most parts. */
   parts: number;
   /** Minimum speed of the body. */
   pace: BodyPace;

@@ -8,7 +8,6 @@ import { fittingSize, readSize } from "./size.ts";
 import type { ImageRequest, InputImage, Size } from "./types.ts";
 import { checkMask, readUpload, refuse } from "./read_upload.ts";
 
-/** Most images in one edit. */
 const MOST_IMAGES = 16;
 
 /** Text fields of `POST /v1/images/edits` after numbers and booleans were parsed. Unknown fields pass. */

@@ -13,7 +13,6 @@ import { checkModelId } from "./shared_fields.ts";
 import type { ImageRequest } from "./types.ts";
 import { streamedResponse, wholeResponse } from "./write_response.ts";
 
-/** A validated request and its model. */
 interface ReadRequest {
   model: Model;
   request: ImageRequest;

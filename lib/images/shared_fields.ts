@@ -9,7 +9,6 @@ import { IMAGE_FORMATS, type ImageRequest } from "./types.ts";
 /** Longest prompt, in characters. */
 const PROMPT_CHARACTERS = 32_000;
 
-/** Most images of one request. */
 const MOST_IMAGES = 10;
 
 /** The operator's defaults. */

@@ -32,11 +32,9 @@ export interface ImageRequest {
   prompt: string;
   /** As sent, or the operator's default. Does not affect the price. */
   quality: string;
-  /** Number of images. */
   n: number;
   /** As sent, for the answer: `auto` or `<width>x<height>`. */
   requestedSize: string;
-  /** Size to generate. */
   size: Size;
   format: ImageFormat;
   /** Quality of jpeg and webp, 0 to 100. */

@@ -19,7 +19,6 @@ export interface TokenCounter {
   count(text: string): number;
   /** Number of tokens, computed in slices of at most about 10 ms. */
   countLong(text: string): Promise<number>;
-  /** Ids of the tokens. */
   encode(text: string): number[];
   /** Splits a text at its tokens. Tokens that split a character are joined into one piece. */
   split(text: string): string[];

@@ -126,7 +126,6 @@ function queryParameters(query: Readonly<Record<string, string>>): JsonObject[] 
   }));
 }
 
-/** A form: fields and files. */
 function formSchema(fields: z.ZodType, files: NonNullable<Operation["files"]>): JsonObject {
   const schema = jsonSchema(fields);
   const file: JsonObject = { type: "string", format: "binary", description: "PNG, JPEG or WebP" };

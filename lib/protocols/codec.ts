@@ -31,7 +31,6 @@ export interface Echo {
   model: string;
   /** The request body as the client sent it. */
   request: JsonObject;
-  /** The prompt read from it. */
   prompt: Prompt;
   /** Stores the answer for later references; absent: no request can refer to it. */
   keeper?: AnswerKeeper;
@@ -123,7 +122,6 @@ export interface Codec {
   readPlainPrompt(head: JsonObject, sizes: ContentSizes, body: () => JsonObject): Prompt;
   /** Features of a body that cost more than tokens. */
   readonly extras: ExtrasTable;
-  /** Writes a whole answer. */
   writeReply(reply: Reply, echo: Echo): JsonObject;
   /** Writes a streamed answer. `end()` ends the stream as the protocol requires. */
   writer(echo: Echo): Machine<ReplyEvent, Frame>;
@@ -136,7 +134,6 @@ export interface Codec {
    * request usage.
    */
   usageFrame?(like: Frame, usage: TokenUsage): Frame;
-  /** Writes an error response. */
   writeError(error: GatewayError, requestId: string): ErrorReply;
   /** Bytes of a keep-alive in a stream: a comment, or the protocol's ping. */
   readonly keepAlive: string;

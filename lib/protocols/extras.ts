@@ -32,7 +32,6 @@ export type MemberRule =
 
 /** The features of one protocol. */
 export interface ExtrasTable {
-  /** Members of the body. */
   members: Readonly<Record<string, MemberRule>>;
   /** Types of tools that the client runs, or that cost only tokens. All other types are hosted. */
   plainTools: ReadonlySet<string>;

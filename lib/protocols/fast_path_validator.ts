@@ -190,7 +190,6 @@ function objectCheck({ shape, catchall }: Def): FastPathValidator {
   };
 }
 
-/** A member of the schema. */
 interface Member {
   check: FastPathValidator;
   isNeeded: boolean;

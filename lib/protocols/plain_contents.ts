@@ -5,7 +5,6 @@ import type { PlainSizes, Prompt } from "./canonical/types.ts";
 /** The members of a protocol's body with contents, and the forms that are relayed without being decoded. */
 export type PlainContents = Omit<ScanPlan, "isWanted">;
 
-/** Messages and tools of a prompt. */
 type Contents = Pick<Prompt, "messages" | "tools">;
 
 /** A mark of the prompt cache. */

@@ -65,7 +65,6 @@ export interface WriteTarget {
 
 /** The source of an answer. */
 export interface Origin {
-  /** Issuer of its signatures. */
   issuer: string;
   /** The requested service tier; absent: the default one. */
   tier?: string;

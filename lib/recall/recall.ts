@@ -56,7 +56,6 @@ export class Recall {
     return this.#recent.bytes;
   }
 
-  /** Changes the limits. */
   configure(limits: RecallLimits | null): void {
     this.#limits = limits;
     if (limits === null) this.#recent.close();
@@ -70,7 +69,6 @@ export class Recall {
     return isKept ? this.#shared?.put(owner, response, this.#forMs) : undefined;
   }
 
-  /** Finds a response of this owner. */
   async find(owner: ResponseOwner, id: string): Promise<KeptResponse | undefined> {
     if (this.#limits === null) return undefined;
     return this.#recent.find(owner.keyId, id) ?? this.#adopt(owner, await this.#shared?.find(owner, id, this.#forMs));

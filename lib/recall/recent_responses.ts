@@ -70,7 +70,6 @@ export class RecentResponses {
     return this.#bytes;
   }
 
-  /** Changes the limits. */
   configure(limits: RecallLimits): void {
     this.#limits = limits;
     this.#evict();
@@ -105,7 +104,6 @@ export class RecentResponses {
     return this.#use(this.#items.get(keyOf(owner, itemId)));
   }
 
-  /** Deletes a response. */
   remove(owner: string, id: string): void {
     this.#remove(keyOf(owner, id));
   }

@@ -14,7 +14,6 @@ const LONGEST_REFERENCE = 1_024;
 /** Longest id shown in an error. */
 const LONGEST_SHOWN = 128;
 
-/** Longest chain of responses. */
 const LONGEST_CHAIN = 10_000;
 
 /** Items resolved before yielding to the event loop. */

@@ -73,10 +73,8 @@ export function openResponsesSocket(request: Request, context: RouteContext): Re
   return response;
 }
 
-/** Options of a connection. */
 interface SocketOptions {
   url: string;
-  /** Headers of each of its requests. */
   headers: [string, string][];
   host: ConnectionHost;
   keyId: string;

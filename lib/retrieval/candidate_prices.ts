@@ -14,7 +14,6 @@ import type { RetrievalRequest } from "./types.ts";
 /** Prices of a request at a model. */
 export interface CandidatePrices {
   size: RetrievalSize;
-  /** Prices at admission. */
   sheet: Readonly<PriceSheet>;
   /** Prices of large inputs; absent: the same. */
   extraPrices: ExtraPrices | undefined;

@@ -25,7 +25,6 @@ export interface RerankRequest {
   kind: "rerank";
   body: RetrievalBody;
   query: string;
-  /** Texts of the documents. */
   documents: readonly string[];
   /** Most results; absent: all. */
   topN?: number;

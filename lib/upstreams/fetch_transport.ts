@@ -210,7 +210,6 @@ function failure(signal: AbortSignal, message: string, cause: unknown): unknown 
   });
 }
 
-/** Time limits of one call. */
 interface UpstreamTimer {
   /** The call waits for the upstream. */
   wait(): void;

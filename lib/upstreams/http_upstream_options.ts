@@ -9,7 +9,6 @@ import { ownTimeouts, type Timed } from "../catalog/timeouts.ts";
 
 /** Options of an upstream. */
 export interface HttpUpstreamOptions {
-  /** Upstream name in the configuration. */
   name: string;
   vendor: Vendor;
   baseUrl: string;

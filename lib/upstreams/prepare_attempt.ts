@@ -72,7 +72,6 @@ export function createAttemptMaker(
     return UPSTREAM_CODECS[protocolFor(client, target)].dialect.leastTokens ?? 0;
   }
 
-  /** Returns the origin of the answer to a call. */
   function originOf({ target, prompt: { extras } }: Call): Origin {
     const issuer = issuerOf(target);
     return extras?.tier === undefined ? { issuer } : { issuer, tier: extras.tier };

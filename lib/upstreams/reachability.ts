@@ -24,9 +24,7 @@ export interface HostReachability {
 
 /** Hosts of one transport. */
 export interface HostProbes {
-  /** Returns the host of a URL. */
   of(url: string): HostReachability;
-  /** Cancels all probes. */
   close(): void;
 }
 

@@ -23,7 +23,6 @@ export interface Destination extends Omit<WriteTarget, "dialect"> {
 /** A request body, and the state machines that reverse the adaptations in the answer. */
 export interface Translation {
   body: JsonObject;
-  /** Creates a machine for one answer. */
   restore: () => Machine<ReplyEvent, ReplyEvent>;
   /** As `Adapted.limit`. */
   limit?: number;

@@ -55,7 +55,6 @@ export interface ClientRequest {
   echo: Echo;
   /** The body as it was written; `scanned` where its contents are not parsed. */
   body: ObjectText & Pick<JsonDocument, "scanned">;
-  /** A header of the request. */
   header: (name: string) => string | null;
 }
 

@@ -10,7 +10,6 @@ import type { Warning } from "./warning.ts";
 
 /** Tokens of a short prompt and of the answer that is expected where a request names no maximum. */
 const USUAL_TEXT = 1_280;
-/** The usual size of an image. */
 const USUAL_IMAGE = { width: 1024, height: 1024 };
 
 /** Whom limits and budgets are for. */

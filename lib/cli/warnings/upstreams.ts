@@ -10,7 +10,6 @@ export function httpUpstreams({ upstreams }: Pick<Config, "upstreams">): [name: 
   return Object.entries(upstreams).flatMap(([name, row]) => row.vendor === "embedded" ? [] : [[name, row]]);
 }
 
-/** The base URL of an upstream. */
 function addressOf({ base_url, vendor }: HttpUpstreamConfig): URL {
   return new URL(base_url ?? vendorOf(vendor).baseUrl ?? "http://localhost");
 }

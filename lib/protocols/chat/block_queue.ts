@@ -78,7 +78,6 @@ export class BlockQueue {
     while (this.#queue.length > 1 && this.#queue[0]?.done === true) this.#close();
   }
 
-  /** Closes all blocks. */
   end(): void {
     while (this.#queue.length > 0) this.#close();
   }

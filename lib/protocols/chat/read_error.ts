@@ -5,7 +5,6 @@ import { isObject, type Json, parsePlain } from "../../json/mod.ts";
 import { redactShapes } from "../../redact.ts";
 import { numberOf, objectOf, objectsOf, stringOf } from "../members.ts";
 
-/** Contents of an error body. */
 interface ErrorBody {
   message: string | undefined;
   /** Error codes and types, `code` before `type`. */

@@ -33,7 +33,6 @@ export class ReasoningReader {
     this.#queue = queue;
   }
 
-  /** Reads the reasoning of one delta. */
   push(delta: JsonObject): void {
     const plain = plainText(delta);
     // Most deltas have none.

@@ -36,7 +36,6 @@ export class ToolCallReader {
     this.#issuer = issuer;
   }
 
-  /** Number of calls with a name. */
   get named(): number {
     return this.#ids.size;
   }

@@ -1,7 +1,6 @@
 import { isObject, type JsonObject } from "../../json/mod.ts";
 import type { TemplateRule, VariableMember } from "../frame_template.ts";
 
-/** Members of a delta with text. */
 const TEXT_MEMBERS = ["content", "reasoning_content", "reasoning", "thinking", "refusal"] as const;
 
 /** Applies to chunks of one choice whose delta has text only; all other chunks are parsed one by one. */

@@ -14,7 +14,6 @@ export interface DeltaWriter {
   finish(): { before: JsonObject[]; last: JsonObject };
 }
 
-/** The open block. */
 interface Current {
   block: OpenBlock;
   /** True after its first delta. */

@@ -8,7 +8,6 @@ import { parseInput } from "./tool_input.ts";
 
 /** Facts about the answer of a block. */
 export interface BlockContext {
-  /** Issuer of its signatures. */
   issuer: string;
   /** As in `Origin`. */
   texts?: Texts;

@@ -16,7 +16,6 @@ import { usageReader } from "./read_messages_usage.ts";
 /** Most UTF-16 code units kept of an answer at a time. */
 const MOST_KEPT = 16 * 1024 * 1024;
 
-/** Most blocks of one answer. */
 const MOST_BLOCKS = 4096;
 
 /** Finish reasons. `tool_use` and unknown reasons are an ordinary end: the calls decide. */
@@ -28,7 +27,6 @@ const REASONS: ReadonlyMap<string, FinishReason> = new Map<string, FinishReason>
   ["pause_turn", "pause"],
 ]);
 
-/** Members with the finish reason. */
 const STOP_MEMBERS = ["stop_reason", "stop_sequence", "stop_details"] as const;
 
 /** Reads frames. The events are always in legal order and end with a finish or an error. */

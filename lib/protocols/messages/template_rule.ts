@@ -1,7 +1,6 @@
 import { isObject, type JsonObject } from "../../json/mod.ts";
 import type { TemplateRule, VariableMember } from "../frame_template.ts";
 
-/** Members of a delta with text. */
 const TEXT_MEMBERS = ["text", "thinking", "partial_json"] as const;
 
 /** Applies to deltas of text, thinking and input. */

@@ -7,7 +7,6 @@ import { parameterName } from "./parameter_names.ts";
 /** Anthropic's minimum budget of thinking tokens. */
 const LEAST_BUDGET = 1024;
 
-/** Efforts of this protocol. */
 const PROTOCOL_EFFORTS: readonly Effort[] = ["low", "medium", "high", "xhigh", "max"];
 
 /** Share of the answer's tokens, for models with a budget instead of an effort. */

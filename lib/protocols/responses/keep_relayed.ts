@@ -26,7 +26,6 @@ export class FrameKeeper {
     this.#keeper = keeper;
   }
 
-  /** Reads a frame of the answer. */
   push(frame: Frame): void {
     const { event, data } = frame;
     const type = event ?? stringAt(data, "type");

@@ -8,7 +8,6 @@ import { reasoningReader } from "./read_reasoning.ts";
 
 /** Facts about the answer of an item. */
 export interface ItemOrigin {
-  /** Issuer of the signatures. */
   issuer: string;
   /** Id of the answer, once known. */
   answer: string | undefined;
@@ -98,7 +97,6 @@ function textOf(value: Json | undefined): string | undefined {
   return isObject(value) ? writeJson(value) : stringOf(value);
 }
 
-/** Passes a vendor-specific item whole. */
 function vendorSpecificReader(sequence: BlockSequence): ItemReader {
   let begun: JsonObject | undefined;
   return {

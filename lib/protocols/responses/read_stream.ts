@@ -102,7 +102,6 @@ export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
   };
 }
 
-/** Parts of an event's type. */
 interface EventType {
   type: string;
   /** The type without `response.` */

@@ -13,7 +13,6 @@ import {
 
 type Call = Extract<OpenBlock, { type: "tool_call" }>;
 
-/** Names for a function call. */
 const FUNCTION = {
   type: "function_call",
   prefix: "fc",
@@ -22,7 +21,6 @@ const FUNCTION = {
   onDone: "response.function_call_arguments.done",
 } as const;
 
-/** Names for a call of a custom tool. */
 const CUSTOM = {
   type: "custom_tool_call",
   prefix: "ctc",

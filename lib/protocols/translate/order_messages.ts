@@ -70,7 +70,6 @@ function mergeRound(round: readonly Message[]): Message[] {
   ];
 }
 
-/** Merges messages of one role. */
 function merge(messages: readonly Message[]): Message | undefined {
   const [first] = messages;
   if (first === undefined || messages.length === 1) return first;

@@ -33,7 +33,6 @@ export function selectTools(prompt: Prompt, target: AdaptTarget): Prompt {
   };
 }
 
-/** Returns the type of a hosted tool in its own protocol. */
 function hostedType({ value }: Extract<Tool, { type: "hosted" }>): string {
   return typeof value.type === "string" ? value.type : "hosted";
 }

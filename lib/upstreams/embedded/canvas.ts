@@ -8,7 +8,6 @@ import { area } from "../../images/pixel_limits.ts";
 import { runSliced } from "../../scheduler.ts";
 import type { ImageCall, ImageEvent, ImageFeed, ImageRequest, ImageUpstream } from "../../images/types.ts";
 
-/** Most previews of an image. */
 const MOST_PREVIEWS = 3;
 
 /**

@@ -102,7 +102,6 @@ function endOfLine(text: string, start: number): number {
   return end > start && text[end - 1] === "\r" ? end - 1 : end;
 }
 
-/** The fenced blocks of a Markdown text. */
 class Fences {
   readonly #text: string;
   /** Length of the shortest unclosed fence. Fences of at least this length are not searched again. */

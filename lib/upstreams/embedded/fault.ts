@@ -145,7 +145,6 @@ function createFeed(fault: RequestedFault | undefined, clock: Clock): EventFeed 
   };
 }
 
-/** The time of one call. */
 interface Clock {
   /** Lets time pass, but no more than the limits allow. @throws {GatewayError} `timeout`, or what the call was aborted with */
   wait(ms: number, phase: LatePhase): Promise<void>;

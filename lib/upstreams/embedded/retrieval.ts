@@ -25,7 +25,6 @@ const RERANK_DIMENSIONS = 1_536;
 /** Characters of the query and of each document that are read; rerank models cut long documents, too. */
 const READ_CHARS = 32_768;
 
-/** Decimals of a score. */
 const SCORE_DECIMALS = 6;
 
 /** Creates the upstream. The configuration allows only `embed`, `rerank` and `fault`. */

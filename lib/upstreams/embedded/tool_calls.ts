@@ -7,7 +7,6 @@ import { isObject, writeJson } from "../../json/mod.ts";
 import { type CallableTool, type Directive, readDirectives } from "./directives.ts";
 import type { LastUserTurn } from "./last_user_turn.ts";
 
-/** Calls of one answer. */
 const MAX_CALLS = 128;
 /** Letters of the shortest word of a tool's name that counts. */
 const MIN_WORD = 3;

@@ -2,10 +2,8 @@
 
 /** A file of a form. */
 export interface FormFile {
-  /** Name of the field. */
   name: string;
   filename: string;
-  /** Media type. */
   type: string;
   bytes: Uint8Array;
 }

@@ -7,9 +7,7 @@ import { ANSWER_LIMITS } from "../answers.ts";
 
 /** Requirements of a vector. */
 export interface WantedVectors {
-  /** Number of vectors. */
   count: number;
-  /** Length of each vector. */
   dimensions: number;
   base64: boolean;
 }
