@@ -5,7 +5,7 @@ import { parseFast, parseFound } from "./fast_parser.ts";
 import { JSON_LIMITS, JsonError, type JsonLimits, type Member, type ParsedJson, type SourcePosition } from "./lexer.ts";
 import { type ContentSizes, scanBody, type ScannedBody, type ScanPlan } from "./scan.ts";
 import { type ObjectBytes, scanMembers } from "./splice.ts";
-import { findStrings, MOST_BYTES } from "./strings.ts";
+import { findStrings, MOST_BYTES, restoreNames } from "./strings.ts";
 import { isObject, isRawNumber, type Json, type JsonObject, toDouble } from "./values.ts";
 import { LARGE_BODY_BYTES, runSliced, runSlicedNow, runToEnd } from "../scheduler.ts";
 import { decodeUtf8, decodeUtf8Steps } from "../text.ts";
@@ -78,7 +78,8 @@ export async function parseDocument(
       if (scanned !== undefined && head !== undefined) {
         return new ScannedDocument(given, scanned.members, { head, sizes: scanned.sizes }, doubleLevels);
       }
-      if (scanned !== undefined) findStrings(given);
+      if (scanned === undefined) restoreNames();
+      else findStrings(given);
     }
     const parsed = parseFound(given, length, few);
     if (parsed !== undefined) {

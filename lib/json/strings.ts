@@ -54,6 +54,8 @@ let isText = false;
 
 /** Names that were seen, at the places that the module has for them. */
 const names: string[] = new Array(NAMES).fill("");
+/** Names that were replaced since the strings were found, each after its place. */
+const replaced: (number | string)[] = [];
 
 /** The decoder's replacement of malformed UTF-8. A sender may write it, too. */
 const REPLACED = "\ufffd";
@@ -66,6 +68,7 @@ const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 export function findStrings(source: Source): number | undefined {
   let length = source.length;
   if (length > MOST_BYTES) return undefined;
+  replaced.length = 0;
   isText = typeof source === "string";
   if (typeof source === "string") {
     if (length > MOST_FOREIGN && FOREIGN.test(source)) return undefined;
@@ -107,7 +110,19 @@ function textOf(from: Uint8Array, start: number, end: number): string {
 export function readName(how: number, start: number, end: number): string {
   const place = NAMED - how;
   if (place < NAMES) return names[place] ?? "";
+  replaced.push(place - NAMES, names[place - NAMES] ?? "");
   return names[place - NAMES] = ownText(pieceOf(start, end));
+}
+
+/**
+ * Puts the names back that were replaced since the strings were found. Needed before a source is read again: a name that
+ * was cached at its place in the source may have been replaced by a later one.
+ */
+export function restoreNames(): void {
+  for (let index = replaced.length - 2; index >= 0; index -= 2) {
+    names[Number(replaced[index])] = String(replaced[index + 1]);
+  }
+  replaced.length = 0;
 }
 
 /** Copies a text, so that it keeps no longer text in memory: V8 copies short texts and object keys. */
