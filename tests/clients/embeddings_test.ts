@@ -7,8 +7,8 @@ import { Document, MetadataMode, Settings, VectorStoreIndex } from "llamaindex";
 import { OpenAIEmbedding } from "llamaindex-openai";
 import { MemoryVectorStore } from "langchain-classic/vectorstores/memory";
 import { OpenAIEmbeddings } from "langchain-openai";
-import { sharedGateway } from "./gateway.ts";
 import { testOpenai } from "./sdks.ts";
+import { sharedPlainGateway } from "./upstreams.ts";
 
 /** The three texts of a knowledge base, the second of which answers the question. */
 const TEXTS = ["Parcels arrive in five days.", "Reset your password in the settings.", "Our office is in Lisbon."];
@@ -17,7 +17,7 @@ const ANSWER = TEXTS[1] ?? "";
 
 const MODEL = "sluice/embed";
 
-const gateway = sharedGateway({});
+const gateway = sharedPlainGateway();
 
 function address(): { baseURL: string; apiKey: string } {
   return { baseURL: `${gateway().url}/v1`, apiKey: gateway().key };

@@ -55,9 +55,11 @@ export function droppedNames({ headers }: Response): string[] {
   return headers.get("x-sluice-dropped")?.split(", ") ?? [];
 }
 
+const EMBEDDED: Route = { model: ECHO, upstream: "embedded", keepsReasoning: true };
+
 /** All ways. */
 export const ROUTES: readonly Route[] = [
-  { model: ECHO, upstream: "embedded", keepsReasoning: true },
+  EMBEDDED,
   { model: "t/chat", upstream: "chat", keepsReasoning: false },
   { model: "t/openrouter", upstream: "chat", keepsReasoning: true },
   { model: "t/responses", upstream: "responses", keepsReasoning: true },
@@ -143,17 +145,30 @@ function row(id: string, target: Body): Body {
   };
 }
 
-/** The gateways for all tests of a file: they start before the first and end after the last. */
+let shared: Promise<Crossing> | undefined;
+
+/**
+ * The gateways for all tests of a module, which may be several files: they start before the first and end after the
+ * last.
+ */
 export function sharedCrossing(): (route: Route) => Gateway {
   let crossing: Crossing | undefined;
   Deno.test.beforeAll(async () => {
-    crossing = await startCrossing();
+    crossing = await (shared ??= startCrossing());
   });
   Deno.test.afterAll(async () => {
-    await crossing?.stop();
+    const started = shared;
+    shared = undefined;
+    await (await started)?.stop();
   });
   return (route) => {
     if (crossing === undefined) throw new Error("Cannot use the gateways: they have not started");
     return crossing.gateway(route);
   };
+}
+
+/** The one of them with the model inside, which has no configuration. */
+export function sharedPlainGateway(): () => Gateway {
+  const crossing = sharedCrossing();
+  return () => crossing(EMBEDDED);
 }

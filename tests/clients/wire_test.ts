@@ -1,9 +1,8 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import { sharedGateway } from "./gateway.ts";
 import { type Body, type Message, parsed, post, readMessages, VERSION } from "./sse.ts";
-import { ECHO } from "./upstreams.ts";
+import { ECHO, sharedPlainGateway } from "./upstreams.ts";
 
-const gateway = sharedGateway();
+const gateway = sharedPlainGateway();
 
 const CHAT: Body = { model: ECHO, messages: [{ role: "user", content: "Hello there" }], stream: true };
 const RESPONSES: Body = { model: ECHO, input: "Hello there", stream: true };
