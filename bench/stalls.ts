@@ -128,7 +128,7 @@ async function longestGap(from: number, to: number): Promise<{ gapMs: number; cp
     gapMs,
     cpuMs,
   }));
-  // What another process took of the core is no stall of ours.
+  // Time that another process took of the core is no stall of ours.
   return found.toSorted((a, b) => Math.min(b.gapMs, b.cpuMs) - Math.min(a.gapMs, a.cpuMs))[0] ?? { gapMs: 0, cpuMs: 0 };
 }
 

@@ -9,7 +9,7 @@
  * `--rounds=N` and `--ms=N` say how long, `--out=FILE` where the results go, `--executable=FILE` measures that as well.
  * `--targets=floor-nothing,floor-headers,floor-ledger,floor-both` are measured where they are named; see `suite/floor.ts`.
  * `--cold` leaves out the minute in which the targets warm up.
- * Where the environment has COMPILE_DENO, the executable is made with it.
+ * If the environment has COMPILE_DENO, the executable is made with it.
  */
 import { parseArgs } from "node:util";
 import { judge, type Results } from "./suite/aims.ts";

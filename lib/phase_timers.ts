@@ -8,7 +8,7 @@ export interface Timer extends Bagged {
   readonly expire: () => void;
 }
 
-/** How long a phase of a stream may last, in milliseconds, and the call that ends it. */
+/** Longest duration of a phase of a stream, in milliseconds, and the call that ends it. */
 export interface Phase {
   readonly ms: number;
   readonly expire: () => void;

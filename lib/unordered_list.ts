@@ -1,4 +1,4 @@
-/** What comes and goes with every request. */
+/** A list without order, for items that are added and removed with every request. */
 
 /** One of many in a bag. */
 export interface Bagged {

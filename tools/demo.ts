@@ -19,7 +19,7 @@ const PORT = "8790";
 /** A running demo. */
 export interface Demo extends AsyncDisposable {
   gateway: Running;
-  /** Where its configuration and its store are. */
+  /** The folder of its configuration and its store. */
   folder: string;
   adminKey: string;
   viewerKey: string;

@@ -32,7 +32,7 @@ export async function pathsLeftOut(npmCache: string): Promise<string[]> {
 /** The words of the `compile` task, with these paths in the place of the command that finds them. */
 export function compileWords(leftOut: readonly string[]): string[] {
   const flags = leftOut.map((path) => `--exclude=${path}`).join(" ");
-  // What follows is for a compilation that has failed, and the quotes are for shells.
+  // The rest of the line is for a compilation that has failed, and the quotes are for shells.
   const [command = ""] = denoJson.tasks.compile.command.split(" || ");
   return command.replace(/\$\(.*\)/, flags).replaceAll("'", "").split(" ");
 }

@@ -33,7 +33,7 @@ These parts of the packages are in no executable:
 ${LEFT_OUT.map(({ package: name, path, why }) => `  ${name}/${path}: ${why}`).join("\n")}`;
 
 function sectionOf({ name, version, license, declared, homepage, texts }: Part): string {
-  // Where a package leaves a choice, its LICENSE only names the files of the choices.
+  // If a package leaves a choice, its LICENSE only names the files of the choices.
   const all = declared === license ? texts : texts.filter(({ file }) => file !== "LICENSE");
   const text = all.length > 0 ? all.map(({ text }) => tidy(text)).join("\n\n") : MISSING[name];
   if (text === undefined) throw new Error(`Cannot write the notice of ${name}@${version}: it ships no licence`);

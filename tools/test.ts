@@ -46,7 +46,7 @@ interface Group {
   args: readonly string[];
   /** Its test files. */
   files: readonly string[];
-  /** Whether files of one folder are imported into one module: each module loads the gateway anew, in 0.2 s of CPU. */
+  /** True if files of one folder are imported into one module: each module loads the gateway anew, in 0.2 s of CPU. */
   isBundled?: boolean;
 }
 

@@ -1,8 +1,12 @@
 /** Checks that comments and test titles do without a few words of prose that hide their subject. One line per violation. */
 import type { SourceFile } from "./sources.ts";
 
-/** Each of them has a plain replacement: the name of the party, "no client", "happens to". */
-const AVOIDED = /\b(?:who(?:m)?ever|nobody|somebody else|thereof|in earnest|bec(?:a|o)mes? of|what there is)\b/i;
+/** Each of them has a plain replacement: the name of the party, "no client", "happens to", "concurrent". */
+const AVOIDED =
+  /\b(?:who(?:m)?ever|nobody|somebody else|thereof|in earnest|bec(?:a|o)mes? of|what there is|at one time)\b/i;
+
+/** A comment that leads with a question instead of its subject. */
+const QUESTION = /(?:\/\/|\/\*\*|^\s*\*) (What|Who|Whose|Whom|Where|How|Whether)\b/;
 
 /** A comment that begins a line or follows code, or a line within a block comment. */
 const COMMENT = /^\s*(?:\/\/|\/\*\*|\*(?=[ /])).*|[;,{})\]] \/\/ .*/;
@@ -13,8 +17,9 @@ const TITLE = /\bDeno\.test\((?:\{ name: )?(["`]).*?\1/;
 export function checkWording(files: readonly SourceFile[]): string[] {
   return files.flatMap(({ path, text }) =>
     text.split("\n").flatMap((line, index) => {
-      const prose = (COMMENT.exec(line)?.[0] ?? TITLE.exec(line)?.[0] ?? "").replaceAll(/`[^` ]*`/g, "");
-      const word = AVOIDED.exec(prose)?.[0];
+      const comment = COMMENT.exec(line)?.[0] ?? "";
+      const prose = (comment === "" ? TITLE.exec(line)?.[0] ?? "" : comment).replaceAll(/`[^` ]*`/g, "");
+      const word = AVOIDED.exec(prose)?.[0] ?? QUESTION.exec(comment)?.[1];
       return word === undefined ? [] : [`${path}:${index + 1}: says "${word}"; name the subject instead`];
     })
   );

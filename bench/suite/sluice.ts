@@ -86,7 +86,7 @@ function commandOf({ executable, preload = [] }: SluiceOptions, args: readonly s
     args: [
       ...["run", "--quiet", "--no-check", "--no-prompt", `--v8-flags=${V8_FLAGS}`],
       ...["--config", `${ROOT}deno.json`],
-      // What runs beside it may look at the whole process.
+      // Programs that run beside it may look at the whole process.
       ...(preload.length > 0 ? ["--allow-all"] : ["--allow-net", "--allow-env", "--allow-read", "--allow-write"]),
       ...preload.flatMap((file) => ["--preload", file]),
       `${ROOT}main.ts`,

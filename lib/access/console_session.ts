@@ -18,7 +18,7 @@ export interface ConsoleSession {
   /** Random id. */
   readonly id: string;
   readonly role: OperatorRole;
-  /** How the operator signed in. */
+  /** The operator's way of signing in. */
   readonly author: SessionAuthor;
   /** Token that forms of this session send along. */
   readonly csrf: string;

@@ -18,7 +18,7 @@ export interface KeyAdmin {
   store: Pick<Store, "keys">;
   /** Unix time in milliseconds. */
   now: () => number;
-  /** Who changes keys, for the log of changes. */
+  /** Author of the changes, for the log of changes. */
   origin: ChangeOrigin;
 }
 

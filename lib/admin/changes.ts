@@ -35,7 +35,7 @@ export interface ChangePage {
   next: string | null;
 }
 
-/** Who asks for a change, when and from where. Without a session it is the holder of the admin key. */
+/** Author, time and address of a change. Without a session the author is the holder of the admin key. */
 export function originOf({ gateway, session, address, requestId }: RouteContext): ChangeOrigin {
   const from = address();
   return {

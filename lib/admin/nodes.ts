@@ -1,4 +1,4 @@
-/** What each node tells the others of itself, over the store that they share. */
+/** Reports of the nodes about themselves, over the store that they share. */
 import denoJson from "../../deno.json" with { type: "json" };
 import type { Gateway } from "../gateway.ts";
 import type { JsonObject } from "../json/mod.ts";
@@ -26,7 +26,7 @@ export interface NodeState {
   facts: NodeFacts;
 }
 
-/** What a node tells of itself. Names and numbers only: no keys, no addresses of upstreams. */
+/** A report of a node about itself. Names and numbers only: no keys, no addresses of upstreams. */
 export interface NodeFacts {
   version: string;
   pid: number;

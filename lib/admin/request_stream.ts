@@ -9,7 +9,7 @@ import { formatFrame } from "../server/sse.ts";
 import { streamHeaders } from "../server/json_response.ts";
 import { readQuery } from "./request_input.ts";
 
-/** Most streams of a process at one time: each one reads every new entry. */
+/** Most concurrent streams of a process: each one reads every new entry. */
 const MOST_STREAMS = 20;
 
 /** Pause between two looks for new requests, in milliseconds. */

@@ -82,7 +82,7 @@ export function periodOf(texts: PeriodTexts, now: number, name = "period"): Peri
     return readPeriod(texts, now);
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
-    // Where each end can be read alone, the end lies before the beginning.
+    // If each end can be read alone, the end lies before the beginning.
     const isEnd = texts.until !== undefined && isPeriod(texts.since === undefined ? {} : { since: texts.since }, now);
     const param = texts.period !== undefined ? name : isEnd ? "until" : "since";
     throw new GatewayError("invalid", error.message, { param, cause: error });

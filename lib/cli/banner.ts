@@ -83,7 +83,7 @@ export function programName(isStandalone: boolean): string {
   return isStandalone ? "sluice" : "npx -y deno@2.9.6 task sluice";
 }
 
-/** How this program was started. */
+/** The start of this program. */
 export interface Program {
   isStandalone: boolean;
   isDeployed: boolean;
@@ -134,7 +134,7 @@ export function addCommand(
   }
 }
 
-/** Where a process without a terminal runs. `undefined` at a terminal. */
+/** The environment of a process without a terminal; `undefined` at a terminal. */
 export function backgroundOf(
   { isTerminal, folder, env }: { isTerminal: boolean; folder: string; env: (name: string) => string | undefined },
 ): Background | undefined {
@@ -165,7 +165,7 @@ export function laterStartText({ origin, admin, link, keys, configured, addComma
   return `${listensText({ origin, admin, link })}\n\n${lines.join("\n")}\nAdd a key: ${addCommand}\n\n`;
 }
 
-/** What a text says of a link. */
+/** The note after a link. */
 const LINK_NOTE = '  (this link works once, within ten minutes; "sluice console" prints another one)';
 
 function listensText(

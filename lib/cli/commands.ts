@@ -309,7 +309,7 @@ export const COMMANDS = {
     about: "Test any gateway against the protocols",
     help: {
       key: "API key of the gateway (SLUICE_CONFORM_KEY)",
-      concurrency: "Checks at one time, 1 to 32 (default: 4)",
+      concurrency: "Concurrent checks, 1 to 32 (default: 4)",
     },
     examples: ["sluice conform http://127.0.0.1:8790 --key sk-sluice-… --model acme/assistant --only chat,models"],
   },

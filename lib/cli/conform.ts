@@ -4,7 +4,7 @@ import { rememberSecret } from "../secret.ts";
 import { type Invocation, UsageError } from "./arguments.ts";
 import { writeErr, writeOut } from "./output.ts";
 
-/** Default number of checks at one time. */
+/** Default number of concurrent checks. */
 const CONCURRENCY = 4;
 const MOST_CONCURRENCY = 32;
 

@@ -43,7 +43,7 @@ export function initText({ vendor, baseUrl, keyEnv, models }: InitAnswers, creat
     ${rows.join(",\n    ")}
   ],
 
-  // What keys may do and spend. Make a key: sluice keys add NAME
+  // Rights and limits of keys. Make a key: sluice keys add NAME
   "groups": {
     "default": {
       // "key_limits": { "requests_per_minute": 60 },
@@ -55,7 +55,7 @@ export function initText({ vendor, baseUrl, keyEnv, models }: InitAnswers, creat
   // The admin API and the console, under /admin. Make the key with: openssl rand -hex 32
   // "admin": { "key": { "env": "SLUICE_ADMIN_KEY" } },
 
-  // Where clients connect to. 0.0.0.0 is every interface: put a reverse proxy with TLS in front of it.
+  // The address for clients. 0.0.0.0 is every interface: put a reverse proxy with TLS in front of it.
   "listen": { "hostname": "127.0.0.1", "port": 8790 }
 }
 `;

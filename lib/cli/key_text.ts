@@ -47,7 +47,7 @@ export function keyText(
   return `Key "${name}"\n${lines.join("")}`;
 }
 
-/** Formats limits, such as `60 requests and 10000 tokens per minute, 4 at one time (reported only)`. */
+/** Formats limits, such as `60 requests and 10000 tokens per minute, 4 concurrent (reported only)`. */
 export function limitsText({ requests_per_minute, tokens_per_minute, concurrency, report_only }: Limits): string {
   const perMinute = [
     ...(requests_per_minute === undefined ? [] : [`${requests_per_minute} requests`]),
@@ -55,7 +55,7 @@ export function limitsText({ requests_per_minute, tokens_per_minute, concurrency
   ].join(" and ");
   const parts = [
     ...(perMinute === "" ? [] : [`${perMinute} per minute`]),
-    ...(concurrency === undefined ? [] : [`${concurrency} at one time`]),
+    ...(concurrency === undefined ? [] : [`${concurrency} concurrent`]),
   ].join(", ");
   if (parts === "") return "none";
   return report_only ? `${parts} (reported only)` : parts;

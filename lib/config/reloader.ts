@@ -55,7 +55,7 @@ export type ReloadResult =
     isAway?: boolean;
   };
 
-/** What led to a reload, and the operator who asked for it, if one did. */
+/** The trigger of a reload, and the operator who asked for it, if one did. */
 export interface ReloadCause {
   trigger: ReloadTrigger;
   origin?: ChangeOrigin;
@@ -73,7 +73,7 @@ export interface Reloader {
   preview(): Promise<ConfigPreview>;
 }
 
-/** What a reload would find. `shared`: the nodes of the store share a configuration, which a reload would replace. */
+/** The result of a reload. `shared`: the nodes of the store share a configuration, which a reload would replace. */
 export type ConfigPreview =
   | { outcome: "shared" }
   | { outcome: "refused"; problems: readonly string[] }
@@ -81,7 +81,7 @@ export type ConfigPreview =
     outcome: "read";
     /** The configuration as it is written, and where its models are. */
     loaded: LoadedConfig;
-    /** What would be in force. */
+    /** The configuration that would be in force. */
     config: Config;
     /** Members whose change needs a new start. */
     ignored: string[];

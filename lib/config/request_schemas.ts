@@ -7,8 +7,8 @@ export const requestLimitsSchema = z.strictObject({
     .describe("Largest JSON body, as sent and as decompressed, in bytes. Larger ones get 413"),
   body_budget_bytes: z.number().int().min(1024).default(268_435_456)
     .describe(
-      "Memory for all request bodies at one time, in bytes. A JSON body counts four times its size. One API key gets at " +
-        "most three quarters, except for a body that is alone. Requests beyond it get 429",
+      "Memory for the bodies of all concurrent requests, in bytes. A JSON body counts four times its size. One API " +
+        "key gets at most three quarters, except for a body that is alone. Requests beyond it get 429",
     ),
   image_request_pixels: z.number().int().min(1_048_576).default(50_331_648)
     .describe(
@@ -17,7 +17,7 @@ export const requestLimitsSchema = z.strictObject({
     ),
   image_pixels: z.number().int().min(1_048_576).default(25_165_824)
     .describe(
-      "Most pixels of all requests to embedded image models in memory at one time. Others wait; a larger request runs " +
+      "Most pixels in memory of all concurrent requests to embedded image models. Others wait; a larger request runs " +
         "alone",
     ),
   image_wait_ms: z.number().int().min(0).default(30_000)
@@ -35,7 +35,7 @@ export const requestLimitsSchema = z.strictObject({
       "How long a client may leave a streamed answer, or images, unread, in milliseconds. Then it counts as disconnected",
     ),
   drained_requests: z.number().int().min(0).default(1000)
-    .describe("Most answers at one time that are read to their end for billing after the client has disconnected"),
+    .describe("Most concurrent answers that are read to their end for billing after the client has disconnected"),
   requests_per_client: z.number().int().min(1).optional()
     .describe("Most running requests with one key from one address (of IPv6, one /64). More get 429. Absent: no limit")
     .meta({ examples: [32] }),
@@ -54,7 +54,7 @@ export const imagesSchema = z.strictObject({
       .describe("Largest form with all its files, in bytes. Larger ones get 413"),
     max_parts: z.number().int().min(1).default(32).describe("Most fields and files of one form. More get 400"),
     concurrent_uploads: z.number().int().min(1).default(4)
-      .describe("Most forms that are read at one time. At most 32 others wait, for up to 30 s"),
+      .describe("Most forms that are read concurrently. At most 32 others wait, for up to 30 s"),
   }).prefault({}).describe("Limits of uploaded images"),
   idempotency: z.strictObject({
     window_seconds: z.number().int().min(1).max(604_800).default(3600)

@@ -34,7 +34,7 @@ export interface ChartPart {
 
 /** Parts of every chart. */
 interface ChartOptions {
-  /** What it shows, in a few words. */
+  /** Its content, in a few words. */
   label: string;
   steps: readonly ChartStep[];
   /** Writes a value of the axis. */

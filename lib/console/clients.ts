@@ -1,6 +1,6 @@
 /** Settings of clients: the table that the page "Connect" shows, and that the documentation is checked against. */
 
-/** What the settings are for. */
+/** The gateway and the model to connect to. */
 export interface ClientConnection {
   /** Such as `http://127.0.0.1:8790`. */
   origin: string;
@@ -18,7 +18,7 @@ export interface ClientSettings {
   /** The file that they go into, or the place. */
   place: string;
   settings(connection: ClientConnection): string;
-  /** What else there is to know. */
+  /** A further remark. */
   note?: string;
 }
 

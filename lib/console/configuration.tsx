@@ -20,7 +20,7 @@ const STEP_MS = 10_000;
 /** Longest value of a member that is shown, in characters. */
 const LONGEST_VALUE = 500;
 
-/** What a reload would find. */
+/** The result that a reload would have. */
 type Preview = Awaited<ReturnType<Gateway["reloader"]["preview"]>>;
 
 /** `GET /admin/console/configuration`. */

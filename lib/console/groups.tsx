@@ -193,6 +193,6 @@ function limitsText(limits: Config["groups"][string]["limits"]): string {
   return [
     ...(requests === undefined ? [] : [`${requests} requests/min`]),
     ...(tokens === undefined ? [] : [`${tokens} tokens/min`]),
-    ...(concurrency === undefined ? [] : [`${concurrency} at one time`]),
+    ...(concurrency === undefined ? [] : [`${concurrency} concurrent`]),
   ].join(", ");
 }

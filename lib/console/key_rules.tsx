@@ -14,7 +14,7 @@ const LISTS = [
 const LIMITS = [
   ["requests_per_minute", "Requests per minute"],
   ["tokens_per_minute", "Tokens per minute"],
-  ["concurrency", "Requests at one time"],
+  ["concurrency", "Concurrent requests"],
 ] as const;
 
 /** The fields, with the present values of a key or empty. */

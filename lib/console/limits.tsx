@@ -9,7 +9,7 @@ import { Count, Share, Table } from "./format.tsx";
 const UNITS = {
   requests: "Requests in 60 s",
   tokens: "Tokens in 60 s",
-  concurrency: "Requests at one time",
+  concurrency: "Concurrent requests",
 } as const;
 
 /** The statuses of limits, or why they cannot be read. */

@@ -30,7 +30,7 @@ const LINES = 8;
 /** Share of a budget, in percent, from which on it is listed. */
 const NEAR_END_PERCENT = 80;
 
-/** What the query asks for. */
+/** The choices in the query. */
 interface Choice {
   period: keyof typeof PERIODS;
   by: TimeSeriesQuery["by"];

@@ -18,7 +18,7 @@ export interface OverviewData {
   nameOf: (name: string) => string;
 }
 
-/** What the bars show. */
+/** The figures of the bars. */
 const SHOWN = [
   { title: "Cost", valueOf: ({ cost }: SeriesFigures) => usdNumber(cost), format: usdTick },
   { title: "Requests", valueOf: ({ requests }: SeriesFigures) => requests, format: countTick },

@@ -31,7 +31,7 @@ export const FIELDS = {
   more: "",
 };
 
-/** What the form asks for. */
+/** The request described by the form. */
 export interface PlaygroundRequest {
   /** Name or id of the key. */
   key: string;

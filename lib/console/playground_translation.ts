@@ -17,7 +17,7 @@ const CODECS: Readonly<Record<Protocol, Codec>> = { chat, responses, messages };
 
 /** The body for an upstream, or the reason that there is none. */
 export interface ShownTranslation {
-  /** What happens to the body, in one sentence. */
+  /** The treatment of the body, in one sentence. */
   note: string;
   /** Absent: nothing is translated, or the request is refused. */
   body?: JsonObject;

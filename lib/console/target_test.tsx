@@ -56,7 +56,7 @@ export function testFromForm(request: Request, context: RouteContext): Promise<R
   });
 }
 
-/** What came of a test. */
+/** The outcome of a test. */
 interface TestResult {
   /** HTTP status of the answer to a client. */
   status: number;

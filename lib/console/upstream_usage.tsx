@@ -1,4 +1,4 @@
-/** What a month cost at the upstreams, and where that differs from the invoice of one of them. */
+/** The cost of a month at the upstreams, and its differences from the invoice of one of them. */
 import type { VNode } from "preact";
 import type { ConsoleSession } from "../access/console_session.ts";
 import { formatUsd } from "../billing/money.ts";
@@ -212,7 +212,7 @@ function ComparedTable({ lines }: { lines: readonly ComparedLine[] }): VNode {
   );
 }
 
-/** What a comparison cannot verify. */
+/** The numbers that a comparison cannot verify. */
 function unverifiedText(sums: readonly UpstreamSum[]): string {
   const all = (count: (sum: UpstreamSum) => number) => sums.reduce((total, sum) => total + count(sum), 0);
   return `Not comparable one by one: ${

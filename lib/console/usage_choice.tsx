@@ -1,4 +1,4 @@
-/** What a report of a month shows: its form, and its links. */
+/** The choice of what a report of a month shows: its form, and its links. */
 import type { VNode } from "preact";
 import { periodOf } from "../admin/usage.ts";
 import type { Period } from "../billing/reports/period.ts";
@@ -18,7 +18,7 @@ export const TITLES: Readonly<Record<UsageGrouping, string>> = {
   tag: "Tag",
 };
 
-/** What the query asks for. */
+/** The choices in the query. */
 export interface UsageChoice {
   /** Such as `2026-11`. */
   month: string;

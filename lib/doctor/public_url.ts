@@ -160,7 +160,7 @@ async function lookAtSilence(notes: Notes, look: PublicUrlOptions, longMs: numbe
   );
 }
 
-/** Whom the gateway takes us for; with and without a forged header. */
+/** Checks the client address that the gateway sees, with and without a forged header. */
 async function lookAtAddress(notes: Notes, look: PublicUrlOptions): Promise<void> {
   const seen = await shownAddress(look, {});
   if (seen === undefined) return;

@@ -2,7 +2,7 @@
 
 /** One kind of fault. */
 export interface FaultKind {
-  /** How to request it. */
+  /** The text that requests it. */
   example: string;
   /** Its effect, in a few words. */
   about: string;
@@ -85,7 +85,7 @@ export interface RequestedFault {
   bytes?: number;
 }
 
-/** Where faults happen: the embedded model has no sockets. */
+/** Places of faults: the embedded model has no sockets. */
 export type FaultScope = "embedded" | "wire";
 
 /** Prefix of model ids that ask for a fault, such as `acme/fault-status-429`. */

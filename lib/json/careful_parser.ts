@@ -182,7 +182,7 @@ function* readString(text: string, open: number, end: number): Steps<string> {
   return pieces.join("");
 }
 
-/** What a part of the inside of a string says, which begins where no escape is open. */
+/** Decodes a part of the inside of a string that begins where no escape is open. */
 function* readPieces(text: string, start: number, end: number): Steps<string[]> {
   const pieces: string[] = [];
   for (let from = start; from < end;) {

@@ -94,7 +94,7 @@ function walk(
   let before = 0;
   /** Of the string that comes next. */
   let next = 0;
-  /** Where its part of what was copied begins. */
+  /** Offset of its part of the copied text. */
   let said = 0;
   /** Bytes minus code units before `at`, which counts bytes. */
   let extra = 0;

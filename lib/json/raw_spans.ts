@@ -41,7 +41,7 @@ const shared = new Uint8Array(REST_BYTES);
 const encoder = new TextEncoder();
 
 /**
- * What `writeJson` writes of the value, in UTF-8; `undefined` where little of it can be copied. The bytes of the source
+ * The text that `writeJson` writes, in UTF-8; `undefined` where little of it can be copied. The bytes of the source
  * must not change as long as it may be written.
  */
 export function writeWithRawSpans(value: Json, { bytes, literals }: RawSpanSource): RawSpanJson | undefined {

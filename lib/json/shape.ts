@@ -26,7 +26,7 @@ export interface TextShape {
   readonly isSealed: boolean;
 }
 
-/** How an opaque text begins that the gateway has wrapped. */
+/** Beginning of an opaque text that the gateway has wrapped. */
 export const SEAL_PREFIX = "sluice1.";
 
 /** An array. */

@@ -22,7 +22,7 @@ const WRAPPED = new TextEncoder().encode(SEAL_PREFIX);
 
 /** The state of a scan, and what it has counted in one body. One scan runs at a time. */
 export const found = {
-  /** Where the next value begins. */
+  /** Offset of the next value. */
   cursor: 0,
   /** The next string of the tape. */
   nextWord: 0,
@@ -271,7 +271,7 @@ function kindOf({ variants, isRead, isMark }: ObjectShape, bits: number, length:
   return -1;
 }
 
-/** Whether the escapes of a string are those of JSON. */
+/** Checks that the escapes of a string are those of JSON. */
 function isString(start: number, end: number): boolean {
   try {
     JSON.parse(pieceOf(start, end));

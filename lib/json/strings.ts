@@ -42,11 +42,11 @@ const nameBytes = new Uint8Array(buffer, namesStart.value, NAMES * NAME_BYTES);
 export const tape = new Int32Array(buffer, tapeStart.value, (input.value - tapeStart.value) / 4);
 /** Offset of the closing quote; number of bytes minus number of code units before it; and how to read the string. */
 export const STRING_WORDS = 3;
-/** How to read a string: as a slice of the source. A number from 0 up is the end of its copy in `readCopied()`. */
+/** Reads a string as a slice of the source. A number from 0 up is the end of its copy in `readCopied()`. */
 export const PLAIN = -1;
-/** How to read a string: it has escapes that need a parser. */
+/** Reads a string with escapes, which need a parser. */
 export const ESCAPED = -2;
-/** How to read a string: this number and smaller ones are names, cached or to be cached; this one has index 0. */
+/** Reads a name that is cached or to be cached: this number has index 0, smaller ones count on. */
 export const NAMED = -3;
 
 /** True if the last source was a text. */

@@ -44,7 +44,7 @@ export function findConversation(body: JsonBody, { context, request, key }: Requ
   return id === undefined ? undefined : { id, warm: conversations.find(key, id) };
 }
 
-/** How a target meets a conversation. */
+/** The relation of a target to the prompt cache of a conversation. */
 export function affinityOf(conversation: Conversation | undefined, target: TargetKey): Affinity | undefined {
   if (conversation === undefined) return undefined;
   if (conversation.warm === undefined) return "miss";

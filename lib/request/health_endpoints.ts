@@ -106,13 +106,13 @@ function isStoreThere({ keys }: Gateway): Promise<boolean> {
 }
 
 /**
- * Whether a store of several nodes is out of reach, and if so, whether the keys that a node has seen go on to serve.
+ * State of a store of several nodes that may be out of reach. `bridged`: the keys that a node has seen go on to serve.
  * `alone`: the store answers another node, which can serve what this one cannot.
  */
 export type Outage = "none" | "bridged" | "too_long" | "alone";
 
 /**
- * How much later than this node's loss of the store another node must have heard from it, in milliseconds: where a store
+ * Least time from this node's loss of the store to another node's last answer from it, in milliseconds: where a store
  * goes, nodes notice it one after the other.
  */
 const ALONE_MS = 2_000;

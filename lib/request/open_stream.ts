@@ -102,7 +102,7 @@ export interface MeasuredStream extends Pick<Gateway, "health" | "monotonic"> {
   pass: Permit;
   /** When the attempt began, by `monotonic`. */
   begunAt: number;
-  /** Whether the request was given up: the target is not to blame then. */
+  /** True if the request was given up: the target is not to blame then. */
   isAborted: () => boolean;
 }
 

@@ -27,7 +27,7 @@ export interface OwnBudget extends Omit<BudgetState, "spent_usd" | "held_usd"> {
 export interface OwnUserBudget extends Partial<BudgetState> {
   period: BudgetState["period"];
   budget_usd: string;
-  /** Whether each request must name its end user. */
+  /** True if each request must name its end user. */
   require_user: boolean;
   user?: string;
 }

@@ -101,7 +101,7 @@ function checkUrl(url: string, { protocol }: AskedOfModel): void {
 }
 
 /**
- * Whether no vendor reads an address with the operator's own rights, as Google does with its files and buckets. Parsers
+ * True if no vendor reads an address with the operator's own rights, as Google does with its files and buckets. Parsers
  * differ on control characters and backslashes, and servers on paths that are encoded twice.
  */
 function isPublic(url: string): boolean {

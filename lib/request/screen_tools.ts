@@ -11,7 +11,7 @@ interface ToolList {
   cuts: JsonPath[];
 }
 
-/** What tools are screened with. */
+/** Data for screening tools. */
 export interface ToolScreeningParts {
   /** The body, with 0 in place of tools that a scan recognized. */
   value: JsonObject;
@@ -108,7 +108,7 @@ export class ToolScreening {
     return left;
   }
 
-  /** Whether a tool stays. */
+  /** True if a tool stays. */
   #keeps(tool: JsonObject, path: string): boolean {
     const extra = extraOfTool(tool, this.#table);
     if (extra === undefined) return true;

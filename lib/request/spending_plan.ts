@@ -1,4 +1,4 @@
-/** What a text request may spend: its limits, the models that its budgets can pay for, and the most that it can cost. */
+/** The spending of a text request: its limits, the models that its budgets can pay for, and its highest cost. */
 import type { Prompt, Protocol } from "../protocols/canonical/types.ts";
 import type { Model, Target } from "../catalog/model.ts";
 import type { Gateway } from "../gateway.ts";

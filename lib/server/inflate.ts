@@ -9,7 +9,7 @@ export type Coding = "gzip" | "deflate";
 const CODINGS: ReadonlyMap<string, Coding> = new Map([["gzip", "gzip"], ["x-gzip", "gzip"], ["deflate", "deflate"]]);
 
 /**
- * Bytes that are inflated at one time. Deflate makes at most 1,032 bytes of one, so that at most 528 KB are in memory before
+ * Bytes inflated in one step. Deflate makes at most 1,032 bytes of one, so that at most 528 KB are in memory before
  * they are counted.
  */
 const PIECE_BYTES = 512;

@@ -130,7 +130,7 @@ export interface EntryAttempt {
   request_id?: string;
 }
 
-/** How a request met the prompt cache of its conversation. */
+/** Use of the prompt cache of a conversation. */
 export type Affinity = "hit" | "miss" | "moved";
 
 /** Facts that few entries have. Stored as JSON text, so a new one needs no migration. */
@@ -156,8 +156,8 @@ export interface EntryDetails {
   /** Members of the request that the last upstream does not support: names of the protocols, or `other`. */
   dropped?: readonly string[];
   /**
-   * Whether the target that has the conversation in its prompt cache answered: it did, no target had it, or another one
-   * answered. Absent where there was no choice of targets, or no conversation.
+   * `hit`: the target that has the conversation in its prompt cache answered. `miss`: no target has it. `moved`:
+   * another one answered. Absent where there was no choice of targets, or no conversation.
    */
   affinity?: Affinity;
   /** The client's name of the end user. */

@@ -2,28 +2,28 @@
 import type { JsonObject } from "../json/mod.ts";
 import type { KeyRecord } from "./keys.ts";
 
-/** Who can make a change. */
+/** Authors of changes. */
 export const CHANGE_AUTHORS = [
   ...["admin_key", "viewer_key", "one_time_link", "command_line", "configuration", "gateway"] as const,
 ] as const;
 
 /**
- * Who made a change. `one_time_link`: an operator who signed in with such a link. `command_line`: a command of this
+ * The author of a change. `one_time_link`: an operator who signed in with such a link. `command_line`: a command of this
  * program. `configuration`: a configuration that the gateway read without an operator's request. `gateway`: the gateway
  * itself, at its start.
  */
 export type ChangeAuthor = typeof CHANGE_AUTHORS[number];
 
-/** What can be done. */
+/** Kinds of changes. */
 export const CHANGE_ACTIONS = [
   ...["create_key", "change_key", "rotate_key", "revoke_key"] as const,
   ...["reload_configuration", "test_target", "sign_in", "sign_out", "create_sign_in_link"] as const,
 ] as const;
 
-/** What was done. */
+/** The kind of a change. */
 export type ChangeAction = typeof CHANGE_ACTIONS[number];
 
-/** Who made a change, when and from where. */
+/** Author, time and address of a change. */
 export interface ChangeOrigin {
   author: ChangeAuthor;
   /** Unix time in milliseconds. */

@@ -26,7 +26,7 @@ export interface SharedConfigs {
   watch(changed: () => void): () => void;
 }
 
-/** What a node tells the others of itself. */
+/** A report of a node about itself. */
 export interface NodeReport {
   id: string;
   /** Unix time in milliseconds, by the node's clock. */
@@ -47,7 +47,7 @@ export interface NodeReports {
 /** The additional parts of a store that several nodes share. */
 export interface SharedStore {
   readonly configs: SharedConfigs;
-  /** What the nodes tell each other of themselves. */
+  /** Reports of the nodes about themselves. */
   readonly nodes: NodeReports;
   /** Reachability of the store, and the number of waiting entries. */
   reach(): StoreReach;

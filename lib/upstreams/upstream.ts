@@ -76,7 +76,7 @@ export interface Call {
 export interface Upstream {
   /** True if the upstream itself refuses prompts over the model's context. */
   readonly checksContext: boolean;
-  /** Whose signatures the answers of a target carry. */
+  /** Issuer of the signatures in the answers of a target. */
   issuerOf(target: Target): string;
   /** The protocol that a target is spoken to in, for a client of this one; absent where it is no other process. */
   protocolFor?(client: Prompt["protocol"], target: Target): string;

@@ -1,7 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { createFailedAttempts, type FailedAttempt, type FailedAttempts } from "../../lib/access/failed_attempts.ts";
 
-/** Whether a wrong key from there would be one too many. Counts nothing. */
+/** True if a wrong key from there would be one too many. Counts nothing. */
 function isThrottled(failures: FailedAttempts, address: string | undefined): boolean {
   return failures.retryAfterMs(address) !== undefined;
 }

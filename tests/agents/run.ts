@@ -10,7 +10,7 @@ import { type Agent, type AgentCall, AGENTS, type Endpoint, type Folders } from 
 /** Longest time of one call, in milliseconds. */
 const PATIENCE_MS = 90_000;
 
-/** What the file has that an agent is made to show. */
+/** Text of the file that an agent is made to show. */
 const MARK = "the-mark-in-the-file";
 
 /** Result of one check. */

@@ -5,7 +5,7 @@ const ROOT = `${import.meta.dirname}/../..`;
 export interface RunningDemo extends AsyncDisposable {
   /** Such as `http://127.0.0.1:40123`. */
   readonly origin: string;
-  /** Where its configuration and its store are. */
+  /** The folder of its configuration and its store. */
   readonly folder: string;
   readonly adminKey: string;
   readonly viewerKey: string;

@@ -52,7 +52,7 @@ const TESTS: Readonly<Record<string, (console: ConsoleBrowser) => Promise<void>>
     assertEquals(await page.$eval("#results", (results) => results.ariaBusy), null);
     assertEquals(await page.$$eval("#results button.copy[hidden]", (all) => all.length), 0);
     assertEquals(await violationsOf(page), []);
-    // What the gateway refuses is shown in its place, and so is what the console refuses.
+    // Refusals by the gateway and by the console are shown in the place of the answer.
     await page.$eval("input[name=key]", (key) => void ((key as HTMLInputElement).value = "nobody"));
     await page.click("#playground button[value=send]");
     await page.waitForSelector("#results .notice.bad");

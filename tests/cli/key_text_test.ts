@@ -79,8 +79,8 @@ Deno.test("keyText() lists permissions and limits that are set", () => {
 
 Deno.test("limitsText() describes limits and budgets in words", () => {
   const all = { requests_per_minute: 60, tokens_per_minute: 10_000, concurrency: 4 };
-  assertEquals(limitsText({ ...all, report_only: false }), "60 requests and 10000 tokens per minute, 4 at one time");
-  assertEquals(limitsText({ concurrency: 4, report_only: true }), "4 at one time (reported only)");
+  assertEquals(limitsText({ ...all, report_only: false }), "60 requests and 10000 tokens per minute, 4 concurrent");
+  assertEquals(limitsText({ concurrency: 4, report_only: true }), "4 concurrent (reported only)");
   assertEquals(limitsText({ report_only: true }), "none");
   assertEquals(budgetText({ usd: "0.5", period: "total" }), "0.5 USD in total");
 });

@@ -39,7 +39,7 @@ Deno.test("an older version rejects a newer file, leaves it unchanged, and serve
     assertEquals((await run(["keys", "add", "ci"], place)).code, 0);
     assertEquals((await run(["backup", `data/sluice.db.shape-${MIGRATIONS.length}`], place)).code, 0);
     const db = new DatabaseSync(path);
-    // What a newer version does when it migrates the file.
+    // As a newer version does when it migrates the file.
     db.exec(`CREATE TABLE later (one INTEGER) STRICT; PRAGMA user_version = ${newer}`);
     db.close();
     const before = await Deno.readFile(path);

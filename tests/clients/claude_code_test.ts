@@ -70,7 +70,7 @@ const TOOLS: Body[] = [
   },
 ];
 
-/** How it wants the model to think. */
+/** The thinking that it requests. */
 interface Wish {
   thinking: Body;
   effort?: string;

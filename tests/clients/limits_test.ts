@@ -1,4 +1,4 @@
-/** How the SDKs handle limits and budgets: the error class, and when they retry. */
+/** Limits and budgets in the SDKs: the error class, and when they retry. */
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { until } from "../support/soon.ts";
 import { sharedGateway } from "./gateway.ts";

@@ -138,7 +138,7 @@ crossAnthropic("messages shows images that tools give", gateway, async ({ client
     ],
   });
   const [block] = answer.content;
-  // Where results hold text only, the image follows them.
+  // If results hold text only, the image follows them.
   assertMatch(block?.type === "text" ? block.text : "", /^Seen:\n[^]*\[image 64x48 png\]$/);
 });
 

@@ -129,7 +129,7 @@ crossOpenai("responses shows images that tools give", gateway, async ({ client, 
       },
     ],
   });
-  // Where results hold text only, the image follows them.
+  // If results hold text only, the image follows them.
   assertMatch(answer.output_text, /^Seen:\n[^]*\[image 64x48 png\]$/);
 });
 

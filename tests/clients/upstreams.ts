@@ -12,11 +12,11 @@ export interface Route {
   model: string;
   /** Protocol of its upstream; `embedded`: the model inside the gateway. */
   upstream: "embedded" | "chat" | "responses" | "messages" | "gemini";
-  /** Whether signed reasoning finds its way back. Hosts of chat take none, save OpenRouter. */
+  /** True if signed reasoning finds its way back. Hosts of chat take none, save OpenRouter. */
   keepsReasoning: boolean;
 }
 
-/** Where arguments of calls are objects: their white space is not kept. */
+/** Protocols with objects as arguments of calls: their white space is not kept. */
 function hasObjects({ upstream }: Pick<Route, "upstream">): boolean {
   return upstream === "messages" || upstream === "gemini";
 }

@@ -3,7 +3,7 @@ import type { SharedConfig, SharedConfigs } from "../../lib/store/store.ts";
 
 /** Configurations in memory, which can be out of reach. */
 export interface MemoryConfigs extends SharedConfigs {
-  /** Whether every call fails. */
+  /** True if every call fails. */
   isAway: boolean;
   /** Texts in the order in which they were put. */
   readonly texts: readonly string[];

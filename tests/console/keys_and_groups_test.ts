@@ -141,7 +141,7 @@ Deno.test("the page of a key shows how much of each limit is used now, and the r
   const browser = await signedIn(gateway, VIEWER_KEY);
   const { html } = await browser.get(`/keys/${key.id}`);
   assertMatch(html, /this key<\/td><td[^>]*>Requests in 60 s<\/td>.*?title="5".*?title="2".*?40%/);
-  assertMatch(html, /this key<\/td><td[^>]*>Requests at one time<\/td>.*?title="3".*?title="0"/);
+  assertMatch(html, /this key<\/td><td[^>]*>Concurrent requests<\/td>.*?title="3".*?title="0"/);
   assertMatch(html, /group default<\/td><td[^>]*>Tokens in 60 s<\/td>.*?title="1,000"/);
   assertStringIncludes(html, `/admin/console/requests?key=${key.id}`);
   assert(!html.includes('name="action"'), "a viewer gets no form");

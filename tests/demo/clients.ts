@@ -205,7 +205,7 @@ export function keyIdOf({ name }: Pick<DemoClient, "name">): string {
   return `key_demo-${name}`;
 }
 
-/** Who the request is for. @param below a whole number from 0 up to, not including, the limit */
+/** The end user of the request. @param below a whole number from 0 up to, not including, the limit */
 export function attributionOf(
   { users, tags }: Pick<DemoClient, "users" | "tags">,
   below: (limit: number) => number,

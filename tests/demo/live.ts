@@ -5,7 +5,7 @@ import type { MeteredEndpoint } from "../../lib/store/ledger.ts";
 import type { Random } from "../support/random.ts";
 import { attributionOf, CLIENTS, type DemoClient } from "./clients.ts";
 
-/** Where live requests go, and with which keys. */
+/** Addresses and keys of live requests. */
 export interface LiveTraffic {
   /** Such as `http://127.0.0.1:40123`. */
   origin: string;

@@ -39,7 +39,7 @@ const ODD_WHOLE = [
 const ODD_STATUSES = [201, 202, 203, 206, 300, 400, 404, 409, 413, 418, 422, 429, 500, 503, 529];
 const TYPES = ["text/event-stream", "application/json", "text/plain", "text/event-stream;charset=utf-16", ""];
 
-/** How a sound answer is broken: the same chance, the same answer. */
+/** Breaks a sound answer: the same chance gives the same answer. */
 export function brokenAnswer(random: Random): Play {
   return async (line, said) => {
     const status = random.chance(0.1) ? random.pick(ODD_STATUSES) : 200;

@@ -62,7 +62,7 @@ Deno.test("upstream answers that were once passed on wrongly are passed on corre
     const response = await gateway.ask(client, prompt(client, { stream: true }));
     const got = { status: response.status, headers: response.headers, text: await response.text() };
     const end = endOf(got, { protocol: client, stream: true });
-    // Whether text was read before the fault depends on how the bytes arrived.
+    // The arrival of the bytes decides if text was read before the fault.
     assertEquals(end.seen === 502 ? "error within" : String(end.seen), seen, `${about}\n${got.text}`);
   }
 });

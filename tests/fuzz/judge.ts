@@ -7,7 +7,7 @@ import type { Mutant } from "./requests.ts";
 const ENDS =
   /event: message_stop\n|event: error\n|data: \[DONE\]\n|event: response\.failed\n|event: image_(generation|edit)\.completed\n/;
 
-/** What is wrong with the answer; `undefined` if it is correct. */
+/** The fault of an answer; `undefined` if it is correct. */
 export function complaint(
   { status, headers, body: sent }: RawResponse,
   { bytes, soundHead, isNative }: Mutant,

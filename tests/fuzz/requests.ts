@@ -12,7 +12,7 @@ export interface Sound {
   headers: Readonly<Record<string, string>>;
   json?: JsonObject;
   form?: readonly Part[];
-  /** How often it is taken, of the others' once; absent: once. */
+  /** Weight of the choice; absent: 1. */
   weight?: number;
 }
 
@@ -170,7 +170,7 @@ export async function mutate(sound: Sound, random: Random): Promise<Mutant> {
   };
 }
 
-/** Whether a head asks for what lies under `/anthropic`. */
+/** True if a head asks for what lies under `/anthropic`. */
 function isNative(head: Uint8Array): boolean {
   const [first = ""] = new TextDecoder("latin1").decode(head.subarray(0, 10_000)).split("\r\n");
   return /^[^ ]* (?:http:\/\/[^/]*)?\/anthropic(?![^/?# ])/.test(first);

@@ -17,7 +17,7 @@ const SCHEMA = { type: "object", properties: { a: { type: "string" } }, required
 /** Models at upstreams, one for each upstream protocol. */
 const OUTSIDE: readonly string[] = SPOKEN.map((spoken) => `acme/${spoken}`);
 
-/** How much rarer images are: the model paints them. */
+/** Factor by which images are rarer: the model paints them. */
 const PAINTED = 0.04;
 
 /** One for each endpoint and way of asking. */

@@ -85,7 +85,7 @@ async function examine(address: StoreAddress, load: Load) {
   }
 }
 
-/** How many of some requests are admitted. */
+/** Number of admitted requests among some. */
 async function admitted({ origin }: Running, requests: number): Promise<number> {
   let count = 0;
   for (let number = 0; number < requests; number++) {

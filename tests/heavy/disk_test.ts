@@ -13,7 +13,7 @@ import { type Figure, publish } from "./figures.ts";
 const CLIENTS = 8;
 /** Times that the disk is full. */
 const FILLS = 4;
-/** How long it is full, in milliseconds: longer than any entry is tried that a client waits for. */
+/** Time that it is full, in milliseconds: longer than any entry is tried that a client waits for. */
 const FULL_MS = 8_000;
 /** Time for service to be back after there is room, in milliseconds. */
 const BACK_MS = 5_000;

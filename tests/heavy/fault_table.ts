@@ -1,7 +1,7 @@
 /** The table of faults in the documentation, as the suite has seen them. */
 import type { Figure } from "./figures.ts";
 
-/** How often each end was seen. */
+/** Number of times that each end was seen. */
 export type Seens = Readonly<Record<string, number>>;
 
 /** One fault, over all protocols. */

@@ -90,7 +90,7 @@ function mibOf(met: readonly Met[]): number {
   return Math.round(Math.max(0, ...met.map(({ grown }) => grown)) / MIB);
 }
 
-/** How often each was seen, over each transport. */
+/** Number of times that each was seen, over each transport. */
 function seensOf(met: readonly Met[]): Record<string, Seens> {
   return Object.fromEntries(TRANSPORT_KINDS.map((transport) => {
     const seens: Record<string, number> = {};

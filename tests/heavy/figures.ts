@@ -3,7 +3,7 @@
 /** A value of the figures: plain data. */
 export type Figure = string | number | boolean | null | readonly Figure[] | { readonly [name: string]: Figure };
 
-/** Where the figures were taken. */
+/** The machine of the figures. */
 function machine(): Record<string, Figure> {
   return {
     time: new Date().toISOString(),

@@ -5,7 +5,7 @@ import { HAS_POSTGRES, HAS_REDIS } from "../support/databases.ts";
 import { assertSound, type Node, readEntries, startCluster, until } from "../e2e/nodes/cluster.ts";
 import { publish } from "./figures.ts";
 
-/** How long the image takes, in milliseconds. */
+/** Duration of the image, in milliseconds. */
 const IMAGE_MS = Number(Deno.env.get("HEAVY_IMAGE_MS") ?? 600_000);
 /** Seconds for which a node's holds outlive it: the image takes far longer. */
 const LEASE_SECONDS = 5;

@@ -1,4 +1,4 @@
-/** Whether a gateway with the flags of the tasks releases the memory of a peak of streams. Linux only. */
+/** A gateway with the flags of the tasks releases the memory of a peak of streams. Linux only. */
 import { assert, assertEquals } from "@std/assert";
 import { V8_FLAGS } from "../../bench/suite/v8_flags.ts";
 import { addKey, inFolder, start } from "../support/program.ts";

@@ -240,7 +240,7 @@ Deno.test({
     }),
 });
 
-/** Whether all of these are in the ledger. */
+/** True if all of these are in the ledger. */
 async function entered(folder: string, ids: readonly string[]): Promise<boolean> {
   const store = openSqliteStore(`${folder}/data/sluice.db`);
   try {

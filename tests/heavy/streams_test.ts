@@ -18,7 +18,7 @@ import { cpuSeconds, descriptorLimit, weigh, type Weight } from "./streams/weigh
 /** Streams of one process, and of two together. */
 const ALONE = Number(Deno.env.get("HEAVY_STREAMS") ?? 9_500);
 const TOGETHER = Number(Deno.env.get("HEAVY_STREAMS") ?? 10_000);
-/** How long all of them are open, in milliseconds; a second round shows whether memory is reused. */
+/** Time that all of them are open, in milliseconds; a second round shows whether memory is reused. */
 const HOLD_MS = 60_000;
 const AGAIN_MS = 12_000;
 /** Streams that one job opens. */
@@ -31,7 +31,7 @@ const OTHER_DESCRIPTORS = 400;
 const PER_STREAM_BYTES = 320 * 1024;
 /** Descriptors that may remain beyond those before the streams. */
 const DESCRIPTORS_LEFT = 20;
-/** How long Redis may take, in milliseconds: it has to share two cores with everything else here. */
+/** Time limit for Redis, in milliseconds: it has to share two cores with everything else here. */
 const REDIS_MS = 5_000;
 /** Time for descriptors to be closed, in milliseconds. */
 const BACK_MS = 90_000;
@@ -70,7 +70,7 @@ interface Parts {
   start: (port: number) => Promise<{ nodes: Running[]; key: string }>;
 }
 
-/** All of the streams at one time, from the first to the last. */
+/** All of the streams concurrently, from the first to the last. */
 interface Wave {
   openingMs: number;
   heldMs: number;

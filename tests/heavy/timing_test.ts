@@ -1,5 +1,5 @@
 /**
- * Whether the time of a rejection reveals how much of a key was right. Compares keys that begin like a real one with
+ * The time of a rejection must not reveal how much of a key was right. Compares keys that begin like a real one with
  * keys that begin like one that was never issued, in random order. Each group has a common beginning: repeated data is
  * always read a little faster. Welch's t of the two times must stay below 4.5, which chance alone reaches once in
  * 150,000 tries. Outliers (another program had the core) are cut off alike for both. A real leak shows each time, so a

@@ -1,4 +1,4 @@
-/** Where `fetch` takes an answer that the HTTP/1.1 client of our own refuses, or reads it in another way. */
+/** Answers that `fetch` takes and our HTTP/1.1 client refuses or reads in another way. */
 
 /** One difference. */
 export interface Difference {

@@ -175,7 +175,7 @@ Deno.test("our client reads answers as fetch does, or more strictly", async () =
   assert(errors > 100 && stricter > 0, `${errors} errors, ${stricter} stricter`);
 });
 
-/** Whether an answer that only `fetch` takes has one of the written differences. */
+/** True if an answer that only `fetch` takes has one of the written differences. */
 function isKnown(all: string): boolean {
   const wire = all.replace(/^HTTP\/1\.1 1\d\d [^]*?\r\n\r\n/, "");
   const end = wire.search(/\r?\n\r?\n/);

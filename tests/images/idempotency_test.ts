@@ -618,7 +618,7 @@ interface Work {
   hash: string;
   serial: number;
   signal: AbortSignal;
-  /** Whether it was stopped because no request waited for it any more. */
+  /** True if it was stopped because no request waited for it any more. */
   stopped: boolean;
   resolve: (answer: StoredAnswer) => void;
   reject: (error: unknown) => void;

@@ -9,9 +9,9 @@ export interface Orders {
   url: string;
   unit: "requests" | "concurrency";
   limit: number;
-  /** How many wishes at once. */
+  /** Number of concurrent requests. */
   workers: number;
-  /** How long a slot is held at most, in milliseconds. */
+  /** Longest time that a slot is held, in milliseconds. */
   holdMs: number;
   leaseMs: number;
   /** True: requests end, and their ledger entries never become durable. */

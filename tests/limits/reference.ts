@@ -111,7 +111,7 @@ export class Reference {
     }
   }
 
-  /** Whether the id was known. */
+  /** True if the id was known. */
   #close(id: string, now: number): boolean {
     const until = this.#open.get(id) ?? 0;
     this.#open.delete(id);

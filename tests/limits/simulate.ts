@@ -23,7 +23,7 @@ const UNITS: readonly LimitUnit[] = ["requests", "tokens", "concurrency"];
 const PAUSES = [0, 0, 0, 1, 7.25, 250, 499, 500, 501, 3000, 20_000.5, 59_499, 59_999, 60_000, 60_500, 61_000];
 const LONGEST_MS = 90_000;
 
-/** How closely a run is watched. */
+/** Detail of the checks of a run. */
 export interface Watch {
   /** Counts events, so that a test can assert that all kinds occurred. */
   seen?: Map<string, number>;

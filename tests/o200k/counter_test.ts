@@ -9,7 +9,7 @@ import { rounds } from "../support/skip.ts";
 const SEED = 20_240_513;
 const TEXTS = rounds(6000);
 
-/** How often the event loop came round while `work` was under way. */
+/** Number of times that the event loop came round while `work` was under way. */
 async function turnsDuring(work: Promise<unknown>): Promise<number> {
   let turns = 0;
   let done = false;

@@ -32,7 +32,7 @@ Deno.test("fitContext() leaves the check to an upstream that makes it itself", a
   const fitted = await fitContext(prompt, { model: modelOf(5), codec: responses, checkedUpstream: true });
   assertEquals(fitted.prompt === prompt, true);
   const counts = await Promise.all([fitted.countInput(), fitted.countInput()]);
-  // What the upstream accepted fits into its context.
+  // Messages that the upstream accepted fit into its context.
   assertEquals(counts, [5, 5]);
   const wide = await fitContext(prompt, { model: modelOf(1_000), codec: responses, checkedUpstream: true });
   const count = await wide.countInput();

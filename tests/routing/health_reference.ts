@@ -9,7 +9,7 @@ export interface ReferencePass {
   place: TargetKey;
   key: string;
   at: number;
-  /** How often the breakers had changed: the one for all keys, and the one for this key. */
+  /** Number of times that the breakers had changed: the one for all keys, and the one for this key. */
   changes: { all: number; own: number };
   /** Breakers that were open when it was let through as a trial. */
   trials: Set<"all" | "own">;
@@ -23,19 +23,19 @@ interface Breaker {
   changes: number;
   isOpen: boolean;
   until: number;
-  /** How often it has opened without a rest. */
+  /** Number of times that it has opened without a rest. */
   times: number;
   closedAt: number;
   /** Samples for its failure rate: cleared when it closes. */
   samples: Sample[];
   coolUntil: number;
-  /** Whether it has failed or met a limit: before, a key's successes are not kept. */
+  /** True if it has failed or met a limit: before, a key's successes are not kept. */
   isKept: boolean;
 }
 
 interface Known {
   place: TargetKey;
-  /** Who has asked while the breaker for all was open, since it closed last; refused by that breaker alone: no pass. */
+  /** Keys that asked while the breaker for all was open, since it closed last; refused by that breaker alone: no pass. */
   asks: { key: string; pass?: ReferencePass }[];
   /** Keys whose trials have failed since the shared breaker opened. */
   failedTrials: Set<string>;

@@ -3,7 +3,7 @@ import { Secret } from "../../lib/secret.ts";
 import { connect as connectPostgres } from "../../lib/store/postgres/client.ts";
 import { findProgram, QUICK, skipIf } from "./skip.ts";
 
-/** Where the machine keeps the programs of its databases, beside those in PATH. */
+/** Folders of the programs of databases, beside those in PATH. */
 const POSTGRES_FOLDERS = [18, 17, 16, 15, 14, 13].map((version) => `/usr/lib/postgresql/${version}/bin`);
 
 /** Longest time for a server to start, in milliseconds. */
@@ -24,7 +24,7 @@ export interface Engine extends AsyncDisposable {
   signal(signal: "SIGSTOP" | "SIGCONT"): void;
 }
 
-/** Whether tests may use Postgres and Redis: their programs are installed, and a quick run has servers that are named. */
+/** True if tests may use Postgres and Redis: their programs are installed, and a quick run has servers that are named. */
 export const HAS_POSTGRES: boolean = isThere("Postgres", findProgram("initdb", POSTGRES_FOLDERS));
 export const HAS_REDIS: boolean = isThere("Redis", findProgram("redis-server") ?? findProgram("valkey-server"));
 

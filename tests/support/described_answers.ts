@@ -108,7 +108,7 @@ async function readAlong(response: Response, look: (text: string) => void): Prom
   return new Response(body, response);
 }
 
-/** How an answer differs from its description; `undefined` if it does not. */
+/** The difference of an answer from its description; `undefined` if there is none. */
 function problemOf(what: string, schema: Json | undefined, text: string): string | undefined {
   let validator = validators.get(what);
   if (validator === undefined) validators.set(what, validator = toValidator(schema));

@@ -6,7 +6,7 @@ import type { HostedCommand } from "./command_host.ts";
 
 const ROOT = new URL("../../", import.meta.url).pathname;
 
-/** How a program ended. */
+/** The end of a program. */
 export interface Ended {
   code: number;
   out: string;
@@ -40,7 +40,7 @@ export interface Place {
   under?: readonly [string, ...string[]];
   /** Path of an executable that is run instead; absent: the program from its source. */
   executable?: string;
-  /** Where a gateway listens; absent: on a free port. */
+  /** Port of a gateway; absent: a free one. */
   port?: number;
 }
 
@@ -172,7 +172,7 @@ export async function start(args: readonly string[], place: Place): Promise<Runn
   };
 }
 
-/** Whether `script` of util-linux is installed, which gives a program a terminal: other versions lack `-e`. */
+/** True if `script` of util-linux is installed, which gives a program a terminal: other versions lack `-e`. */
 export const HAS_TERMINAL = !skipIf(
   Deno.build.os !== "linux" || !await canRun("script", "-qec", "true", "/dev/null"),
   "script (util-linux) is not installed",

@@ -10,7 +10,7 @@ export function skipIf(condition: boolean, reason: string): boolean {
   return condition;
 }
 
-/** Whether a test is skipped by `deno task test`. */
+/** True if a test is skipped by `deno task test`. */
 export function skipInQuick(what: string): boolean {
   return skipIf(QUICK, `${what}: run \`deno task test:all\``);
 }
@@ -26,7 +26,7 @@ export function findProgram(name: string, folders: readonly string[] = []): stri
   });
 }
 
-/** Whether a command ends well; false if its program is missing, for which `output()` throws or rejects. */
+/** True if a command ends well; false if its program is missing, for which `output()` throws or rejects. */
 export async function canRun(program: string, ...args: string[]): Promise<boolean> {
   try {
     const command = new Deno.Command(program, { args, stdin: "null", stdout: "null", stderr: "null" });

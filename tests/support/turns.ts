@@ -3,7 +3,7 @@ import process from "node:process";
 
 /** A measurement of the event loop. */
 export interface Turns {
-  /** How many there were since the last call, or the start. */
+  /** Number of turns since the last call, or the start. */
   count(): number;
   /** The longest so far, in milliseconds. */
   longest(): number;

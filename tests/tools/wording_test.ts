@@ -18,8 +18,21 @@ Deno.test("checkWording() finds words in comments and test titles, and reports t
   assertEquals(reported, [found(1), found(1), found(1), found(3), found(1)]);
 });
 
+Deno.test("checkWording() finds comments that lead with a question", () => {
+  const [where, whether] = ["W here", "W hether"].map((word) => word.replace(" ", ""));
+  const texts = ["/** How many reads. */", `const a = 1; // ${where} it is.`, `/**\n * ${whether} it is read.\n */`];
+  const found = texts.map((text) => checkWording([{ path: "lib/a.ts", text }]));
+  const said = (word: string, line = 1) => [`lib/a.ts:${line}: says "${word}"; name the subject instead`];
+  assertEquals(found, [said("How"), said("Where"), said("Whether", 2)]);
+});
+
 Deno.test("checkWording() ignores code, texts and names in backticks", () => {
-  const texts = [`const ${WORD} = 1;`, `const text = "${WORD} // asks";`, `/** The user \`${WORD}\`. */`];
+  const texts = [
+    `const ${WORD} = 1;`,
+    `const text = "${WORD} // asks";`,
+    `/** The user \`${WORD}\`. */`,
+    "// The reader knows How",
+  ];
   for (const text of texts) assertEquals(checkWording([{ path: "lib/a.ts", text }]), [], text);
 });
 

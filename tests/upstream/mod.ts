@@ -9,7 +9,7 @@ export interface ScriptedAnswer {
   headers?: Record<string, string>;
   /** The body's text or bytes. */
   body?: string | Uint8Array<ArrayBuffer>;
-  /** How often the body is sent; absent: once. Nothing is made before it is read. */
+  /** Number of times that the body is sent; absent: once. Nothing is made before it is read. */
   times?: number;
   /** Bytes per write; absent: all at once. */
   chunkBytes?: number;

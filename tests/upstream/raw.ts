@@ -10,7 +10,7 @@ export interface RawRequest {
   request: number;
 }
 
-/** What happens to a connection after an answer: "reset" gives a peer that still sends an error. */
+/** The end of a connection after an answer: "reset" gives a peer that still sends an error. */
 export type Then = "keep" | "close" | "reset";
 
 /** Answers one request; the connection is reset unless the result says otherwise. */

@@ -1,4 +1,4 @@
-/** What the page about the configuration says beside the schema: sources, examples and notes. */
+/** Texts of the page about the configuration beside the schema: sources, examples and notes. */
 
 /** The introduction. */
 export const SOURCES_TEXT = `

@@ -1,14 +1,14 @@
-/** What errors mean and what to do about them. The types ask for an entry for every kind, code and reason. */
+/** Meaning of errors, and instructions for them. The types ask for an entry for every kind, code and reason. */
 import type { ErrorKind } from "../../lib/errors.ts";
 import type { ReasonCode } from "../../lib/store/ledger.ts";
 
 /** An entry of the troubleshooting page. */
 export interface Entry {
-  /** What it means. */
+  /** Its meaning. */
   about: string;
-  /** How to see more. */
+  /** Command that shows more. */
   see: string;
-  /** What to do. */
+  /** Instructions. */
   act: string;
 }
 
@@ -138,7 +138,7 @@ export const CODE_ENTRIES = {
     act: "Wait for `retry-after`, send fewer or smaller requests, or raise `tokens_per_minute`",
   },
   concurrency_limit: {
-    about: "Too many requests run at one time",
+    about: "Too many requests run concurrently",
     see: "The message names whose limit it is",
     act: "Send fewer requests in parallel, or raise `concurrency`",
   },

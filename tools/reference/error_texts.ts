@@ -9,7 +9,7 @@ export interface ErrorText {
   text: string;
 }
 
-/** What a scan found. */
+/** Texts that a scan found. */
 export interface ErrorTexts {
   texts: ErrorText[];
   /** Files that make errors whose texts the scan cannot find, with the number of these places. */

@@ -1,4 +1,4 @@
-/** What to do at log events of level warn or error. The type asks for an entry for each of them. */
+/** Instructions for log events of level warn or error. The type asks for an entry for each of them. */
 import type { LOG_EVENTS, LogEvent } from "../../lib/log_events.ts";
 import type { Entry } from "./error_entries.ts";
 

@@ -15,7 +15,7 @@ const MOST_LINES = 100_000;
 /** Days by their owner, then by the kind of lines and the day. */
 const known = new WeakMap<object, Map<string, KnownDay>>();
 
-/** How the lines of a day are made. */
+/** The parts that make the lines of a day. */
 export interface DayLines<Line> {
   /** Everything that they depend on beside the entries: the ledger, or what belongs to one ledger. */
   owner: object;

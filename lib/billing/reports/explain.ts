@@ -77,10 +77,10 @@ export interface EndedRequest {
   /** The time window of its prices; `null` outside all windows. */
   price_window: string | null;
   tokens: BilledTokens;
-  /** Whether the target that has the conversation in its prompt cache answered; `null` where there was no choice. */
+  /** `hit` if the target that has the conversation in its prompt cache answered; `null` where there was no choice. */
   affinity: Affinity | null;
   /**
-   * What the prompt cache saved: the difference to the price of prompt tokens, less what was paid for writing to it; `null`
+   * Savings by the prompt cache: the difference to the price of prompt tokens, less the price of writing to it; `null`
    * where it was not used.
    */
   cache_saved_usd: string | null;

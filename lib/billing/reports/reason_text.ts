@@ -109,7 +109,7 @@ function ownerText(scope: LimitRefusal["scope"] | BudgetRefusal["scope"], id: st
   return `${id === "" ? "requests without an end user" : `end user "${id}"`} of key "${key}"`;
 }
 
-/** Where the operator configured the limit or budget. */
+/** The place in the configuration that sets the limit or budget. */
 function settingText(
   scope: LimitRefusal["scope"] | BudgetRefusal["scope"],
   what: "limits" | "budget",

@@ -12,7 +12,7 @@ import type { Warning } from "./warning.ts";
 const USUAL_TEXT = 1_280;
 const USUAL_IMAGE = { width: 1024, height: 1024 };
 
-/** Whom limits and budgets are for. */
+/** A group or a key with limits and a budget. */
 interface Holder {
   path: (string | number)[];
   models: readonly Model[];

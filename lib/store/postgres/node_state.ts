@@ -1,4 +1,4 @@
-/** What nodes have in common beside keys and the ledger. */
+/** State that nodes share beside keys and the ledger. */
 import type { SharedStore } from "../store.ts";
 import type { Changes } from "./changes.ts";
 import type { Sql } from "./client.ts";

@@ -242,7 +242,7 @@ export const MIGRATIONS: readonly string[] = [
     expires_at INTEGER NOT NULL
   ) STRICT, WITHOUT ROWID;`,
 
-  // What end users of keys spent in periods of their budgets. `since` is the first day of the period.
+  // Spending of end users of keys in periods of their budgets. `since` is the first day of the period.
   `CREATE TABLE user_sums (
     since INTEGER NOT NULL,
     key_id TEXT NOT NULL,

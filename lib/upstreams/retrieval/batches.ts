@@ -13,7 +13,7 @@ const BATCH_TOKENS = 300_000;
 const ANSWER_CHARS = 48 * 1024 * 1024;
 const NUMBER_CHARS = 24;
 
-/** Requests of one call that are sent at one time. */
+/** Concurrent requests of one call. */
 const CONCURRENCY = 4;
 
 /** Limits of a host. */
@@ -45,7 +45,7 @@ export function splitInputs(inputs: readonly EmbeddingInput[], limits: BatchLimi
 }
 
 /**
- * Sends the batches, some at one time. The first failure ends the others.
+ * Sends the batches, some of them concurrently. The first failure ends the others.
  * @param signal aborts all of them
  * @returns the answers, in the order of the batches
  * @throws the first failure

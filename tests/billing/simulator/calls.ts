@@ -11,7 +11,7 @@ export class Away extends Error {
 /** A call under way. */
 export interface Call {
   name: string;
-  /** Whether it may have taken effect although it fails. */
+  /** True if it may have taken effect although it fails. */
   isVague: boolean;
   /** Lets it take effect. */
   run: () => Promise<unknown>;

@@ -47,7 +47,7 @@ export function must(condition: boolean, invariant: string, message: () => strin
 
 const DAY_MS = 86_400_000;
 const PAGE = 500;
-/** How long a hold lives without a renewal. */
+/** Lifetime of a hold without a renewal. */
 const LEASE_MS = 60_000;
 
 /** Ends of answers that were whole. */
@@ -104,7 +104,7 @@ export class Checker {
     must(answer.held || against !== undefined, "I19", () => `hold of ${id} was refused although it fits`);
   }
 
-  /** Whether something was held for a request when the store was read last. */
+  /** True if something was held for a request when the store was read last. */
   isHeld(id: string): boolean {
     return this.#holds.some((hold) => hold.id === id);
   }

@@ -29,7 +29,7 @@ export function createClock(start = Date.UTC(2026, 10, 21, 12)): Clock {
     let found: number | undefined;
     let at = until;
     for (const [id, timer] of timers) {
-      // Those that are due at one time run in the order in which they were set.
+      // Those that are due at the same time run in the order in which they were set.
       if (timer.at < at || (timer.at === at && found === undefined)) [found, at] = [id, timer.at];
     }
     return found;

@@ -18,7 +18,7 @@ const UNDONE = new Set([...CODES, "insufficient_quota", "overloaded"]);
 /** Checks the limits of one process. */
 export class LimitsChecker {
   readonly #monotonic: () => number;
-  /** Whether answers are late, and may be lost. */
+  /** True if answers are late, and may be lost. */
   readonly #isFar: boolean;
   /** Requests that asked. */
   readonly #asked = new Set<Truth>();

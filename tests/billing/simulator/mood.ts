@@ -12,9 +12,9 @@ export interface Mood {
   fails: number;
   /** Chance that the process dies at a call. */
   crashes: number;
-  /** Whether the wall clock jumps. */
+  /** True if the wall clock jumps. */
   jumps: boolean;
-  /** Whether limits are kept elsewhere, behind calls that may fail. */
+  /** True if limits are kept elsewhere, behind calls that may fail. */
   farLimits: boolean;
   /** Customers: few in many runs, so that they collide. */
   customers: readonly Customer[];

@@ -9,11 +9,11 @@ export interface Tally {
   requests: number;
   crashes: number;
   overruns: number;
-  /** How often requests ended so, or were refused for that. */
+  /** Number of requests that ended so, or were refused for that. */
   seen: Map<string, number>;
 }
 
-/** Where a search stops that finds nothing. */
+/** End of a search that finds nothing. */
 export interface Search extends Variant {
   /** Absent: when all histories were run. */
   isEnough?: (tally: Tally) => boolean;

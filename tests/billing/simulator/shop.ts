@@ -208,7 +208,7 @@ export function costBy(picos: Picos, { tokens, millionths }: { tokens: BilledTok
 
 const MILLION = 1_000_000n;
 
-/** Whether a customer's prices of a ware have no more than 12 decimals: nothing else may be sold. */
+/** True if a customer's prices of a ware have no more than 12 decimals: nothing else may be sold. */
 function isSold({ periods }: Ware, { millionths }: Customer): boolean {
   return periods.every(({ picos }) => Object.values(picos).every((price) => price * millionths % MILLION === 0n));
 }

@@ -1,5 +1,5 @@
 /**
- * What really happened to each simulated request, recorded by the upstream, the client and the simulation, never by the
+ * The true history of each simulated request, recorded by the upstream, the client and the simulation, never by the
  * gateway.
  */
 import type { GatewayError } from "../../../lib/errors.ts";
@@ -63,9 +63,9 @@ export interface Truth extends Arriving {
   attempts: Attempt[];
   /** Tokens of the answer that were handed to the client's socket. */
   sent: number;
-  /** Whether the client got any of the answer. */
+  /** True if the client got any of the answer. */
   got: boolean;
-  /** Whether the client has left. */
+  /** True if the client has left. */
   left: boolean;
   /** Tokens that the client had received when it left during the answer. */
   sentWhenLeft?: number;
@@ -73,9 +73,9 @@ export interface Truth extends Arriving {
   usage?: BilledTokens;
   /** The usage that the client received at the end of the answer. */
   terminal?: { tokens: BilledTokens; cost: bigint };
-  /** Whether the client received an error. */
+  /** True if the client received an error. */
   sawError: boolean;
-  /** How much is under way for it; over when nothing is any more. */
+  /** Number of calls in flight for it; at 0 the request is over. */
   busy: number;
   over: boolean;
 }

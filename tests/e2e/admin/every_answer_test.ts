@@ -305,7 +305,7 @@ Deno.test("refusals match their description at every operation", async () => {
     }
     await askDescribed(gateway, what, { status: 415, body: {}, headers: { "content-encoding": "br" } });
   }
-  // Who has tried too many keys is heard no more.
+  // An address that has tried too many keys is refused.
   for (let count = operations.length; count < 20; count++) {
     await askDescribed(gateway, "GET /health", { status: 401, headers });
   }

@@ -131,7 +131,7 @@ Deno.test("the audit finds one flipped bit in the bytes of rows and of indexes",
     assert(tried > 18_000 / STRIDE, `only ${tried} bits were tried`);
   }));
 
-/** Whether two files have the same entries. */
+/** True if two files have the same entries. */
 async function saysTheSame(one: string, other: string): Promise<boolean> {
   const [first, second] = await Promise.all([one, other].map(async (path) => {
     const store = openSqliteStore(path);
@@ -144,7 +144,7 @@ async function saysTheSame(one: string, other: string): Promise<boolean> {
   return isDeepStrictEqual(first, second);
 }
 
-/** Where the rows of the ledger lie in the file, by the format of SQLite: https://www.sqlite.org/fileformat2.html */
+/** Offsets of the rows of the ledger in the file, by the format of SQLite: https://www.sqlite.org/fileformat2.html */
 function payloads(path: string, bytes: Uint8Array): { name: string; from: number; until: number }[] {
   using db = new DatabaseSync(path, { readOnly: true });
   const pageSize = Number(db.prepare("PRAGMA page_size").get()?.page_size);

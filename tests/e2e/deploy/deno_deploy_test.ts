@@ -18,7 +18,7 @@ const RUNTIMES: [name: string, deno: string][] = [["this runtime", Deno.execPath
 const ADMIN_KEY = "admin-key-of-the-app";
 const OPTIONS = { ignore: !(HAS_POSTGRES && HAS_REDIS) };
 
-/** How long what an instance holds outlives it, in seconds. */
+/** Time that the holds of an instance outlive it, in seconds. */
 const LEASE_SECONDS = 2;
 /** Milliseconds between the platform's signal to end and its kill. */
 const KILL_MS = 5_000;

@@ -18,7 +18,7 @@ export interface ProxyKind {
   prepare(place: Place & { text: string }): Promise<{ path: string; args: string[] }>;
 }
 
-/** Where a proxy runs: its folder, its port on `::1`, and the gateway's port on 127.0.0.1. */
+/** The place of a proxy: its folder, its port on `::1`, and the gateway's port on 127.0.0.1. */
 export interface Place {
   folder: string;
   port: number;
@@ -107,7 +107,7 @@ export const PROXIES: readonly ProxyKind[] = [
 /** The authority that has signed the proxies' certificate. */
 export const AUTHORITY = await Deno.readTextFile(`${TLS}ca.pem`);
 
-/** Whether a program is installed; its tests are skipped otherwise. */
+/** True if a program is installed; its tests are skipped otherwise. */
 export function isInstalled(program: string): boolean {
   return !skipIf(findProgram(program, ["/usr/sbin"]) === undefined, `${program} is not installed`);
 }

@@ -15,7 +15,7 @@ import { close, connect, createClient, hear, send, startWatched, type Watched } 
 
 /** More than any proxy here needs for an immediate reaction, in milliseconds. */
 const PATIENCE_MS = 5000;
-/** Slow clients at one time. */
+/** Concurrent slow clients. */
 const SLOW_CLIENTS = 50;
 
 const ASK = { model: "acme/one", messages: [{ role: "user", content: "hello" }] };

@@ -75,7 +75,7 @@ export async function send(connection: Deno.Conn, text: string): Promise<void> {
 export interface Heard {
   /** One character per byte. */
   text: string;
-  /** Whether the other side has closed. */
+  /** True if the other side has closed. */
   closed: boolean;
 }
 

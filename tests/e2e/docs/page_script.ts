@@ -2,7 +2,7 @@
 import type { CodeBlock, Page } from "../../../tools/markdown.ts";
 import { consoleCommands } from "../../support/documents.ts";
 
-/** Where a page's script runs. */
+/** Environment of a page's script. */
 export interface ScriptPlace {
   /** Port of the clients, and that of the admin side. */
   port: number;
@@ -26,7 +26,7 @@ export interface PageScript {
 /** A block that the test cannot run: services, containers, other machines. `sh -n` still reads it. */
 export const NOT_RUN = "no-run";
 
-/** Whether a block starts the gateway and nothing else. */
+/** True if a block starts the gateway and nothing else. */
 const STARTS = /^(?:sluice(?: serve(?: --hostname \S+)?)?|npx -y deno@[\d.]+ task start)$/;
 
 /**

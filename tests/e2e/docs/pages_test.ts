@@ -75,7 +75,7 @@ function needsDatabases(page: Page): boolean {
   return commandsOf(page).includes("postgres:");
 }
 
-/** Whether this machine lacks what the commands of a page need; the script of every page asks with curl. */
+/** True if this machine lacks what the commands of a page need; the script of every page asks with curl. */
 function isSkipped(page: Page): boolean {
   const missing = PROGRAMS.filter((name) =>
     (name === "curl" || commandsOf(page).includes(name)) && findProgram(name) === undefined

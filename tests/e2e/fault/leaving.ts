@@ -32,7 +32,7 @@ export interface Leaving {
   transport?: string;
   phase: keyof typeof PHASES;
   manner: keyof typeof MANNERS;
-  /** How often. */
+  /** Number of times. */
   times: number;
 }
 

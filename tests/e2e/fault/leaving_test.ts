@@ -18,7 +18,7 @@ for (const transport of ["http1", "fetch"]) {
   for (const phase of Object.keys(PHASES) as Leaving["phase"][]) {
     Deno.test(`${transport}: a disconnect ${phase} cancels the upstream at once`, async () => {
       for (const manner of Object.keys(MANNERS) as Leaving["manner"][]) {
-        // How a client's connection ends is not the transport's concern.
+        // The end of a client's connection does not concern the transport.
         if (transport === "fetch" && manner !== "close") continue;
         for (const [client, upstream] of PAIRS) {
           const what = { client, upstream, transport, phase, manner, times: 3 };

@@ -7,7 +7,7 @@ import { PROTOCOLS, SUCCESS } from "../../upstream/replies.ts";
 import { type Rehearsal, REHEARSALS, type Seen } from "./rehearsals.ts";
 import { startServer } from "../../fault/start_server.ts";
 
-/** How a request gets to its fault: in its own protocol, in another one, or not out of the process at all. */
+/** Ways of a request to its fault: in its own protocol, in another one, or not out of the process at all. */
 const WAYS = ["relayed", "translated", "embedded"] as const;
 type Way = typeof WAYS[number];
 

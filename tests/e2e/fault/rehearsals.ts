@@ -21,7 +21,7 @@ export interface Rehearsal {
   says?: RegExp;
   /** Headers that go with an error. */
   headers?: Readonly<Record<string, string>>;
-  /** Who counted the tokens; absent: the upstream. */
+  /** Counter of the tokens; absent: the upstream. */
   counted?: true;
   /** True: it is a matter of time limits, which are short then. */
   stalls?: true;

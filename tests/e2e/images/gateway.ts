@@ -8,7 +8,7 @@ import { base64Of, png } from "../../images/image_files.ts";
 /** A step of a painter: an event, an error that ends it, or a promise to wait for. */
 export type Step = ImageEvent | GatewayError | Promise<unknown>;
 
-/** How a painter answers a call: the steps of its feed, or an error instead. */
+/** The answer of an image model: the steps of its feed, or an error instead. */
 export type Script = (call: ImageCall) => Iterable<Step> | GatewayError;
 
 /** A painter and the calls it received. */

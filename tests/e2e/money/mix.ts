@@ -10,7 +10,7 @@ import { type Random, seeded } from "../../support/random.ts";
 import { prompt, PROTOCOLS, SUCCESS } from "../../upstream/replies.ts";
 import { costAt, FATES, IMAGE_TOKENS, openShop, POOR_USD, type Shop, SLOTS, TEXT_MODELS } from "./shop.ts";
 
-/** Clients that ask at one time. */
+/** Concurrent clients. */
 const CLIENTS = 16;
 
 /** One request, as its client knows it. */

@@ -14,10 +14,10 @@ import {
 } from "../../upstream/mod.ts";
 import { model, startGateway, type TestGateway, type TestKey, upstream } from "../../support/gateway.ts";
 
-/** How the first upstream treats a request. */
+/** Treatment of a request by the first upstream. */
 export const FATES = ["told", "told", "told", "missing", "absurd", "fails", "cut", "leave", "leave early"] as const;
 
-/** How a request is treated. */
+/** Treatment of a request. */
 export type Fate = typeof FATES[number];
 
 /** Text models. After a disconnect reasoning models are billed what the upstream reports, the others what was sent. */

@@ -125,7 +125,7 @@ Deno.test({
     assertEquals(down.map(({ body }) => body.data), [{ store: "store" }, { store: "store" }]);
     await cluster.postgres.start();
     await webhooksOf(receiver, "store.up", 2);
-    // What the database stores works again.
+    // The database stores again.
     const [one] = cluster.nodes as [Node];
     await eventually(async () => assertEquals(await ask(one), 200));
     await ask(one);

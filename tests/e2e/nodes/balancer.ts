@@ -16,7 +16,7 @@ export interface Balancer extends AsyncDisposable {
   readonly origin: string;
   /** Failures at or on the way to a node, one line each: its client saw an error. */
   readonly faults: readonly string[];
-  /** Whether requests go to the node. */
+  /** True if requests go to the node. */
   isUp(node: string): boolean;
   /** Requests that it was given so far. */
   given(node: string): number;
@@ -146,7 +146,7 @@ class Line {
   #read = new Uint8Array();
   #reading: Promise<boolean> | undefined;
   #length: number | "chunked" | "rest" = 0;
-  /** Whether another request may follow once the answer is over. */
+  /** True if another request may follow once the answer is over. */
   isKept = true;
 
   constructor(connection: Deno.TcpConn) {

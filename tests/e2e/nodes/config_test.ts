@@ -6,7 +6,7 @@ import { end, until } from "./cluster.ts";
 
 const ADMIN_KEY = "admin-key-of-these-nodes";
 const CLIENT_KEY = "client-key-0123456789";
-/** How soon all nodes obey. */
+/** Longest time until all nodes obey. */
 const WITHIN_MS = 2_000;
 
 function fileOf(prompt: string, more: JsonObject = {}): string {

@@ -11,7 +11,7 @@ import { assertSound, end, metric, type Node, readEntries, startCluster, until }
 
 const OPTIONS = { ignore: !(HAS_POSTGRES && HAS_REDIS) };
 
-/** How long keys serve without their store, in seconds. */
+/** Time that keys serve without their store, in seconds. */
 const KEY_AGE_SECONDS = 12;
 
 const POOR_KEY = "key-of-one-with-a-budget";

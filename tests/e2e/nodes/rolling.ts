@@ -9,7 +9,7 @@ import { assertTold, ENV as LOAD_ENV, KEY, type Load, priced, served } from "../
 
 /** Requests per minute of the key `limited`, all nodes together. */
 const PER_MINUTE = 60;
-/** Streams at one time of the key `slots`. */
+/** Concurrent streams of the key `slots`. */
 const SLOTS = 3;
 /** Cost of an answer to the keys `slots` and `budget`: it has its maximum number of tokens, and its prompt is free. */
 const TOKENS = 10;
@@ -18,7 +18,7 @@ const ANSWER_COST = 100_000_000n;
 /** USD per token of an answer of `acme/echo` before the configuration changes, and after. */
 const ECHO_PRICES = { before: "0.000001", after: "0.000002" };
 
-/** How far the clock of an entry may be ahead of the moment at which it was counted, in milliseconds. */
+/** Longest lead of the clock of an entry over the moment at which it was counted, in milliseconds. */
 const CLOCK_MS = 500;
 
 const SECRETS = Object.fromEntries(
@@ -33,7 +33,7 @@ export interface Counter extends AsyncDisposable {
   readonly upstream: FakeUpstream;
   /** Requests that the budget of the key `budget` pays for. */
   readonly paid: number;
-  /** Most streams at one time so far. */
+  /** Most concurrent streams so far. */
   readonly most: () => number;
 }
 
@@ -97,7 +97,7 @@ interface Asked {
 /** `echo`: a model inside the gateway, whose price changes; `image`: each twice, with one `Idempotency-Key`. */
 type Kind = "echo" | "image" | "limited" | "slots" | "budget";
 
-/** How many clients of each kind there are, and how long each rests between two requests, in milliseconds. */
+/** Number of clients of each kind, and the pause of each between two requests, in milliseconds. */
 export type Mix = Readonly<
   Record<Kind | "whole" | "streamed" | "slowly" | "long", { clients: number; restMs: number }>
 >;
@@ -258,7 +258,7 @@ function assertLimits(
   // All of the limit, and no more: it was asked for more than that.
   assertEquals(mostPerMinute, PER_MINUTE);
   assertGreater(of("limited", 429), 0);
-  assertEquals([counter.most() <= SLOTS, of("slots", 429) > 0], [true, true], `${counter.most()} at one time`);
+  assertEquals([counter.most() <= SLOTS, of("slots", 429) > 0], [true, true], `${counter.most()} concurrent`);
   assertEquals(of("budget", 200), counter.paid);
   assertGreater(of("budget", 429), 0);
   const spent = entries.filter(({ keyId }) => keyId === "config:budget").reduce((sum, { cost }) => sum + cost, 0n);

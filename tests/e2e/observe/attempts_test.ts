@@ -1,4 +1,4 @@
-/** How attempts at upstreams appear to operators: metrics, log lines, and the reason in `/readyz`. */
+/** Attempts at upstreams as operators see them: metrics, log lines, and the reason in `/readyz`. */
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { explainRequest } from "../../../lib/billing/reports/explain.ts";
 import { explanationText } from "../../../lib/billing/reports/explain_text.ts";
@@ -252,7 +252,7 @@ Deno.test("an entry has the vendor's request id, and the targets that were passe
     return found;
   };
   let last = await explained();
-  // Where another attempt failed, the list has the id.
+  // If another attempt failed, the list has the id.
   assertEquals(last.attempt_list.map(({ upstream, request_id }) => [upstream, request_id]), [["first", undefined], [
     "second",
     "vendor-17",

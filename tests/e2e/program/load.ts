@@ -19,7 +19,7 @@ export const KEY = { env: "TEST_KEY", secret: "key-of-the-load-tests" };
 /** Environment of a program that serves the load. */
 export const ENV = { [KEY.env]: KEY.secret, UPSTREAM_KEY: "key-of-the-upstream" };
 
-/** How the upstream treats a request. */
+/** Treatment of a request by the upstream. */
 type Way = "whole" | "streamed" | "slowly" | "long" | "refused" | "cut" | "left" | "endless";
 
 /** The ways in proportion to their frequency. */
@@ -34,7 +34,7 @@ export interface Tried {
   /** Tokens that the upstream reports: the pair of numbers is unique to the request. */
   prompt: number;
   completion: number;
-  /** Whether the upstream has written its whole answer. */
+  /** True if the upstream has written its whole answer. */
   finished: boolean;
   /** The gateway's id and status, once the client knows them. */
   id?: string;

@@ -12,7 +12,7 @@ export interface MemoryGroup extends AsyncDisposable {
   readonly under: readonly [string, ...string[]];
 }
 
-/** Where groups with limits of memory are made, by version of control groups, and the file that has the limit. */
+/** Folders for groups with limits of memory, by version of control groups, and the file that has the limit. */
 const HIERARCHIES = [
   { folder: "/sys/fs/cgroup/memory", limit: "memory.limit_in_bytes", swap: "memory.memsw.limit_in_bytes" },
   { folder: "/sys/fs/cgroup", limit: "memory.max", swap: "memory.swap.max" },

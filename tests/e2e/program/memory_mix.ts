@@ -19,7 +19,7 @@ const GZIP_BYTES = 31 * 1024 * 1024;
 /** Streams that are not read, and the characters of each. */
 const UNREAD_STREAMS = 20;
 const UNREAD_CHARACTERS = 400_000;
-/** Image requests that are under way at one time. */
+/** Concurrent image requests. */
 const IMAGE_CLIENTS = 6;
 
 function pause(ms: number): Promise<void> {
@@ -41,7 +41,7 @@ export interface Mixed {
   peakMib: number;
   /** Times of the small requests in milliseconds, sorted. */
   times: number[];
-  /** How often each status was answered, by kind of request. */
+  /** Number of times that each status was answered, by kind of request. */
   statuses: Record<string, Record<number, number>>;
 }
 

@@ -12,7 +12,7 @@ import { frames } from "../../upstream/frames.ts";
 import type { ScriptedAnswer, UpstreamRequest } from "../../upstream/mod.ts";
 import { entriesOf } from "./world.ts";
 
-/** Clients that ask at one time, and what their budget pays for. */
+/** Concurrent clients, and what their budget pays for. */
 const CLIENTS = 64;
 const PAID = 100;
 const BUDGET = BigInt(PAID) * COST;

@@ -7,7 +7,7 @@ import { frames, whole } from "../../upstream/frames.ts";
 import { type FakeUpstream, type ScriptedAnswer, startUpstream } from "../../upstream/mod.ts";
 import { entriesOf } from "./world.ts";
 
-/** Clients that ask at one time. */
+/** Concurrent clients. */
 const CLIENTS = 64;
 /** Estimated tokens of a "Hello" with at most 100 tokens of output: 3 and 3 around it, 2 for its bytes. */
 const ESTIMATE = 108;

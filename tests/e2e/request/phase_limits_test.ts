@@ -9,7 +9,7 @@ import { model, startGateway, type TestGateway, upstream } from "../../support/g
 import { chunk, CHUNKED_EVENTS, type RawPlay, say, startRawUpstream } from "../../upstream/raw.ts";
 import { prompt, SUCCESS } from "../../upstream/replies.ts";
 
-/** How much earlier or later than its value a limit may be noticed, in milliseconds. */
+/** Tolerance for the time at which a limit is noticed, in milliseconds. */
 const NEAR_MS = 250;
 /**
  * Real time in which a request reaches its waiting point, and the longest in which an answer arrives, in milliseconds.
@@ -32,7 +32,7 @@ const READ_EVERY_MS = 10;
 /** Longer than any test. */
 const KEEP_ALIVE_SECONDS = 3_600;
 
-/** What a play gets. */
+/** Input of a play. */
 interface Play {
   gateway: TestGateway;
   /** Connections that end with the play, however it ends: the gateway's own end waits for them. */

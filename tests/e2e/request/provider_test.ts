@@ -39,7 +39,7 @@ function start({ url }: FakeUpstream, config: JsonObject = {}): TestGateway {
   });
 }
 
-/** Who answered, or the status. */
+/** The target that answered, or the status. */
 async function who(gateway: TestGateway, protocol: Protocol, more: JsonObject): Promise<string> {
   const response = await gateway.ask(protocol, prompt(protocol, more));
   const text = await response.text();

@@ -9,10 +9,10 @@ import type { Store } from "../../../lib/store/store.ts";
 import { type GatewayOptions, model, startGateway, type TestGateway, upstream } from "../../support/gateway.ts";
 import { type FakeUpstream, type ScriptedAnswer, startUpstream, type UpstreamRequest } from "../../upstream/mod.ts";
 
-/** How a request reaches its model: in its own protocol, in another one, or inside the gateway. */
+/** Ways of a request to its model: in its own protocol, in another one, or inside the gateway. */
 export const WAYS = ["relayed", "translated", "embedded"] as const;
 
-/** How a request reaches its model. */
+/** One of these ways. */
 export type Way = typeof WAYS[number];
 
 /** The protocol of the upstream. */

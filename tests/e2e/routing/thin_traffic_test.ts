@@ -20,7 +20,7 @@ const EVERY_MS = 5_000;
 
 const IMAGE = json({ created: 1, data: [{ b64_json: base64Of(png(1024, 1024)) }] });
 
-/** How a host is broken: it answers only generations with an error, or everything. */
+/** Failures of a host: it answers only generations with an error, or everything. */
 type Broken = "no" | "generations" | "everything";
 
 /** A host that can be broken and mended. */

@@ -9,7 +9,7 @@ export interface Flood {
   forMs: number;
 }
 
-/** How often it was answered with each status. */
+/** Number of answers with each status. */
 export type Answered = Record<number, number>;
 
 async function send({ url, key, body, perSecond, forMs }: Flood): Promise<Answered> {

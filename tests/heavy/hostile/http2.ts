@@ -22,7 +22,7 @@ export interface Seen {
   answered: number;
   /** The code of its GOAWAY; absent: it sent none. */
   goaway?: number;
-  /** Whether it closed the connection. */
+  /** True if it closed the connection. */
   closed: boolean;
 }
 

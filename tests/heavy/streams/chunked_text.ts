@@ -6,7 +6,7 @@ export class ChunkedText {
   #line = "";
   /** Remaining characters of the chunk with its line end; -1: the size line is next. */
   #left = -1;
-  /** Whether the last chunk has arrived. */
+  /** True if the last chunk has arrived. */
   ended = false;
 
   /** @throws {Error} if a chunk has no size */

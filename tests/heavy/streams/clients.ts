@@ -34,7 +34,7 @@ export interface Seen {
   completions: number;
   /** From the upstream's mouth to the client's ear, in milliseconds, since the last time. */
   delay: { p50: number; p99: number; max: number };
-  /** How long the job took, in milliseconds. */
+  /** Duration of the job, in milliseconds. */
   ms: number;
 }
 

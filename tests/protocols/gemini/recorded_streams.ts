@@ -10,7 +10,7 @@ import { geminiUpstream } from "../../../lib/protocols/gemini/mod.ts";
 
 const FOLDER = new URL("../../fixtures/gemini/", import.meta.url);
 
-/** Who signs in these tests. */
+/** The issuer of signatures in these tests. */
 export const ORIGIN = { issuer: "google" };
 
 /** The frames of a recorded stream. */

@@ -4,7 +4,7 @@ import { messages } from "../../../lib/protocols/messages/mod.ts";
 import { messagesUpstream } from "../../../lib/protocols/messages/upstream.ts";
 import { targetOf } from "./upstream_targets.ts";
 
-/** How the notation of a body changes when it is written again: paths with the new value; undefined for none. */
+/** Changes of the notation of a body when it is written again: paths with the new value; undefined for none. */
 type Spelling = readonly (readonly [path: readonly (string | number)[], value: unknown])[];
 
 const SPELLINGS: Readonly<Record<string, Spelling>> = {

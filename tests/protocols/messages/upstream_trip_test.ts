@@ -73,7 +73,7 @@ Deno.test("a stream of hidden thinking equals the whole answer", async () => {
     const echo: Echo = { requestId: "r1", createdAt: 1, model: "a/b", request: ask, prompt: codec.readPrompt(ask) };
     const [streamed, whole] = [events, eventsOf(reply)].map((events) => {
       const writer = codec.writer(echo);
-      // How many tokens the input has is known earlier in a stream.
+      // The size of the input is known earlier in a stream.
       return events.flatMap((event) => writer.push(event.type === "start" ? { type: "start" } : event));
     });
     assertEquals(streamed, whole, codec.protocol);

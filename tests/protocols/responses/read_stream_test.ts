@@ -134,7 +134,7 @@ Deno.test("readReply() agrees with reader() for the same response", async (t) =>
       assert(isObject(response));
       const whole = responsesUpstream.readReply(response, ORIGIN);
       const streamed = aggregateEvents(read(streamFrames(name)));
-      // Where ids change, the token's id is that of whichever item was seen.
+      // If ids change, the token's id is that of any of the items seen.
       assertEquals(withoutIds(whole), withoutIds(streamed));
       assertEquals(whole.id, "resp_01");
     });

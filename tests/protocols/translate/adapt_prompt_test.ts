@@ -113,7 +113,7 @@ Deno.test("each answer has its own machine", () => {
   assertEquals(aggregateEvents(said.flatMap((event) => second.push(event))).finish, "stop_sequence");
 });
 
-/** How a model calls a tool. */
+/** A model's call of a tool. */
 function calls(
   { name, namespace, type, custom }: { name: string; namespace?: string; type?: string; custom?: boolean | undefined },
 ): Callable {

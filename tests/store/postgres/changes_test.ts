@@ -8,7 +8,7 @@ import { type Node, openNode, until } from "./nodes.ts";
 
 const ignore = !HAS_POSTGRES;
 
-/** How soon a change must bind on every node, in milliseconds. */
+/** Longest time until a change binds on every node, in milliseconds. */
 const BINDS_MS = 2_000;
 
 /** Longest time that a stalled database may delay a request, in milliseconds. */

@@ -1,4 +1,4 @@
-/** How the ledger in Postgres uses its server: constraints, clock, restarts and crashes. */
+/** The ledger in Postgres and its server: constraints, clock, restarts and crashes. */
 import { eventually } from "../../support/soon.ts";
 import { assert, assertEquals, assertGreater, assertLess, assertRejects } from "@std/assert";
 import { auditLedger } from "../../../lib/billing/reports/audit.ts";

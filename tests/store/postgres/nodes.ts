@@ -23,7 +23,7 @@ export interface Node extends AsyncDisposable {
   lines: LogEntry[];
 }
 
-/** How a node is opened. */
+/** Options of a node. */
 export interface NodeOptions {
   keyAgeMs?: number;
   mostKeys?: number;

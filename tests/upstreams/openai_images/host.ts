@@ -55,7 +55,7 @@ export interface Host extends AsyncDisposable {
     call: ImageCall;
     feed: Promise<ImageFeed>;
   };
-  /** How many requests came. */
+  /** Number of requests received. */
   count(): number;
 }
 

@@ -33,7 +33,7 @@ export interface WireFault {
   resets?: true;
   /** True: the upstream may be asked once more. */
   again?: true;
-  /** Who counted the tokens of an answer; absent: the upstream. `either`: it depends on the protocol. */
+  /** Counter of the tokens of an answer; absent: the upstream. `either`: it depends on the protocol. */
   counted?: "gateway" | "either";
   /** True: it never ends by itself, or is far larger than memory should be. */
   floods?: true;

@@ -16,14 +16,14 @@ export interface Got {
 // deno-lint-ignore no-explicit-any
 type Parsed = any;
 
-/** How an answer ended. */
+/** The end of an answer. */
 export interface End {
   seen: Seen;
   /** Text of the answer or of the part that arrived. */
   words: string;
 }
 
-/** How an answer ended. @throws {AssertionError} if it is nothing that a client of this protocol may see */
+/** Returns the end of an answer. @throws {AssertionError} if it is nothing that a client of this protocol may see */
 export function endOf(got: Got, { protocol, stream }: { protocol: Protocol; stream: boolean }): End {
   const { status, headers, text } = got;
   assert(/^req_[a-z0-9]+$/.test(headers.get("x-request-id") ?? ""), "no request id");

@@ -15,7 +15,7 @@ import { type Got, seenOf } from "./seen.ts";
 import { asking, startWire, type Wire } from "./wire.ts";
 import { CLOSED_PORT } from "../../../support/closed_port.ts";
 
-/** Where a fault is met. */
+/** Place of a fault. */
 export interface Cell {
   fault: WireFault;
   /** The client's protocol, and the upstream's fault. */

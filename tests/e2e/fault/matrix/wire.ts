@@ -8,7 +8,7 @@ import {
 import type { UpstreamProtocol } from "../../../../lib/protocols/upstream_codec.ts";
 import { type Said, saidIn } from "./said.ts";
 
-/** What happens to the connection after an answer. "reset" needs a request with an unread byte. */
+/** The end of a connection after an answer. "reset" needs a request with an unread byte. */
 export type Then = "keep" | "close" | "reset";
 
 /** Writes one answer. @throws where the peer has left */
