@@ -1,50 +1,39 @@
 /** The composition root: a configuration becomes a `Gateway`, a record of everything a request needs. */
 import type { LogEntry } from "./log_events.ts";
 import { createKeyRing, type KeyRing } from "./access/keys.ts";
-import { type Catalog, createCatalog, kindOf } from "./catalog/catalog.ts";
+import { type Catalog, createCatalog } from "./catalog/catalog.ts";
 import type { Model, Target } from "./catalog/model.ts";
-import type { AdminConfig, Config, HttpUpstreamConfig } from "./config.ts";
+import type { AdminConfig, Config } from "./config.ts";
 import { EndedSessions } from "./access/console_session.ts";
 import { createStaticReloader, type Reloader } from "./config/reloader.ts";
 import { GatewayError, nameOf } from "./errors.ts";
 import { createIdempotency, type Idempotency } from "./images/idempotency.ts";
-import type { ImageUpstream } from "./images/types.ts";
 import { createPixelQueue } from "./images/pixel_limits.ts";
 import { type AdmissionQueue, createAdmissionQueue } from "./admission_queue.ts";
 import { createMemoryLimiter } from "./limits/memory_limiter.ts";
 import type { Limiter } from "./limits/limiter.ts";
-import { type BackgroundTasks, createBackgroundTasks } from "./billing/background_tasks.ts";
-import { createDrainedRequests, type DrainedRequests } from "./billing/drained_requests.ts";
+import {
+  type BackgroundTasks,
+  createBackgroundTasks,
+  createDrainedRequests,
+  createInFlightRequests,
+  type DrainedRequests,
+  type InFlightRequests,
+} from "./billing/in_flight_requests.ts";
 import { createLedger, type Ledger } from "./billing/ledger.ts";
-import { createInFlightRequests, type InFlightRequests } from "./billing/in_flight_requests.ts";
 import { createObserver, type Observer } from "./observe/observer.ts";
-import { startCallSpan } from "./observe/trace.ts";
 import { Recall, type SharedResponses } from "./recall/recall.ts";
 import { ConversationTargets } from "./routing/affinity.ts";
 import type { BreakerOptions, Health, HealthChange, HealthRow, UpstreamProbe } from "./routing/health.ts";
 import { createHealth } from "./routing/health_tracker.ts";
 import type { Store } from "./store/store.ts";
-import { type AddressGuard, createAddressGuard } from "./upstreams/address_guard.ts";
-import { createCanvas } from "./upstreams/embedded/canvas.ts";
-import { createEmbedded } from "./upstreams/embedded/language.ts";
-import { ISSUER } from "./upstreams/embedded/thinking.ts";
-import { matchHeaders } from "./upstreams/forward_headers.ts";
-import { createHttpUpstream } from "./upstreams/http_upstream.ts";
-import { modelIssuer } from "./upstreams/http_upstream_options.ts";
-import { createOpenaiImages } from "./upstreams/openai_images.ts";
-import { QUIRKS } from "./protocols/quirks/mod.ts";
+import { createAddressGuard } from "./upstreams/address_guard.ts";
+import { baseUrlOf, closeUpstreams, createUpstreams, type Upstreams } from "./upstreams/create_upstreams.ts";
 import { probeHost } from "./upstreams/probe.ts";
-import type { RetrievalUpstream } from "./retrieval/types.ts";
-import type { TimeLimits } from "./upstreams/transport.ts";
-import { createEmbeddedRetrieval } from "./upstreams/embedded/retrieval.ts";
-import { createHttpRetrieval } from "./upstreams/retrieval/http_retrieval.ts";
-import type { Upstream } from "./upstreams/upstream.ts";
 import { createReferenceCount, type ReferenceCount } from "./reference_count.ts";
-import { vendorOf } from "./upstreams/vendors.ts";
-import { createTransportSelector, type TransportSelector } from "./upstreams/select_transport.ts";
 
 /** Everything a request needs. Immutable; a reload builds a new one, which shares what must outlive a configuration. */
-export interface Gateway {
+export interface Gateway extends Upstreams {
   readonly config: Config;
   /** The configuration in force, and its reload. */
   readonly reloader: Reloader;
@@ -70,11 +59,6 @@ export interface Gateway {
   readonly backgroundTasks: BackgroundTasks;
   /** Answers that are read to their end although their clients have left. */
   readonly drains: DrainedRequests;
-  readonly upstreams: ReadonlyMap<string, Upstream>;
-  /** Those that make images, by the same names. */
-  readonly imageUpstreams: ReadonlyMap<string, ImageUpstream>;
-  /** Those that make embeddings or rerank documents, by the same names. */
-  readonly retrievalUpstreams: ReadonlyMap<string, RetrievalUpstream>;
   /** Requests that may still ask the upstreams. */
   readonly uses: ReferenceCount;
   /** Queue in front of reading uploads. */
@@ -120,7 +104,6 @@ export interface GatewayParts {
 }
 
 /** The parts that a configuration alone decides. */
-type Upstreams = Pick<Gateway, "upstreams" | "imageUpstreams" | "retrievalUpstreams">;
 type Configured = Pick<Gateway, "config" | "catalog" | "uses"> & Upstreams;
 
 /** Uploads that may wait for others to be read, and for how long, in milliseconds. */
@@ -270,7 +253,7 @@ function probeOf({ upstreams, private_networks }: Config): UpstreamProbe {
   return (name, closing) => {
     const row = upstreams[name];
     if (row === undefined || row.vendor === "embedded") return undefined;
-    const baseUrl = addressOf(row).replace(/\/+$/, "");
+    const baseUrl = baseUrlOf(row).replace(/\/+$/, "");
     const signal = AbortSignal.any([closing, AbortSignal.timeout(PROBE_MS)]);
     return probeHost({ vendor: row.vendor, baseUrl, key: row.api_key, protocols: row.protocols, guard }, signal);
   };
@@ -313,25 +296,7 @@ function describeChange({ change, upstream, model, scope, key, forMs }: HealthCh
 
 function buildConfigured(config: Config, log: Gateway["log"]): Configured {
   const catalog = createCatalog(config);
-  const issuers = issuersOf(catalog, config);
-  const guard = createAddressGuard(config.private_networks);
-  const upstreams = new Map<string, Upstream>();
-  const imageUpstreams = new Map<string, ImageUpstream>();
-  const retrievalUpstreams = new Map<string, RetrievalUpstream>();
-  const retrievalHosts = retrievalHostsOf(catalog);
-  for (const [name, row] of Object.entries(config.upstreams)) {
-    if (row.vendor === "embedded") {
-      upstreams.set(name, createEmbedded());
-      imageUpstreams.set(name, createCanvas());
-      retrievalUpstreams.set(name, createEmbeddedRetrieval());
-      continue;
-    }
-    const host = { name, row, way: wayTo(name, { row, log, guard }) };
-    upstreams.set(name, createUpstream(host, issuers));
-    if (vendorOf(row.vendor).images === true) imageUpstreams.set(name, createImageUpstream(host));
-    if (retrievalHosts.has(name)) retrievalUpstreams.set(name, createRetrievalUpstream(host));
-  }
-  return { config, catalog, upstreams, imageUpstreams, retrievalUpstreams, uses: createReferenceCount() };
+  return { config, catalog, ...createUpstreams({ config, catalog, log }), uses: createReferenceCount() };
 }
 
 /** Ends all open requests without a charge, with an error that explains it. */
@@ -360,101 +325,4 @@ export async function closeGateway(gateway: Gateway): Promise<void> {
   await backgroundTasks.done();
   await ledger.close();
   await limiter.close();
-}
-
-function closeUpstreams({ upstreams, imageUpstreams, retrievalUpstreams }: Upstreams): void {
-  for (const upstreamsOfKind of [upstreams, imageUpstreams, retrievalUpstreams]) {
-    for (const upstream of upstreamsOfKind.values()) upstream.close();
-  }
-}
-
-/** Names of the upstreams that models for embeddings or reranking go to: no other one needs connections for them. */
-function retrievalHostsOf({ models }: Catalog): ReadonlySet<string> {
-  const rows = models.filter((model) => kindOf(model) === "embedding" || kindOf(model) === "rerank");
-  return new Set(rows.flatMap(({ targets }) => targets.map(({ upstream }) => upstream)));
-}
-
-/** Issuers of the signatures that the catalog's models make. */
-function issuersOf({ models }: Catalog, { upstreams }: Config): ReadonlySet<string> {
-  const issuers = models.flatMap(({ targets }) =>
-    targets.flatMap(({ upstream: name, model }) => {
-      const row = upstreams[name];
-      if (row === undefined) return [];
-      if (row.vendor === "embedded") return [ISSUER];
-      return [modelIssuer(model, { name, vendor: vendorOf(row.vendor), quirk: QUIRKS[row.vendor] })];
-    })
-  );
-  return new Set(issuers);
-}
-
-/** An upstream of the configuration that is reached over the network. */
-interface Host {
-  name: string;
-  row: HttpUpstreamConfig;
-  way: TransportSelector;
-}
-
-function wayTo(
-  name: string,
-  { row, log, guard }: { row: HttpUpstreamConfig; log: Gateway["log"]; guard: AddressGuard },
-): TransportSelector {
-  return createTransportSelector({
-    guard,
-    url: addressOf(row),
-    wanted: row.transport,
-    trace: startCallSpan,
-    onFallback: (reason) => log({ level: "warn", event: "transport_fallback", upstream: name, to: "fetch", reason }),
-  });
-}
-
-function addressOf({ vendor, base_url: url }: HttpUpstreamConfig): string {
-  return url ?? vendorOf(vendor).baseUrl ?? "";
-}
-
-function createUpstream({ name, row, way }: Host, issuers: ReadonlySet<string>): Upstream {
-  const vendor = vendorOf(row.vendor);
-  const [first, ...others] = row.protocols ?? vendor.protocols;
-  const forwards = row.forward_headers && matchHeaders(row.forward_headers);
-  return createHttpUpstream({
-    name,
-    vendor,
-    baseUrl: addressOf(row),
-    protocols: [first ?? vendor.protocols[0], ...others],
-    key: row.api_key,
-    quirk: QUIRKS[row.vendor],
-    issuers,
-    limits: limitsOf(row),
-    transport: way.open({ keeps: forwards }),
-    forwards,
-  });
-}
-
-function limitsOf({ timeouts }: HttpUpstreamConfig): TimeLimits {
-  return {
-    connectMs: timeouts.connect_ms,
-    firstByteMs: timeouts.first_byte_ms,
-    idleMs: timeouts.idle_ms,
-    totalMs: timeouts.total_ms,
-  };
-}
-
-function createRetrievalUpstream({ row, way }: Host): RetrievalUpstream {
-  return createHttpRetrieval({
-    vendor: vendorOf(row.vendor),
-    baseUrl: addressOf(row),
-    key: row.api_key,
-    limits: limitsOf(row),
-    transport: way.open(),
-  });
-}
-
-function createImageUpstream({ name, row, way }: Host): ImageUpstream {
-  return createOpenaiImages({
-    name,
-    vendor: vendorOf(row.vendor),
-    baseUrl: addressOf(row),
-    key: row.api_key,
-    limits: { ...limitsOf(row), totalMs: row.timeouts.images_total_ms },
-    transport: way.open({ idleConnections: 0 }),
-  });
 }

@@ -1,8 +1,8 @@
 /** Checks that one exported type name has one meaning, and that no file knows too many others. One line per violation. */
 import { blankComments, type SourceFile } from "./sources.ts";
 
-/** The composition root puts everything together, so it may import everything. */
-const COMPOSITION_ROOTS = ["lib/gateway.ts", "routes/manifest.ts"];
+/** Composition roots put everything together, so they may import everything. */
+const COMPOSITION_ROOTS = ["lib/gateway.ts", "lib/upstreams/create_upstreams.ts", "routes/manifest.ts"];
 
 /** Imports in one file. More than this means that the file does more than one job. */
 const MOST_IMPORTS = 15;

@@ -2,7 +2,7 @@
 import type { ConfigStatus } from "../config/reloader.ts";
 import type { Gateway } from "../gateway.ts";
 import type { RouteContext } from "../server/router.ts";
-import { healthRows, type Readiness, readiness } from "../request/health_endpoints.ts";
+import { healthRows, type Readiness, readiness } from "../status/health.ts";
 import type { HealthRow } from "../routing/health.ts";
 import { adminResponse } from "./response.ts";
 

@@ -1,9 +1,9 @@
 /** Budget periods, the budgets that a request counts against, and the error when a budget is exhausted. */
 import type { Caller } from "../access/permissions.ts";
-import type { Budget } from "../config.ts";
+import type { Budget, Config } from "../config.ts";
 import { type BudgetRefusal, GatewayError } from "../errors.ts";
 import { dayName, dayOf } from "../store/days.ts";
-import { type BudgetClaim, type HoldAnswer, readUserAccount, userAccount } from "../store/ledger.ts";
+import { type BudgetClaim, type HoldAnswer, type LedgerStore, readUserAccount, userAccount } from "../store/ledger.ts";
 import { type Amount, formatUsd, parseUsd } from "./money.ts";
 
 type Period = Budget["period"];
@@ -138,4 +138,24 @@ function periodOf({ since, until }: BudgetClaim): Period {
   if (until === undefined) return "total";
   const days = until - since;
   return days === 1 ? "day" : days === DAYS_PER_WEEK ? "week" : "month";
+}
+
+/** Dependencies. */
+export interface GroupBudgetParts {
+  ledger: Pick<LedgerStore, "left">;
+  config: Pick<Config, "groups">;
+  /** Unix time in milliseconds. */
+  now: number;
+}
+
+/**
+ * Makes the ledger sum up the current period of each group budget in slices. Without this, the first request of a group
+ * would sum a SQLite ledger synchronously: 0.15 s for a million sums per day. The ledger keeps the totals current
+ * afterwards. Never rejects: a failed read repeats at the first request that needs it.
+ */
+export async function readGroupBudgets({ ledger, config, now }: GroupBudgetParts): Promise<void> {
+  for (const [id, { budget }] of Object.entries(config.groups)) {
+    if (budget === undefined) continue;
+    await ledger.left(budgetClaim(budget, { scope: "group", id, now })).catch(() => {});
+  }
 }

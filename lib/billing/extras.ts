@@ -1,4 +1,7 @@
-/** Charges other than the plain token price: service tiers, context tiers, and calls of hosted tools. */
+/**
+ * Charges other than the plain token price: service tiers, context tiers, and calls of hosted tools; and the cost of a
+ * request at its upstream.
+ */
 import {
   type ContentBlock,
   type ContentBlockOf,
@@ -12,7 +15,19 @@ import {
 import type { JsonObject } from "../json/mod.ts";
 import type { BilledExtra, BilledTokens, ContextTier, EntryDetails, PriceSheet } from "../store/ledger.ts";
 import { type Amount, parseFactor, parseUsd, timesFactor } from "./money.ts";
-import { type ContextSheets, type ExtraPrices, inputTokensOf, unitPrices } from "./price.ts";
+import {
+  type ContextSheets,
+  costOfExtras,
+  costOfTokens,
+  type ExtraPrices,
+  extraPricesOf,
+  inputTokensOf,
+  sheetOf,
+  unitPrices,
+} from "./price.ts";
+import type { Target } from "../catalog/model.ts";
+import type { Pricing } from "../catalog/price_schema.ts";
+import { windowAt } from "../catalog/catalog.ts";
 
 /** Extra usage of an answer, as far as the upstream reports it. */
 export type UsedExtras = Pick<TokenUsage, "tiers" | "hostedCalls">;
@@ -177,4 +192,36 @@ function toolOfItem({ type, action }: JsonObject): string | undefined {
 function toolOfBlock({ type, name }: JsonObject): string | undefined {
   if (type !== "server_tool_use" || typeof name !== "string") return undefined;
   return name.endsWith("_code_execution") ? "code_execution" : name;
+}
+
+/** Billed usage of a request. */
+export interface BilledUsage {
+  tokens: BilledTokens;
+  used?: UsedExtras | undefined;
+  /** Extras that do not depend on the upstream's report, such as uploaded images. */
+  extras?: readonly BilledExtra[] | undefined;
+}
+
+/**
+ * Cost at a target; absent: it has no prices. Items without a price cost nothing.
+ * @param options `at`: arrival of the request, Unix time in milliseconds; `tier`: the requested service tier
+ */
+export function costAtTarget(
+  { model, pricing }: Pick<Target, "model" | "pricing">,
+  { tokens, used, extras = [] }: BilledUsage,
+  { at, tier }: { at: number; tier?: string | undefined },
+): Amount | undefined {
+  if (pricing === undefined) return undefined;
+  const prices = windowAt(pricing, at);
+  const of = { model, factor: "1" };
+  const { sheet, details } = billUsed(
+    { used, tokens },
+    { sheet: sheetOf(prices, of), extraPrices: extraPricesOf(prices, of), tier },
+  );
+  const others = extras.map((extra) => ({ ...extra, price: priceOfItem(prices, extra) }));
+  return costOfTokens(tokens, sheet) + costOfExtras([...others, ...details?.extras ?? []], sheet);
+}
+
+function priceOfItem(prices: Pick<Pricing, "input_image" | "request">, { item }: BilledExtra): string {
+  return (item === "input_image" || item === "request" ? prices[item] : undefined) ?? "0";
 }

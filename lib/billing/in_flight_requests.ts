@@ -1,4 +1,7 @@
-/** Requests in progress. At shutdown each of them must end and be entered into the ledger. */
+/**
+ * Work that the process waits for before it ends: requests in progress, answers that are drained for the bill after their
+ * clients have left, and billing tasks that no client waits for.
+ */
 import { Bag, type Bagged } from "../unordered_list.ts";
 import type { GatewayError } from "../errors.ts";
 import type { Meter } from "./meter.ts";
@@ -68,6 +71,51 @@ export function createInFlightRequests(graceMs = GRACE_MS): InFlightRequests {
       await Promise.all(
         stopped.filter(({ at }) => at >= 0).map(({ meter }) => meter.fail(reason.status, { code: "shutdown" })),
       );
+    },
+  };
+}
+
+/** Bounds the number of drained answers: each holds memory and an upstream connection. */
+export interface DrainedRequests {
+  /**
+   * Counts a drained answer until `done` resolves.
+   * @returns false if there are `most` already: the caller must cancel its upstream instead
+   */
+  begin(done: Promise<unknown>, most: number): boolean;
+}
+
+/** Starts at zero. */
+export function createDrainedRequests(): DrainedRequests {
+  let open = 0;
+  return {
+    begin(done, most) {
+      if (open >= most) return false;
+      open++;
+      const end = () => void open--;
+      done.then(end, end);
+      return true;
+    },
+  };
+}
+
+/** Work in progress that no request waits for. */
+export interface BackgroundTasks {
+  /** Adds a task without a waiting caller. The task logs its own errors. */
+  add(work: Promise<unknown>): void;
+  /** Resolves when all tasks are done. */
+  done(): Promise<void>;
+}
+
+/** Creates an empty set of tasks. */
+export function createBackgroundTasks(): BackgroundTasks {
+  const running = new Set<Promise<void>>();
+  return {
+    add(work) {
+      const ended: Promise<void> = work.then(() => {}, () => {}).finally(() => running.delete(ended));
+      running.add(ended);
+    },
+    async done() {
+      while (running.size > 0) await Promise.all(running);
     },
   };
 }

@@ -19,12 +19,11 @@ import type {
 import { computeCharge } from "./charge.ts";
 import { budgetError } from "./budgets.ts";
 import { notEntered } from "./entry_queue.ts";
-import { billUsed, type UsedExtras } from "./extras.ts";
+import { billUsed, costAtTarget, type UsedExtras } from "./extras.ts";
 import type { Ledger } from "./ledger.ts";
 import { type Amount, formatUsd } from "./money.ts";
 import type { ExtraPrices } from "./price.ts";
 import { type LimitWatch, Reservation, type ReservationParts } from "./reservation.ts";
-import { costAtTarget } from "./upstream_cost.ts";
 
 /** Facts of a request at its arrival. */
 export interface Arrival {

@@ -7,7 +7,7 @@ import { createReloader, type ReloadCause } from "../config/reloader.ts";
 import { watchFile } from "../config/watch_file.ts";
 import { createGateway, type Gateway, type GatewayParts, reconfigureGateway, retireGateway } from "../gateway.ts";
 import type { Limiter } from "../limits/limiter.ts";
-import { readGroupBudgets } from "../billing/group_budgets.ts";
+import { readGroupBudgets } from "../billing/budgets.ts";
 import type { ChangeOrigin } from "../store/operators.ts";
 import type { Store } from "../store/store.ts";
 import { createReloadRequests, type ReloadableConfig } from "./loaded_config.ts";

@@ -7,7 +7,7 @@ import { readLatencies } from "../billing/reports/latencies.ts";
 import { readTimeSeries, SERIES_BY, type TimeSeriesQuery } from "../billing/reports/time_series.ts";
 import { keyNames, usageReport } from "../billing/reports/usage.ts";
 import type { Gateway } from "../gateway.ts";
-import { failureTest, healthRows, readiness } from "../request/health_endpoints.ts";
+import { failureTest, healthRows, readiness } from "../status/health.ts";
 import type { RouteContext } from "../server/router.ts";
 import { Moment, Share, State, Table, Usd } from "./format.tsx";
 import { CONSOLE, keyPath, type Page, queryOf, requestsPath, showPage } from "./html.tsx";

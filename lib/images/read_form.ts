@@ -1,6 +1,6 @@
 /** Reads the body of an edit within the operator's limits. */
 import { GatewayError } from "../errors.ts";
-import { bodyLimits } from "../server/body_limits.ts";
+import { bodyLimits } from "../server/body.ts";
 import type { RouteContext } from "../server/router.ts";
 import { readMultipart } from "./multipart.ts";
 

@@ -1,6 +1,6 @@
 /** Observes requests from arrival to end: one log line each, metrics, and a span. */
 import type { Log } from "../log_events.ts";
-import { isProbe, memberName, type RequestRecord } from "./request_record.ts";
+import { isProbe, memberName, requestLogLine, type RequestRecord } from "./request_record.ts";
 import type { GatewayError } from "../errors.ts";
 import type { Entry } from "../store/ledger.ts";
 import { createEventLoopMonitor, type EventLoopMonitor } from "./event_loop_lag.ts";
@@ -14,8 +14,6 @@ import {
   type Vitals,
 } from "./metrics.ts";
 import { createRegistry } from "./registry.ts";
-import { requestLogLine } from "./request_line.ts";
-import { observeBody } from "./observed_body.ts";
 import { captureTraceContext, nameServerSpan, writeRequestSpan } from "./trace.ts";
 
 /** Which requests are logged: all, those with an error, or none. */
@@ -275,4 +273,28 @@ class RequestObserver implements Observer {
     if (!isError && (logged === "errors" || !probes && isProbe(record.route))) return;
     log(requestLogLine(record, { ms, ending: endingOf(record) }));
   }
+}
+
+/** Callbacks of a response body. */
+export interface BodyObserver {
+  /** Called when bytes were passed on. */
+  gave(bytes: number): void;
+  /** Called when the body has ended, failed or was cancelled. */
+  over(): void;
+}
+
+const tellers = new WeakMap<ReadableStream<Uint8Array>, (listener: BodyObserver) => void>();
+
+/** Makes a body observable; `listen` is called at most once, before anything is read. */
+export function setBodyObservable(body: ReadableStream<Uint8Array>, listen: (listener: BodyObserver) => void): void {
+  tellers.set(body, listen);
+}
+
+/** Observes a body. Returns false if it is not observable. */
+export function observeBody(body: ReadableStream<Uint8Array>, listener: BodyObserver): boolean {
+  const listen = tellers.get(body);
+  if (listen === undefined) return false;
+  tellers.delete(body);
+  listen(listener);
+  return true;
 }

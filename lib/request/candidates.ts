@@ -10,8 +10,7 @@ import { type ExtraPrices, extraPricesAt, sheetAt, unitPrices } from "../billing
 import { isPayable, NO_PREFERENCES, parsePreferences, type ProviderPreferences } from "../routing/preferences.ts";
 import type { PriceSheet } from "../store/ledger.ts";
 import { checkModelRules } from "./rules.ts";
-import { isExpired, kindOf } from "../catalog/catalog.ts";
-import { missingModel } from "../catalog/missing_model.ts";
+import { isExpired, kindOf, missingModel } from "../catalog/catalog.ts";
 
 /** A model that may answer, and the prompt for it. */
 export interface Candidate {

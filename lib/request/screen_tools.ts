@@ -2,8 +2,7 @@
 import { GatewayError } from "../errors.ts";
 import { isObject, type Json, type JsonObject, type JsonPath } from "../json/mod.ts";
 import { extraOfTool, type ExtrasTable, spellingsInTool, stateInTool, usualName } from "../protocols/extras.ts";
-import type { BodyEdits } from "./body_edits.ts";
-import { type ExtraPermissions, spellingError } from "./extra_permissions.ts";
+import type { BodyEdits, ExtraPermissions } from "./extras.ts";
 
 /** The allowed tools of a list, and the paths to cut out of its text. */
 interface ToolList {
@@ -215,3 +214,8 @@ function without(value: JsonObject, [name, ...rest]: JsonPath): JsonObject {
 
 /** Choices that name a tool of the client's, or none. */
 const OWN_CHOICES: ReadonlySet<string> = new Set(["auto", "none", "any", "required", "tool", "function", "custom"]);
+
+/** The error for a name that some servers take for another. */
+export function spellingError(param: string, usual: string): GatewayError {
+  return new GatewayError("invalid", `Cannot use ${param}: some servers take it for ${usual}`, { param });
+}

@@ -4,7 +4,7 @@
  */
 import { GatewayError, toGatewayError, unreadError } from "../errors.ts";
 import { encodeText, formatFrames } from "../server/sse.ts";
-import { type BodyObserver, setBodyObservable } from "../observe/observed_body.ts";
+import { type BodyObserver, setBodyObservable } from "../observe/observer.ts";
 import { MOST_LATE_MS, type Phase, type PhaseTimers, type StreamTimer } from "../phase_timers.ts";
 import { yieldToEventLoop } from "../scheduler.ts";
 import type { ReplyEvent } from "../protocols/canonical/types.ts";

@@ -2,7 +2,7 @@
 import type { FinishReason, ReplyEvent, TokenUsage } from "../protocols/canonical/types.ts";
 import { type GatewayError, toGatewayError } from "../errors.ts";
 import { spliceMembers } from "../json/mod.ts";
-import type { BackgroundTasks } from "../billing/background_tasks.ts";
+import type { BackgroundTasks } from "../billing/in_flight_requests.ts";
 import type { Meter } from "../billing/meter.ts";
 import { type Amount, formatUsd } from "../billing/money.ts";
 import type { HostedCalls } from "../billing/extras.ts";

@@ -5,7 +5,7 @@ import { createConnectionHost } from "./connection_host.ts";
 import { redirectToSignIn, requireReading, sessionOf } from "./console_guard.ts";
 import { authorizeRequest, enterRefusal, noSuchRoute, operatorCheck } from "./request_guard.ts";
 import { preflight } from "./cors.ts";
-import type { BodyLimits } from "./body_limits.ts";
+import type { BodyLimits } from "./body.ts";
 import { type Drain, stopping } from "./drain.ts";
 import type { Exchange, ServerState } from "./exchange.ts";
 import { addressOf, countConcurrent, refuseCredential } from "./client_tracker.ts";

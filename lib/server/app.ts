@@ -3,7 +3,7 @@ import { ACCESS, type AccessTable } from "../access/access_table.ts";
 import type { Gateway } from "../gateway.ts";
 import type { PhaseTimers } from "../phase_timers.ts";
 import { answerRequest } from "./answer_request.ts";
-import type { BodyLimits } from "./body_limits.ts";
+import type { BodyLimits } from "./body.ts";
 import { checkAccess, type Surface } from "./surface.ts";
 import { corsHeaders } from "./cors.ts";
 import type { Drain } from "./drain.ts";

@@ -1,6 +1,6 @@
 /** Services for handlers that keep the connection open after the request. */
 import type { Caller } from "../access/permissions.ts";
-import type { BodyReservation } from "./body_limits.ts";
+import type { BodyReservation } from "./body.ts";
 import type { Drain } from "./drain.ts";
 import type { Exchange, ServerState } from "./exchange.ts";
 

@@ -4,7 +4,7 @@ import type { Gateway } from "../gateway.ts";
 import type { ObserveOptions } from "../observe/observer.ts";
 import type { RequestRecord } from "../observe/request_record.ts";
 import { PhaseTimers } from "../phase_timers.ts";
-import { BodyBudget, type BodyLimits, bodyLimits } from "./body_limits.ts";
+import { BodyBudget, type BodyLimits, bodyLimits } from "./body.ts";
 import { createDrain, type Drain } from "./drain.ts";
 import { Head } from "./head.ts";
 import {

@@ -1,7 +1,7 @@
 /** Reads the bytes of a request body, and refuses a client that sends too slowly. */
 import { LARGE_BODY_BYTES, yieldToEventLoop } from "../scheduler.ts";
 import { PhaseTimers, type Timer } from "../phase_timers.ts";
-import type { BodyLimits } from "./body_limits.ts";
+import type { BodyLimits } from "./body.ts";
 import { GatewayError } from "../errors.ts";
 
 /** Size of the first buffer where the client does not say how much is coming. */

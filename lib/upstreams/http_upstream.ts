@@ -1,21 +1,40 @@
 /** An upstream reached over the network, for all protocols. */
 import { GatewayError } from "../errors.ts";
+import type { HeaderFilter } from "../http1/mod.ts";
+import type { Quirk } from "../protocols/quirks/quirk.ts";
 import { PARAMETER_NAMES } from "../protocols/translate/adapt_target.ts";
 import type { UpstreamProtocol } from "../protocols/upstream_codec.ts";
 import { contentFilter } from "../redact.ts";
 import { LONG_TEXT_CHARS } from "../scheduler.ts";
+import type { Secret } from "../secret.ts";
 import { readFailure, readWhole, requestIdOf } from "./answers.ts";
-import { forwardedHeaders } from "./forward_headers.ts";
-import { type HttpUpstreamOptions, limitsFor } from "./http_upstream_options.ts";
+import { forwardedHeaders } from "./answers.ts";
 import { writeLongInputs } from "./long_inputs.ts";
 import { createAttemptMaker } from "./prepare_attempt.ts";
 import { UPSTREAM_CODECS } from "./protocols.ts";
-import { type Outgoing, sendAgainIfStale } from "./transport.ts";
+import { limitsFor, type Outgoing, sendAgainIfStale, type TimeLimits, type Transport } from "./transport.ts";
 import type { Answer, Call, Upstream } from "./upstream.ts";
-import { addressOf } from "./vendors.ts";
+import { addressOf, type Vendor } from "./vendors.ts";
 
 /** The version of the messages protocol for clients that did not choose one. */
 const MESSAGES_VERSION = "2023-06-01";
+
+/** Options of an upstream. */
+export interface HttpUpstreamOptions {
+  name: string;
+  vendor: Vendor;
+  baseUrl: string;
+  /** The protocols this one speaks, the preferred one first. */
+  protocols: readonly [UpstreamProtocol, ...UpstreamProtocol[]];
+  key: Secret | undefined;
+  quirk: Quirk;
+  /** Issuers of the signatures that the gateway's models make. */
+  issuers: ReadonlySet<string>;
+  limits: TimeLimits;
+  transport: Transport;
+  /** Headers of answers that clients get; absent: none. The transport keeps them. */
+  forwards?: HeaderFilter | undefined;
+}
 
 /** Makes an upstream of a vendor. */
 export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {

@@ -6,13 +6,14 @@ import { documentSize } from "../json/mod.ts";
 import type { Origin, UpstreamProtocol } from "../protocols/upstream_codec.ts";
 import type { ContentFilter } from "../redact.ts";
 import { LONG_TEXT_CHARS, yieldToEventLoop } from "../scheduler.ts";
-import { type HttpUpstreamOptions, modelIssuer } from "./http_upstream_options.ts";
+import type { HttpUpstreamOptions } from "./http_upstream.ts";
+import { modelIssuer } from "./vendors.ts";
 import { readLongInputs } from "./long_inputs.ts";
 import { UPSTREAM_CODECS } from "./protocols.ts";
 import { relayAttempt } from "./relay_attempt.ts";
 import { translationAttempt, writeBody } from "./translation_attempt.ts";
 import type { Call, Upstream } from "./upstream.ts";
-import type { UpstreamAttempt, UpstreamAttemptOptions } from "./attempt.ts";
+import type { UpstreamAttempt, UpstreamAttemptOptions } from "./upstream.ts";
 
 /** Prepares the attempts of one upstream. */
 export interface AttemptMaker extends Required<Pick<Upstream, "issuerOf" | "protocolFor" | "leastTokens">> {

@@ -16,10 +16,9 @@ import type { Prompt } from "../protocols/canonical/types.ts";
 import { type Relay, relayedReply } from "../protocols/relay.ts";
 import { requireAllParameters } from "../protocols/translate/require_all_parameters.ts";
 import { type Quirk, quirkFor } from "../protocols/quirks/quirk.ts";
-import type { Call } from "./upstream.ts";
+import type { Call, UpstreamAttempt, UpstreamAttemptOptions } from "./upstream.ts";
 import type { ResendableBody } from "./transport.ts";
 import { relayFeed, RelayTranslator } from "./answer_feeds.ts";
-import type { UpstreamAttempt, UpstreamAttemptOptions } from "./attempt.ts";
 import { RELAYS, UPSTREAM_CODECS } from "./protocols.ts";
 
 /** Chat has two parameters for reasoning. If one is dropped, both are removed. */

@@ -8,11 +8,10 @@ import { requireAllParameters } from "../protocols/translate/require_all_paramet
 import { type Quirk, quirkFor } from "../protocols/quirks/quirk.ts";
 import { UPSTREAM_CODECS } from "./protocols.ts";
 import { restored, translatedFeed, wholeFeed } from "./answer_feeds.ts";
-import type { UpstreamAttempt, UpstreamAttemptOptions } from "./attempt.ts";
+import type { Answer, Call, EventFeed, UpstreamAttempt, UpstreamAttemptOptions } from "./upstream.ts";
 import { UsageEstimator } from "./estimates.ts";
 import { cutAtLimit } from "./output_limit.ts";
 import type { ResendableBody } from "./transport.ts";
-import type { Answer, Call, EventFeed } from "./upstream.ts";
 
 /** Target of a translation. */
 export interface Destination extends Omit<WriteTarget, "dialect"> {

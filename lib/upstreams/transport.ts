@@ -1,4 +1,5 @@
 /** The transport interface: how requests reach an upstream. */
+import { ownTimeouts, type Timed } from "../catalog/timeouts.ts";
 import { GatewayError } from "../errors.ts";
 import type { HeaderFilter, Http1Request, Http1Response } from "../http1/mod.ts";
 import type { AddressGuard } from "./address_guard.ts";
@@ -8,6 +9,22 @@ import type { AddressGuard } from "./address_guard.ts";
  * it. After half of `connectMs` without that, the transport probes it with a connection of its own.
  */
 export type TimeLimits = Http1Request["limits"];
+
+/** Returns the upstream's limits, overridden by those of the model and the target. */
+export function limitsFor(
+  call: { model: Timed; target: Timed },
+  limits: TimeLimits,
+  makes: "image" | "text",
+): TimeLimits {
+  if (call.model.timeouts === undefined && call.target.timeouts === undefined) return limits;
+  const own = ownTimeouts(call);
+  return {
+    connectMs: own.connect_ms ?? limits.connectMs,
+    firstByteMs: own.first_byte_ms ?? limits.firstByteMs,
+    idleMs: own.idle_ms ?? limits.idleMs,
+    totalMs: (makes === "image" ? own.images_total_ms : own.total_ms) ?? limits.totalMs,
+  };
+}
 
 /** One request to an upstream. `fetch` sends streams chunked even if their length is known. */
 export type Outgoing = Http1Request;

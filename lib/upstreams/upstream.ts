@@ -5,7 +5,12 @@ import type { Model, Target } from "../catalog/model.ts";
 import type { GatewayError } from "../errors.ts";
 import type { JsonDocument, ObjectText } from "../json/mod.ts";
 import type { ResponseHeader } from "../http1/mod.ts";
-import type { Echo, Frame } from "../protocols/codec.ts";
+import type { Echo, Frame, Texts } from "../protocols/codec.ts";
+import type { Quirk } from "../protocols/quirks/quirk.ts";
+import type { Origin, UpstreamProtocol } from "../protocols/upstream_codec.ts";
+import type { ContentFilter } from "../redact.ts";
+import type { WholeAnswer } from "./answers.ts";
+import type { Incoming, ResendableBody } from "./transport.ts";
 
 /** Events of one answer, pulled by the reader: nothing is produced before it is asked for. */
 export interface EventFeed {
@@ -86,4 +91,22 @@ export interface Upstream {
   generate(call: Call): Promise<Answer>;
   /** Frees connections. */
   close(): void;
+}
+
+/** A request that is ready to be sent, and the readers of its answer. */
+export interface UpstreamAttempt {
+  protocol: UpstreamProtocol;
+  body: ResendableBody;
+  /** @throws {GatewayError} as `relayFeed` */
+  stream(incoming: Incoming): Answer;
+  /** @throws {GatewayError} as `UpstreamCodec.readReply` */
+  whole(answer: WholeAnswer, texts?: Texts): Answer;
+}
+
+/** The upstream's part in an attempt. */
+export interface UpstreamAttemptOptions {
+  protocol: UpstreamProtocol;
+  quirk: Quirk;
+  origin: Origin;
+  filter: ContentFilter | undefined;
 }

@@ -1,10 +1,12 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import type { Caller } from "../../lib/access/permissions.ts";
 import { groupSchema, keyRulesSchema } from "../../lib/config.ts";
-import { budgetClaims, budgetError, periodEnd, periodStart } from "../../lib/billing/budgets.ts";
+import { budgetClaims, budgetError, periodEnd, periodStart, readGroupBudgets } from "../../lib/billing/budgets.ts";
 import { parseUsd } from "../../lib/billing/money.ts";
 import { anthropicError, openaiError } from "../../lib/protocols/error_bodies.ts";
 import { dayOf } from "../../lib/store/days.ts";
+import { parseConfig } from "../../lib/config/parse.ts";
+import type { BudgetClaim } from "../../lib/store/ledger.ts";
 
 function day(text: string): number {
   return dayOf(Date.parse(`${text}T00:00:00Z`));
@@ -98,4 +100,25 @@ Deno.test("budgetError() reports that a total does not reset, and that nothing i
   assert(claim !== undefined);
   const { message } = budgetError({ held: false, claim, left: -1n, onHold: 0n }, { most: 1n });
   assertMatch(message, /0\.000000000001 USD.*\(5 USD in all, of which 0 USD is left\)\. It does not reset$/);
+});
+
+const NOW = Date.UTC(2026, 10, 20, 12);
+
+Deno.test("readGroupBudgets() reads each configured group budget once, for its period", async () => {
+  const { groups } = parseConfig({
+    groups: { a: { budget: { usd: "5", period: "month" } }, b: {}, c: { budget: { usd: "1", period: "total" } } },
+  });
+  const asked: BudgetClaim[] = [];
+  const ledger = {
+    left(claim: BudgetClaim): Promise<bigint> {
+      asked.push(claim);
+      return claim.id === "a" ? Promise.reject(new Error("out of reach")) : Promise.resolve(0n);
+    },
+  };
+  await readGroupBudgets({ ledger, config: { groups }, now: NOW });
+  const firstOfMonth = Date.UTC(2026, 10, 1) / 86_400_000;
+  assertEquals(asked.map(({ scope, id, since }) => [scope, id, since]).toSorted(), [
+    ["group", "a", firstOfMonth],
+    ["group", "c", 0],
+  ]);
 });

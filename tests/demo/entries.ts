@@ -3,7 +3,7 @@ import { computeCharge } from "../../lib/billing/charge.ts";
 import { outputTokens } from "../../lib/billing/image_tokens.ts";
 import { formatUsd } from "../../lib/billing/money.ts";
 import { sheetAt } from "../../lib/billing/price.ts";
-import { costAtTarget } from "../../lib/billing/upstream_cost.ts";
+import { costAtTarget } from "../../lib/billing/extras.ts";
 import type { Model } from "../../lib/catalog/model.ts";
 import { NO_TOKENS } from "../../lib/store/days.ts";
 import type { BilledTokens, Ending, Entry, EntryAttempt, EntryReason } from "../../lib/store/ledger.ts";

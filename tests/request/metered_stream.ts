@@ -1,5 +1,5 @@
 import { createMemoryLimiter } from "../../lib/limits/memory_limiter.ts";
-import { createBackgroundTasks } from "../../lib/billing/background_tasks.ts";
+import { createBackgroundTasks } from "../../lib/billing/in_flight_requests.ts";
 import { createLedger } from "../../lib/billing/ledger.ts";
 import { type Meter, openMeter } from "../../lib/billing/meter.ts";
 import { sheetAt } from "../../lib/billing/price.ts";

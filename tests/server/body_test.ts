@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertLess, assertStringIncludes, assertThrows } from "@std/assert";
-import { BodyBudget } from "../../lib/server/body_limits.ts";
+import { BodyBudget } from "../../lib/server/body.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { yieldToEventLoop } from "../../lib/scheduler.ts";
 import { othersTurns } from "../support/others_turns.ts";

@@ -2,8 +2,7 @@ import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows
 import { GatewayError } from "../../lib/errors.ts";
 import { PhaseTimers } from "../../lib/phase_timers.ts";
 import { LARGE_BODY_BYTES } from "../../lib/scheduler.ts";
-import { readJsonBody } from "../../lib/server/body.ts";
-import { BodyBudget, JSON_MEMORY_FACTOR } from "../../lib/server/body_limits.ts";
+import { BodyBudget, JSON_MEMORY_FACTOR, readJsonBody } from "../../lib/server/body.ts";
 import { type Coding, inflate, readCoding } from "../../lib/server/inflate.ts";
 import { seeded } from "../support/random.ts";
 import { exchange, head, post, startServer, TEST_LIMITS } from "./serve.ts";

@@ -6,7 +6,7 @@ import { parseConfig } from "../../lib/config/parse.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { createGateway, type Gateway } from "../../lib/gateway.ts";
 import { createApp } from "../../lib/server/app.ts";
-import type { BodyLimits } from "../../lib/server/body_limits.ts";
+import type { BodyLimits } from "../../lib/server/body.ts";
 import { jsonWithEtag } from "../../lib/server/json_response.ts";
 import type { Route } from "../../lib/server/router.ts";
 import { type Json, writeJson } from "../../lib/json/mod.ts";

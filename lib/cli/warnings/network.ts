@@ -1,7 +1,7 @@
 /** Warnings about who can reach the gateway, and what it keeps. */
 import { isWithin } from "../../access/networks.ts";
 import type { Config } from "../../config.ts";
-import { JSON_MEMORY_FACTOR } from "../../server/body_limits.ts";
+import { JSON_MEMORY_FACTOR } from "../../server/body.ts";
 import type { Warning } from "./warning.ts";
 
 /** Networks that only this machine, or only one's own, can be in. */

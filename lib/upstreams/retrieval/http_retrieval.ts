@@ -7,10 +7,10 @@ import type {
   RetrievalUpstream,
 } from "../../retrieval/types.ts";
 import { contentFilter } from "../../redact.ts";
-import { type HttpUpstreamOptions, limitsFor } from "../http_upstream_options.ts";
+import type { HttpUpstreamOptions } from "../http_upstream.ts";
 import { ANSWER_BYTES, readFailure, readWhole, requestIdOf } from "../answers.ts";
 import { UPSTREAM_CODECS } from "../protocols.ts";
-import { type Incoming, type ResendableBody, sendAgainIfStale } from "../transport.ts";
+import { type Incoming, limitsFor, type ResendableBody, sendAgainIfStale } from "../transport.ts";
 import { retrievalAddressOf } from "../vendors.ts";
 import { sendBatches, splitInputs } from "./batches.ts";
 import { readGeminiBatch, writeGeminiBatch } from "./gemini.ts";

@@ -1,4 +1,4 @@
-import { greet } from "../../../lib/request/health_endpoints.ts";
+import { greet } from "../../../lib/status/health.ts";
 
 /** Claude Code asks here, without a key, whether anybody is there. */
 export function GET(): Response {

@@ -4,7 +4,7 @@ import { explainRequest } from "../../../lib/billing/reports/explain.ts";
 import { explanationText } from "../../../lib/billing/reports/explain_text.ts";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import { model, oneModel, startGateway, type TestGateway, upstream, UPSTREAM_KEY } from "../../support/gateway.ts";
-import { readiness } from "../../../lib/request/health_endpoints.ts";
+import { readiness } from "../../../lib/status/health.ts";
 import { simulateTime } from "../../support/simulated_time.ts";
 import { errorBody, prompt, PROTOCOLS, STREAMED, WHOLE } from "../../upstream/replies.ts";
 import { events, json, type ScriptedAnswer, startUpstream } from "../../upstream/mod.ts";

@@ -1,6 +1,6 @@
 /** Budgets and limits of groups in the metrics. */
 import { assertEquals } from "@std/assert";
-import { metrics } from "../../../lib/request/metrics_endpoint.ts";
+import { metrics } from "../../../lib/status/metrics.ts";
 import { model, startGateway, type TestGateway } from "../../support/gateway.ts";
 import { prompt } from "../../upstream/replies.ts";
 import { readExposition } from "./exposition.ts";

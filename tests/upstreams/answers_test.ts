@@ -1,6 +1,6 @@
 import { assertEquals, assertThrows } from "@std/assert";
 import { parseConfig } from "../../lib/config/parse.ts";
-import { matchHeaders } from "../../lib/upstreams/forward_headers.ts";
+import { matchHeaders } from "../../lib/upstreams/answers.ts";
 
 function parse(forwardHeaders: unknown) {
   return parseConfig({

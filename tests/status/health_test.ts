@@ -1,7 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import type { Gateway } from "../../lib/gateway.ts";
-import { metrics } from "../../lib/request/metrics_endpoint.ts";
-import { readiness, ready } from "../../lib/request/health_endpoints.ts";
+import { metrics } from "../../lib/status/metrics.ts";
+import { readiness, ready } from "../../lib/status/health.ts";
 import type { Health } from "../../lib/routing/health.ts";
 import { BREAKER } from "../routing/breaker.ts";
 import { createHealth } from "../../lib/routing/health_tracker.ts";

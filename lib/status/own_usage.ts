@@ -13,7 +13,7 @@ import type { LimitUnit } from "../limits/limiter.ts";
 import type { RouteContext } from "../server/router.ts";
 import { readTarget } from "../server/route_matcher.ts";
 import { userAccount } from "../store/ledger.ts";
-import { endUserName, readUserHeader } from "./request_meter.ts";
+import { endUserName, readUserHeader } from "../request/request_meter.ts";
 
 /** A budget that applies to a key. The spending of other keys is not part of it. */
 export interface OwnBudget extends Omit<BudgetState, "spent_usd" | "held_usd"> {

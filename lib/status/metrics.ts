@@ -3,7 +3,7 @@ import denoJson from "../../deno.json" with { type: "json" };
 import type { Gateway } from "../gateway.ts";
 import type { Reading } from "../observe/registry.ts";
 import type { HealthRow } from "../routing/health.ts";
-import { healthRows, isCurrent } from "./health_endpoints.ts";
+import { healthRows, isCurrent } from "./health.ts";
 import { type BudgetOwner, budgetStates } from "../billing/reports/budget_report.ts";
 import { parseUsd } from "../billing/money.ts";
 import { groupLimitRequests, limitOwnerOf } from "../limits/limit_requests.ts";
