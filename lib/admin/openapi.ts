@@ -5,19 +5,7 @@ import { describedSchema, openaiErrorSchema } from "../openapi/schemas.ts";
 import { adminResponse } from "./response.ts";
 import { keyChangeSchema, newKeySchema, rotationSchema } from "./keys.ts";
 import { explanationSchema, requestPageSchema } from "./request_schemas.ts";
-import {
-  auditSchema,
-  budgetListSchema,
-  changePageSchema,
-  configStateSchema,
-  gatewayHealthSchema,
-  keyListSchema,
-  keySchema,
-  keyWithBudgetSchema,
-  reloadSchema,
-  shownKeySchema,
-  usageSchema,
-} from "./schemas.ts";
+import * as answers from "./schemas.ts";
 
 const MOMENT = "a span back from now such as 7d, a day such as 2026-11-01, or an exact time";
 
@@ -40,16 +28,20 @@ const REQUEST_FILTERS = {
 /** Every operation of the admin side by `METHOD path`; a test holds this against the access table. */
 const OPERATIONS: Readonly<Record<string, Operation>> = {
   "GET /admin/v1/openapi.json": { summary: "This description", reply: describedSchema },
-  "GET /admin/v1/keys": { summary: "List the keys of the store, oldest first", reply: keyListSchema },
-  "POST /admin/v1/keys": { summary: "Make a key", body: newKeySchema, reply: shownKeySchema, status: 201 },
-  "GET /admin/v1/keys/[key]": { summary: "Get a key by its name or id", reply: keyWithBudgetSchema, others: [404] },
-  "PATCH /admin/v1/keys/[key]": { summary: "Change a key", body: keyChangeSchema, reply: keySchema },
-  "DELETE /admin/v1/keys/[key]": { summary: "Revoke a key permanently", reply: keySchema, others: [404] },
+  "GET /admin/v1/keys": { summary: "List the keys of the store, oldest first", reply: answers.keyListSchema },
+  "POST /admin/v1/keys": { summary: "Make a key", body: newKeySchema, reply: answers.shownKeySchema, status: 201 },
+  "GET /admin/v1/keys/[key]": {
+    summary: "Get a key by its name or id",
+    reply: answers.keyWithBudgetSchema,
+    others: [404],
+  },
+  "PATCH /admin/v1/keys/[key]": { summary: "Change a key", body: keyChangeSchema, reply: answers.keySchema },
+  "DELETE /admin/v1/keys/[key]": { summary: "Revoke a key permanently", reply: answers.keySchema, others: [404] },
   "POST /admin/v1/keys/[key]/rotate": {
     summary: "Give a key a new secret; the old one stays valid for a while",
     body: rotationSchema,
     bodyIsOptional: true,
-    reply: shownKeySchema,
+    reply: answers.shownKeySchema,
   },
   "GET /admin/v1/budgets": {
     summary: "List the budgets of groups, keys and end users with their spent, held and remaining amounts",
@@ -60,12 +52,12 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
       user: "Only this end user of the key; empty: requests that name none",
       limit: "Most end users, 1 to 1000, those who spent most; absent: 20",
     },
-    reply: budgetListSchema,
+    reply: answers.budgetListSchema,
   },
   "GET /admin/v1/changes": {
     summary: "List the changes by operators, the latest first",
     query: { limit: "Most changes, 1 to 1000; absent: 50", cursor: "The `next` of the page before" },
-    reply: changePageSchema,
+    reply: answers.changePageSchema,
     others: [400],
   },
   "GET /admin/v1/requests": {
@@ -108,7 +100,7 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
       tag: "The only tag; absent: all",
       upstream: "Name of the only one, with by=upstream; absent: all",
     },
-    reply: usageSchema,
+    reply: answers.usageSchema,
   },
   "GET /admin/v1/usage/[request_id]": {
     summary: "Explain one request and its price, line by line",
@@ -117,15 +109,18 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
   },
   "GET /admin/v1/health": {
     summary: "Show the state of upstreams, stores, keys and budgets",
-    reply: gatewayHealthSchema,
+    reply: answers.gatewayHealthSchema,
   },
-  "GET /admin/v1/config": { summary: "The configuration in force, without secrets", reply: configStateSchema },
+  "GET /admin/v1/config": { summary: "The configuration in force, without secrets", reply: answers.configStateSchema },
   "POST /admin/v1/reload": {
     summary: "Read the configuration again; one with mistakes is refused, and the answer lists them",
-    reply: reloadSchema,
+    reply: answers.reloadSchema,
     others: [400],
   },
-  "POST /admin/v1/audit": { summary: "Recalculate the whole ledger and list every difference", reply: auditSchema },
+  "POST /admin/v1/audit": {
+    summary: "Recalculate the whole ledger and list every difference",
+    reply: answers.auditSchema,
+  },
 };
 
 let document: JsonObject | undefined;

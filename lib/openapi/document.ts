@@ -9,27 +9,7 @@ import { responses } from "../protocols/responses/mod.ts";
 import { embeddingsSchema } from "../retrieval/read_embeddings.ts";
 import { rerankSchema } from "../retrieval/read_rerank.ts";
 import { describePaths, jsonSchema, type Operation } from "./operation.ts";
-import {
-  anthropicErrorSchema,
-  chatReplySchema,
-  codexListSchema,
-  compactionSchema,
-  compatibleListSchema,
-  compatibleModelSchema,
-  countReplySchema,
-  describedSchema,
-  embeddingListSchema,
-  healthSchema,
-  imageResultSchema,
-  inputTokensSchema,
-  messageSchema,
-  nativeListSchema,
-  nativeModelSchema,
-  openaiErrorSchema,
-  ownUsageSchema,
-  rerankingSchema,
-  responseSchema,
-} from "./schemas.ts";
+import * as answers from "./schemas.ts";
 
 const FORMATS = "An id whose slash is escaped (`vendor%2Fname`) returns that model.";
 
@@ -39,122 +19,94 @@ const PAGE = {
   before_id: "Id of a model: those right before it",
 };
 
-/** Statuses of operations that ask a model. */
-const UPSTREAM = [502, 504];
+/** An operation that asks a model. */
+function asking(summary: string, body: z.ZodType, reply: z.ZodType, more: Partial<Operation> = {}): Operation {
+  return { summary, body, reply, others: [502, 504], ...more };
+}
 
 /** Every operation for clients by `METHOD path`; a test holds this against the access table. */
 const OPERATIONS: Readonly<Record<string, Operation>> = {
-  "GET /healthz": { summary: "Is the process alive", reply: healthSchema },
-  "GET /readyz": { summary: "Can the gateway answer requests", reply: healthSchema, others: [503] },
-  "GET /openapi.json": { summary: "This description", reply: describedSchema, others: [304] },
+  "GET /healthz": { summary: "Check that the process is alive", reply: answers.healthSchema },
+  "GET /readyz": { summary: "Check that the gateway can answer requests", reply: answers.healthSchema, others: [503] },
+  "GET /openapi.json": { summary: "This description", reply: answers.describedSchema, others: [304] },
   "GET /v1/usage": {
-    summary: "What this API key spent, and what is left of its limits and budgets",
+    summary: "Get the spending of this API key, and the rest of its limits and budgets",
     query: {
       user: "An end user, instead of the header `x-sluice-user`: `user_budget` shows what this end user has left",
     },
-    reply: ownUsageSchema,
+    reply: answers.ownUsageSchema,
   },
   "GET /v1/models": {
     summary: "List models",
     query: { client_version: "Version of Codex: the answer has the shape that Codex reads" },
-    reply: z.union([compatibleListSchema, codexListSchema]),
+    reply: z.union([answers.compatibleListSchema, answers.codexListSchema]),
     others: [304],
   },
   "GET /v1/models/[provider]": {
     summary: `List the models of one vendor. ${FORMATS}`,
-    reply: z.union([compatibleListSchema, compatibleModelSchema]),
+    reply: z.union([answers.compatibleListSchema, answers.compatibleModelSchema]),
     others: [304, 404],
   },
   "GET /v1/models/[provider]/[model_id]": {
     summary: "Get one model",
-    reply: compatibleModelSchema,
+    reply: answers.compatibleModelSchema,
     others: [304, 404],
   },
-  "POST /v1/chat/completions": {
-    summary: "Create a chat completion",
-    body: chat.schema,
-    reply: chatReplySchema,
+  "POST /v1/chat/completions": asking("Create a chat completion", chat.schema, answers.chatReplySchema, {
     streams: true,
-    others: UPSTREAM,
-  },
+  }),
   "GET /v1/responses": {
     summary: "Open a WebSocket; each of its `response.create` messages has the body of `POST /v1/responses`",
     status: 101,
   },
-  "POST /v1/responses": {
-    summary: "Create a response",
-    body: responses.schema,
-    reply: responseSchema,
-    streams: true,
-    others: UPSTREAM,
-  },
-  "POST /v1/responses/compact": {
-    summary: "Compact a conversation into its user messages and one item for everything else",
-    body: responses.schema,
-    reply: compactionSchema,
-    others: UPSTREAM,
-  },
+  "POST /v1/responses": asking("Create a response", responses.schema, answers.responseSchema, { streams: true }),
+  "POST /v1/responses/compact": asking(
+    "Compact a conversation into its user messages and one item for everything else",
+    responses.schema,
+    answers.compactionSchema,
+  ),
   "POST /v1/responses/input_tokens": {
     summary: "Count the tokens of a responses request",
     body: responses.schema,
-    reply: inputTokensSchema,
+    reply: answers.inputTokensSchema,
   },
-  "POST /v1/images/generations": {
-    summary: "Make images from a description",
-    body: generationSchema,
-    reply: imageResultSchema,
+  "POST /v1/images/generations": asking("Make images from a description", generationSchema, answers.imageResultSchema, {
     streams: true,
-    others: UPSTREAM,
+  }),
+  "POST /v1/images/edits": asking(
+    "Edit images; `image` may be sent up to 16 times, also as `image[]`",
+    editSchema,
+    answers.imageResultSchema,
+    { files: { image: "list", mask: "one" }, streams: true },
+  ),
+  "POST /v1/embeddings": asking("Make vectors of texts", embeddingsSchema, answers.embeddingListSchema),
+  "POST /v1/rerank": asking("Order documents by their relevance to a query", rerankSchema, answers.rerankingSchema),
+  "GET /anthropic/api/hello": {
+    summary: "Check that the gateway answers, as Claude Code does",
+    reply: answers.healthSchema,
   },
-  "POST /v1/images/edits": {
-    summary: "Edit images; `image` may be sent up to 16 times, also as `image[]`",
-    body: editSchema,
-    files: { image: "list", mask: "one" },
-    reply: imageResultSchema,
-    streams: true,
-    others: UPSTREAM,
-  },
-  "POST /v1/embeddings": {
-    summary: "Make vectors of texts",
-    body: embeddingsSchema,
-    reply: embeddingListSchema,
-    others: UPSTREAM,
-  },
-  "POST /v1/rerank": {
-    summary: "Order documents by their relevance to a query",
-    body: rerankSchema,
-    reply: rerankingSchema,
-    others: UPSTREAM,
-  },
-  "GET /anthropic/api/hello": { summary: "Is anybody there", reply: healthSchema },
   "GET /anthropic/v1/models": {
     summary: "List language models, native format",
     query: PAGE,
-    reply: nativeListSchema,
+    reply: answers.nativeListSchema,
     others: [304],
   },
   "GET /anthropic/v1/models/[provider]": {
     summary: `List the language models of one vendor, native format. ${FORMATS}`,
     query: PAGE,
-    reply: z.union([nativeListSchema, nativeModelSchema]),
+    reply: z.union([answers.nativeListSchema, answers.nativeModelSchema]),
     others: [304, 404],
   },
   "GET /anthropic/v1/models/[provider]/[model_id]": {
     summary: "Get one language model, native format",
-    reply: nativeModelSchema,
+    reply: answers.nativeModelSchema,
     others: [304, 404],
   },
-  "POST /anthropic/v1/messages": {
-    summary: "Create a message",
-    body: messages.schema,
-    reply: messageSchema,
-    streams: true,
-    others: UPSTREAM,
-  },
+  "POST /anthropic/v1/messages": asking("Create a message", messages.schema, answers.messageSchema, { streams: true }),
   "POST /anthropic/v1/messages/count_tokens": {
     summary: "Count the tokens of a message request",
     body: countTokensSchema,
-    reply: countReplySchema,
+    reply: answers.countReplySchema,
   },
 };
 
@@ -191,7 +143,10 @@ export function openapiDocument({ needsQuality }: DocumentOptions = { needsQuali
     },
     paths: describePaths(needsQuality ? { ...OPERATIONS, ...WITH_QUALITY } : OPERATIONS),
     components: {
-      schemas: { OpenaiError: jsonSchema(openaiErrorSchema), AnthropicError: jsonSchema(anthropicErrorSchema) },
+      schemas: {
+        OpenaiError: jsonSchema(answers.openaiErrorSchema),
+        AnthropicError: jsonSchema(answers.anthropicErrorSchema),
+      },
       securitySchemes: {
         bearer: { type: "http", scheme: "bearer" },
         api_key: { type: "apiKey", in: "header", name: "x-api-key" },

@@ -84,11 +84,11 @@ function describe(path: string, key: string, operation: Operation): JsonObject {
 
 /** A status other than 200, as clients of the path see it, and its description. */
 function otherReply(path: string, status: number): [status: string, reply: JsonObject] {
-  if (status === 304) return ["304", { description: "What `If-None-Match` names is still right" }];
+  if (status === 304) return ["304", { description: "Not modified: the tag in `If-None-Match` is current" }];
   if (path === "/readyz" && status === 503) {
     // A process that ends takes no request any more: then it is an error.
     return ["503", {
-      description: "Not now",
+      description: "Not ready",
       content: { "application/json": { schema: jsonSchema(z.union([healthSchema, openaiErrorSchema])) } },
     }];
   }
