@@ -28,6 +28,15 @@ export class UsageError extends Error {
   override readonly name = "UsageError";
 }
 
+/** Reads values of flags. @throws {UsageError} for values that `read` refuses with a `RangeError` */
+export async function readFlags<Read>(read: () => Read | Promise<Read>): Promise<Read> {
+  try {
+    return await read();
+  } catch (error) {
+    throw error instanceof RangeError ? new UsageError(error.message, { cause: error }) : error;
+  }
+}
+
 /** Parses a command line. Without a command, or with a flag first, it is `serve`. @throws {UsageError} */
 export function parseArguments(args: readonly string[]): Invocation {
   if (args[0] === "--help" || args[0] === "-h") return parseFlags("help", args.slice(1));

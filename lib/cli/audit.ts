@@ -4,7 +4,7 @@ import { auditLedger, type AuditReport } from "../billing/reports/audit.ts";
 import { findDamage } from "../store/sqlite/integrity.ts";
 import { type Invocation, UsageError } from "./arguments.ts";
 import { auditChanges } from "./audit_changes.ts";
-import { writeOut } from "./output.ts";
+import { counted, jsonText, writeOut } from "./output.ts";
 import { requireFile, withStore } from "./command_store.ts";
 
 /** Audits the ledger and its file, and prints the differences. Returns 1 if there are any. @throws {UsageError} */
@@ -20,7 +20,7 @@ export function audit(
     const turn = () => Promise.resolve();
     const damage = config.store.kind === "postgres" ? [] : findDamage(requireFile(config.store));
     const report = await auditLedger(ledger, { turn, damage });
-    writeOut(switches.has("json") ? `${JSON.stringify(report, null, 2)}\n` : auditText(report));
+    writeOut(switches.has("json") ? jsonText(report) : auditText(report));
     return report.ok ? 0 : 1;
   });
 }
@@ -52,6 +52,6 @@ function auditText({ ok, checked, differences, difference_count: count }: AuditR
     return `${[kind, ...where].join(" ")}: ${message}`;
   });
   const more = count - differences.length;
-  const verdict = ok ? "No differences found" : `${count} ${count === 1 ? "difference" : "differences"}`;
+  const verdict = ok ? "No differences found" : counted(count, "difference");
   return [...facts, ...lines, ...(more > 0 ? [`and ${more} more`] : []), verdict, ""].join("\n");
 }

@@ -4,7 +4,7 @@ import type { Config } from "../config.ts";
 import { GatewayError } from "../errors.ts";
 import type { Invocation } from "./arguments.ts";
 import { withStore } from "./command_store.ts";
-import { writeErr, writeOut } from "./output.ts";
+import { jsonText, writeErr, writeOut } from "./output.ts";
 import { tableText } from "./table.ts";
 
 /** Prints a page of the log, the latest change first. */
@@ -18,10 +18,10 @@ export function auditChanges(
         ...(limit !== undefined && { limit }),
         ...(cursor !== undefined && { cursor }),
       });
-      if (switches.has("json")) writeOut(`${JSON.stringify(page, null, 2)}\n`);
+      if (switches.has("json")) writeOut(jsonText(page));
       else if (page.data.length === 0) writeOut("No changes are logged yet\n");
       else {
-        writeOut(tableText([["WHEN", "WHO", "FROM", "WHAT", "OF", "CHANGE"], ...page.data.map(toCells)]));
+        writeOut(tableText([["TIME", "AUTHOR", "ADDRESS", "ACTION", "SUBJECT", "CHANGE"], ...page.data.map(toCells)]));
         if (page.next !== null) writeOut(`Earlier changes: --cursor ${page.next}\n`);
       }
       return 0;

@@ -3,15 +3,10 @@ import type { Config } from "../config.ts";
 import { csvText } from "../csv.ts";
 import { parseUsd, roundUsd } from "../billing/money.ts";
 import type { BudgetLine, BudgetState } from "../billing/reports/budget_report.ts";
-import {
-  BUDGET_PARAMETERS,
-  BudgetQueryError,
-  type BudgetTexts,
-  findBudgets,
-} from "../billing/reports/budget_search.ts";
-import { type Invocation, UsageError } from "./arguments.ts";
+import { BUDGET_PARAMETERS, type BudgetTexts, findBudgets } from "../billing/reports/budget_search.ts";
+import { type Invocation, readFlags } from "./arguments.ts";
 import { withStore } from "./command_store.ts";
-import { writeOut } from "./output.ts";
+import { formatOf, jsonText, writeOut } from "./output.ts";
 import { tableText } from "./table.ts";
 
 /** Members of a line in CSV, in their order. */
@@ -24,28 +19,16 @@ const COLUMNS = [
 export function budgets(
   { config, values, switches }: Pick<Invocation, "values" | "switches"> & { config: Config },
 ): Promise<number> {
-  if (switches.has("json") && switches.has("csv")) throw new UsageError("Expected --json or --csv, not both");
+  const format = formatOf(switches);
   return withStore(config, async ({ ledger, keys }) => {
-    const lines = await find({ ledger, keys, config }, values);
-    if (switches.has("json")) writeOut(`${JSON.stringify({ object: "list", data: lines }, null, 2)}\n`);
-    else if (switches.has("csv")) writeOut(csvText([[...COLUMNS], ...lines.map(csvCells)]));
+    const texts: BudgetTexts = {};
+    for (const name of BUDGET_PARAMETERS) if (values[name] !== undefined) texts[name] = values[name];
+    const lines = await readFlags(() => findBudgets({ ledger, keys, config }, texts, { now: Date.now() }));
+    if (format === "json") writeOut(jsonText({ object: "list", data: lines }));
+    else if (format === "csv") writeOut(csvText([[...COLUMNS], ...lines.map(csvCells)]));
     else writeOut(lines.length === 0 ? "No budgets found.\n" : table(lines, switches.has("exact")));
     return 0;
   });
-}
-
-async function find(
-  parts: Parameters<typeof findBudgets>[0],
-  values: Invocation["values"],
-): Promise<BudgetLine[]> {
-  const texts: BudgetTexts = {};
-  for (const name of BUDGET_PARAMETERS) if (values[name] !== undefined) texts[name] = values[name];
-  try {
-    return await findBudgets(parts, texts, { now: Date.now() });
-  } catch (error) {
-    if (error instanceof BudgetQueryError) throw new UsageError(error.message, { cause: error });
-    throw error;
-  }
 }
 
 function csvCells(line: BudgetLine): string[] {

@@ -8,7 +8,7 @@ import { listenersOf } from "../server/surface.ts";
 import { type Warning, warningText } from "./warnings/warning.ts";
 import { allWarnings } from "./warnings/warnings.ts";
 import { budgetText, limitsText, listText } from "./key_text.ts";
-import { writeOut } from "./output.ts";
+import { jsonText, writeOut } from "./output.ts";
 import { priceText } from "./price_text.ts";
 
 /** Input of `check` and its output format. */
@@ -35,7 +35,7 @@ export async function check(
   const warnings = await allWarnings({ config, ...(places !== undefined && { places }) }, now);
   const { models } = createCatalog(config);
   const all: CheckResult = { config, source: path ?? variable, models, warnings, now };
-  writeOut(json ? `${JSON.stringify(checkObject(all), null, 2)}\n` : checkText(all));
+  writeOut(json ? jsonText(checkObject(all)) : checkText(all));
   return strict && warnings.length > 0 ? 1 : 0;
 }
 

@@ -7,7 +7,7 @@ import { type Invocation, UsageError } from "./arguments.ts";
 import { nextStep } from "./doctor_next_step.ts";
 import { originOf } from "./banner.ts";
 import { parseOrigin } from "./conform.ts";
-import { writeOut } from "./output.ts";
+import { counted, jsonText, writeOut } from "./output.ts";
 
 /** Time for each step, in milliseconds. */
 const TIMEOUT_MS = 10_000;
@@ -41,9 +41,7 @@ export async function doctor(
   if (loaded !== undefined) isServing ??= isAlive(originOf(loaded.config.listen));
   const next = nextStep(findings, { flags: values, isServing: await isServing ?? false, ...(loaded && { loaded }) });
   writeOut(
-    switches.has("json")
-      ? `${JSON.stringify({ ...countOf(findings), findings, next }, null, 2)}\n`
-      : `${textOf(findings)}Next: ${next}\n`,
+    switches.has("json") ? jsonText({ ...countOf(findings), findings, next }) : `${textOf(findings)}Next: ${next}\n`,
   );
   return findings.some(({ level }) => level === "error") ? 1 : 0;
 
@@ -95,7 +93,5 @@ function textOf(findings: readonly Finding[]): string {
     ...(advice === undefined ? [] : [`         -> ${advice}`]),
   ]);
   const { ok, warning, error } = countOf(findings);
-  const warnings = `${warning} ${warning === 1 ? "warning" : "warnings"}`;
-  const errors = `${error} ${error === 1 ? "error" : "errors"}`;
-  return [...lines, "", `${ok} ok, ${warnings}, ${errors}`, ""].join("\n");
+  return [...lines, "", `${ok} ok, ${counted(warning, "warning")}, ${counted(error, "error")}`, ""].join("\n");
 }

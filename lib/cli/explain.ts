@@ -4,7 +4,7 @@ import { explainRequest } from "../billing/reports/explain.ts";
 import { explanationText } from "../billing/reports/explain_text.ts";
 import { keyNames } from "../billing/reports/usage.ts";
 import type { Invocation } from "./arguments.ts";
-import { writeErr, writeOut } from "./output.ts";
+import { jsonText, writeErr, writeOut } from "./output.ts";
 import { withStore } from "./command_store.ts";
 
 /** Explains the request with this id, with or without `req_`. */
@@ -21,7 +21,7 @@ export function explain(
     const keyName = await nameOf(explanation.key_id);
     writeOut(
       switches.has("json")
-        ? `${JSON.stringify(explanation, null, 2)}\n`
+        ? jsonText(explanation)
         : explanationText(explanation, keyName === undefined ? {} : { keyName }),
     );
     return 0;

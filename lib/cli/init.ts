@@ -8,7 +8,7 @@ import { isVendorName, type VendorName, vendorOf, VENDORS } from "../upstreams/v
 import { type Invocation, UsageError } from "./arguments.ts";
 import { programName } from "./banner.ts";
 import { type InitAnswers, initText, type UnlistedModel } from "./init_text.ts";
-import { writeErr, writeOut } from "./output.ts";
+import { counted, writeErr, writeOut } from "./output.ts";
 
 /** Inputs other than the command line. */
 export interface InitSources {
@@ -65,7 +65,7 @@ export async function init(
   }
   const { models } = config;
   writeOut(
-    `Wrote "${path}": vendor ${answers.vendor}, ${models.length} ${models.length === 1 ? "model" : "models"}.\n`,
+    `Wrote "${path}": vendor ${answers.vendor}, ${counted(models.length, "model")}.\n`,
   );
   writeOut(`${nextStep(answers.keyEnv, { env, config: values.config })}\n`);
   return 0;

@@ -1,7 +1,6 @@
-/** From flags to what a key may do. Values in, values out; what they mean is checked where the key is kept. */
+/** Reads the rules of a key from flags. Their values are checked where the key is stored. */
 import type { KeyRules } from "../config.ts";
-import { messageOf } from "../errors.ts";
-import { UsageError } from "./arguments.ts";
+import { readFlags, UsageError } from "./arguments.ts";
 import type { Switch, ValueFlag } from "./commands.ts";
 import { parseMoment } from "./duration.ts";
 
@@ -19,8 +18,8 @@ const LISTS = ["models", "endpoints", "ips"] as const;
 const LIMITS = [["rpm", "requests_per_minute"], ["tpm", "tokens_per_minute"], ["concurrency", "concurrency"]] as const;
 
 /**
- * The rules a key has with these flags, by those it has; `undefined` where no flag is about them. Not checked.
- * @throws {UsageError} where a flag has no value of its kind, or says something about a rule that is not there
+ * The rules of a key after these flags; `undefined` if no flag is about rules. Not checked.
+ * @throws {UsageError} for a flag with a value of another kind, or about a rule that the key does not have
  */
 export function parseKeyRules(
   { values, switches }: KeyRuleFlags,
@@ -36,20 +35,15 @@ export function parseKeyRules(
 }
 
 /**
- * When a key expires, by the flag; `null`: never. `undefined` where there is no flag.
- * @throws {UsageError} where it is no moment
+ * The expiry that the flag names; `null`: never. `undefined` without the flag.
+ * @throws {UsageError} for any other text
  */
-export function parseExpiry(text: string | undefined, now: number): number | null | undefined {
+export async function parseExpiry(text: string | undefined, now: number): Promise<number | null | undefined> {
   if (text === undefined) return undefined;
-  if (text === UNSET) return null;
-  try {
-    return parseMoment(text, now);
-  } catch (cause) {
-    throw new UsageError(messageOf(cause), { cause });
-  }
+  return text === UNSET ? null : await readFlags(() => parseMoment(text, now));
 }
 
-/** The rule in an object, `undefined` as its value where it goes. */
+/** The rule in an object, with the value `undefined` if it is removed. */
 type Typed<Name extends string> = Partial<Record<Name, unknown>> | undefined;
 
 function typedLimits({ values, switches }: KeyRuleFlags, present: KeyRules["limits"]): Typed<"limits"> {

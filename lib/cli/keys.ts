@@ -2,9 +2,9 @@
 import { changeKey, createKey, type KeyAdmin, publicKey, revokeKey, rotateKey } from "../access/key_admin.ts";
 import { importKeys, readKeyLines, writeKeyLines } from "../access/key_transfer.ts";
 import type { Config } from "../config.ts";
-import { GatewayError, messageOf } from "../errors.ts";
+import { GatewayError } from "../errors.ts";
 import { openStore } from "../store/open.ts";
-import { type Invocation, UsageError } from "./arguments.ts";
+import { type Invocation, readFlags, UsageError } from "./arguments.ts";
 import type { CommandName } from "./commands.ts";
 import { warningText } from "./warnings/warning.ts";
 import { keyWarnings } from "./warnings/groups.ts";
@@ -31,7 +31,7 @@ const ACTIONS: Readonly<Record<KeysCommand, (job: KeysInvocation) => Promise<voi
   async "keys add"({ admin, operand: name, values, switches }) {
     const group = values.group ?? "default";
     const rules = parseKeyRules({ values, switches }, {});
-    const expiresAt = parseExpiry(values.expires, admin.now()) ?? undefined;
+    const expiresAt = await parseExpiry(values.expires, admin.now()) ?? undefined;
     const { key, record } = await createKey(admin, {
       name,
       group,
@@ -48,7 +48,7 @@ const ACTIONS: Readonly<Record<KeysCommand, (job: KeysInvocation) => Promise<voi
     // An empty change throws if the key cannot be changed.
     const { rules: present } = await changeKey(admin, operand, {});
     const rules = parseKeyRules({ values, switches }, present);
-    const expiresAt = parseExpiry(values.expires, admin.now());
+    const expiresAt = await parseExpiry(values.expires, admin.now());
     const change = {
       ...(values.group !== undefined && { group: values.group }),
       ...(rules !== undefined && { rules }),
@@ -72,7 +72,7 @@ const ACTIONS: Readonly<Record<KeysCommand, (job: KeysInvocation) => Promise<voi
     writeOut(`Key "${name}" (${id}) is revoked\n`);
   },
   async "keys rotate"({ admin, operand, values }) {
-    const overlapMs = readOverlap(values.overlap ?? USUAL_OVERLAP);
+    const overlapMs = await readFlags(() => parseDuration(values.overlap ?? USUAL_OVERLAP));
     const { key, record } = await rotateKey(admin, operand, { overlapMs });
     const { name, id, former_until } = publicKey(record, admin.now());
     const former = former_until === null
@@ -128,14 +128,6 @@ export async function keys(
 /** Prints warnings. Nothing is refused, as models may be added later. */
 function reportWarnings(config: Config, record: Parameters<typeof keyWarnings>[1]): void {
   for (const warning of keyWarnings(config, record)) writeErr(`Warning: ${warningText(warning)}\n`);
-}
-
-function readOverlap(text: string): number {
-  try {
-    return parseDuration(text);
-  } catch (cause) {
-    throw new UsageError(messageOf(cause), { cause });
-  }
 }
 
 function refuse(message: string): number {

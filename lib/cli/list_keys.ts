@@ -6,7 +6,7 @@ import type { KeyRecord } from "../store/keys.ts";
 import type { Store } from "../store/store.ts";
 import type { Invocation } from "./arguments.ts";
 import { keysTable, keyText } from "./key_text.ts";
-import { writeOut } from "./output.ts";
+import { jsonText, writeOut } from "./output.ts";
 
 /** The command line of a command, and the store that it reads. */
 export interface KeyReport extends Pick<Invocation, "operand" | "switches"> {
@@ -29,8 +29,4 @@ export async function showKey({ admin, operand, switches }: KeyReport): Promise<
 
 function withBudgets({ config, store: { ledger }, now }: KeyReport["admin"], keys: readonly KeyRecord[]) {
   return keysWithBudgets({ ledger, config }, keys, now());
-}
-
-function jsonText(value: KeyWithBudget | readonly KeyWithBudget[]): string {
-  return `${JSON.stringify(value, null, 2)}\n`;
 }

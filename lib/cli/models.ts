@@ -9,7 +9,7 @@ import { formatUsd, parseUsd } from "../billing/money.ts";
 import { isObject, type Json, JSON_LIMITS, parseJson } from "../json/mod.ts";
 import { type Invocation, UsageError } from "./arguments.ts";
 import type { CommandName } from "./commands.ts";
-import { writeErr, writeOut } from "./output.ts";
+import { counted, jsonText, writeErr, writeOut } from "./output.ts";
 import { tableText } from "./table.ts";
 
 /** Names of the commands. */
@@ -42,7 +42,7 @@ export async function models(
 }
 
 function list(snapshot: CatalogSnapshot, { config, isJson }: { config: Config; isJson: boolean }): number {
-  if (isJson) writeOut(`${JSON.stringify(snapshot, null, 2)}\n`);
+  if (isJson) writeOut(jsonText(snapshot));
   else {
     const configured = new Set(matchModels(config, listSnapshot(snapshot)).map(({ listed }) => nameOf(listed)));
     const header = ["MODEL", "VENDOR", "CONTEXT", "OUTPUT", "PROMPT", "COMPLETION", "FACTS OF", "CONFIGURED"];
@@ -71,7 +71,7 @@ function show({ models }: CatalogSnapshot, id: string): number {
     writeErr(`"${id}" is not in the catalog; "sluice models list" shows it\n`);
     return 1;
   }
-  writeOut(`${JSON.stringify(found, null, 2)}\n`);
+  writeOut(jsonText(found));
   return 0;
 }
 
@@ -97,7 +97,7 @@ function compare(
   const differences = matched.flatMap((match) => listDifferences(match));
   if (isJson) {
     const models = matched.filter((match) => listDifferences(match).length > 0).map(rowOf);
-    writeOut(`${JSON.stringify({ compared: matched.length, differences: differences.map(told), models }, null, 2)}\n`);
+    writeOut(jsonText({ compared: matched.length, differences: differences.map(withoutIndex), models }));
   } else if (differences.length === 0) {
     writeOut(`No differences found: ${matched.length} of the configured models are in ${name}\n`);
   } else {
@@ -114,7 +114,7 @@ function compare(
   return differences.length === 0 ? 0 : 1;
 }
 
-function told({ index: _, ...difference }: ListedDifference): Omit<ListedDifference, "index"> {
+function withoutIndex({ index: _, ...difference }: ListedDifference): Omit<ListedDifference, "index"> {
   return difference;
 }
 
@@ -132,9 +132,11 @@ function printCatalog(
     ...[configured, listed].map((value) => value === null ? "-" : String(value)),
   ]);
   if (rows.length > 0) writeErr(`${tableText([header, ...rows])}\n`);
-  writeErr(`${catalog.models.length} models, ${added.length} of them new, ${rows.length} other prices\n`);
+  writeErr(
+    `${counted(catalog.models.length, "model")}, ${added.length} new; ${counted(rows.length, "member")} changed\n`,
+  );
   if (added.length > 0) writeErr(`New: ${added.join(", ")}\n`);
-  writeOut(`${JSON.stringify(catalog, null, 2)}\n`);
+  writeOut(jsonText(catalog));
   return 0;
 }
 

@@ -1,5 +1,25 @@
 /** Text for the console. Written at once and in whole, also when the process is about to end. */
 import { redactWholeSecrets } from "../redact.ts";
+import { type Invocation, UsageError } from "./arguments.ts";
+
+/** Format of a report. */
+export type Format = "json" | "csv" | "table";
+
+/** The format that the flags name. @throws {UsageError} */
+export function formatOf(switches: Invocation["switches"]): Format {
+  if (switches.has("json") && switches.has("csv")) throw new UsageError("Expected --json or --csv, not both");
+  return switches.has("json") ? "json" : switches.has("csv") ? "csv" : "table";
+}
+
+/** A value as indented JSON. */
+export function jsonText(value: unknown): string {
+  return `${JSON.stringify(value, null, 2)}\n`;
+}
+
+/** A number with its noun, such as `1 entry` or `2 entries`. */
+export function counted(count: number, noun: string, plural = `${noun}s`): string {
+  return `${count} ${count === 1 ? noun : plural}`;
+}
 
 /** Writes to standard output: what the command was asked for. */
 export function writeOut(text: string): void {

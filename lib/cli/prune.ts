@@ -1,7 +1,7 @@
 /** `prune`: deletes requests that are older than the configuration keeps them. */
 import type { Config } from "../config.ts";
 import { DAY_MS, dayOf } from "../store/days.ts";
-import { writeOut } from "./output.ts";
+import { counted, writeOut } from "./output.ts";
 import { withStore } from "./command_store.ts";
 
 /** The first day whose entries are kept, in days since 1970-01-01: today, and `keep_days` whole days before it. */
@@ -18,7 +18,7 @@ export function prune({ config }: { config: Config }): Promise<number> {
     const after = await ledger.start();
     const count = after.seq - before.seq;
     writeOut(
-      `Pruned ${count} ${count === 1 ? "entry" : "entries"} older than ${config.ledger.keep_days} days; ` +
+      `Pruned ${counted(count, "entry", "entries")} older than ${config.ledger.keep_days} days; ` +
         "the sums per day are kept\n",
     );
     return 0;

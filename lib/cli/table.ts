@@ -1,11 +1,14 @@
 /** Tables on the console. */
 
-/** Rows as aligned text, the first one being the header. Columns named in `right` are aligned to the right. */
+/**
+ * Rows as aligned text. Columns named in `right` are aligned to the right. `widths` are the least widths of the columns;
+ * wider cells raise them.
+ */
 export function tableText(
   rows: readonly (readonly string[])[],
-  { right = [] }: { right?: readonly number[] } = {},
+  { right = [], widths = [] }: { right?: readonly number[]; widths?: number[] } = {},
 ): string {
-  const widths = rows[0]?.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0))) ?? [];
+  for (const row of rows) row.forEach((cell, at) => widths[at] = Math.max(widths[at] ?? 0, cell.length));
   const pad = (cell: string, column: number): string =>
     right.includes(column) ? cell.padStart(widths[column] ?? 0) : cell.padEnd(widths[column] ?? 0);
   return rows.map((row) => `${row.map(pad).join("  ").trimEnd()}\n`).join("");

@@ -7,7 +7,7 @@ import { translateRequest } from "../request/translate_request.ts";
 import { modelIssuer } from "../upstreams/vendors.ts";
 import { quirkFor } from "../protocols/quirks/quirk.ts";
 import { anyModel } from "./any_model.ts";
-import { writeErr, writeOut } from "./output.ts";
+import { jsonText, writeErr, writeOut } from "./output.ts";
 import { translationTarget } from "./translation_target.ts";
 
 /** Options of `translate`. */
@@ -37,7 +37,7 @@ export async function translate({ config, from, to, vendor, bytes }: TranslateOp
         return { protocol, model, row, issuer, quirk: quirkFor(quirk, protocol) };
       },
     });
-    writeOut(`${JSON.stringify(body, null, 2)}\n`);
+    writeOut(jsonText(body));
     if (dropped.length > 0) writeErr(`dropped: ${dropped.join(", ")}\n`);
     return 0;
   } catch (error) {

@@ -19,8 +19,8 @@ import { sumUpstreams, UnknownUpstreamError, type UpstreamSum } from "../billing
 import { comparedCsv, comparedRows, upstreamCsv } from "../billing/reports/usage_csv.ts";
 import { readUsageFilter, UsageFilterError } from "../billing/reports/usage_filter.ts";
 import { dayName } from "../store/days.ts";
-import { type Invocation, UsageError } from "./arguments.ts";
-import { writeErr, writeOut } from "./output.ts";
+import { type Invocation, readFlags, UsageError } from "./arguments.ts";
+import { counted, type Format, formatOf, jsonText, writeErr, writeOut } from "./output.ts";
 import { withStore } from "./command_store.ts";
 import { tableText } from "./table.ts";
 
@@ -32,8 +32,6 @@ interface UpstreamCommand extends Pick<Invocation, "values" | "switches"> {
   models: Parameters<typeof sumUpstreams>[0]["config"]["models"];
   period: Period;
 }
-
-type Format = "json" | "csv" | "table";
 
 interface Comparison {
   invoice: Invoice;
@@ -49,7 +47,7 @@ export async function upstreamUsage(
   { config, models, values, switches, period }: UpstreamCommand,
 ): Promise<number> {
   const { upstream } = values;
-  const format = switches.has("json") ? "json" : switches.has("csv") ? "csv" : "table";
+  const format = formatOf(switches);
   const comparison = await comparisonOf(values, period);
   const prices = await read(values.prices, readUpstreamPrices);
   return await withStore(config, async ({ ledger, keys }) => {
@@ -91,15 +89,15 @@ export function reportRangeError(error: RangeError): number {
 
 async function comparisonOf(values: UpstreamCommand["values"], period: Period): Promise<Comparison | undefined> {
   const invoice = await read(values.invoice, readInvoice);
-  const tolerance = parse(() => readTolerance(values.tolerance ?? "0%"));
+  const tolerance = await readFlags(() => readTolerance(values.tolerance ?? "0%"));
   if (invoice === undefined) {
     if (values.tolerance !== undefined) throw new UsageError("Cannot use --tolerance without --invoice");
     return undefined;
   }
   const narrowed = (["key", "group", "model", "user", "tag"] as const).find((flag) => values[flag] !== undefined);
   if (narrowed !== undefined) throw new UsageError(`Cannot use --${narrowed} with --invoice: an invoice is for all`);
-  if (values.upstream === undefined) throw new UsageError("Cannot use --invoice without --upstream: whose is it?");
-  parse(() => requireDays(invoice, period));
+  if (values.upstream === undefined) throw new UsageError("Cannot use --invoice without --upstream, which sent it");
+  await readFlags(() => requireDays(invoice, period));
   return { invoice, tolerance };
 }
 
@@ -112,23 +110,14 @@ async function read<Read>(path: string | undefined, reader: (text: string) => Re
   } catch (error) {
     throw new UsageError(`Cannot read "${path}": ${messageOf(error)}`, { cause: error });
   }
-  return parse(() => reader(text));
-}
-
-function parse<Read>(reader: () => Read): Read {
-  try {
-    return reader();
-  } catch (error) {
-    if (error instanceof RangeError) throw new UsageError(error.message, { cause: error });
-    throw error;
-  }
+  return await readFlags(() => reader(text));
 }
 
 async function sumsText(
   sums: readonly UpstreamSum[],
   { format, period, usd }: { format: Format; period: Period; usd: (amount: bigint) => string },
 ): Promise<string> {
-  if (format === "json") return `${JSON.stringify(await upstreamReport(sums, period), null, 2)}\n`;
+  if (format === "json") return jsonText(await upstreamReport(sums, period));
   if (format === "csv") return upstreamCsv(sums);
   const names = ["upstream", "model", "day", "requests", "attempts", "failed", "counted"];
   const rows = sums.map((sum) => {
@@ -173,7 +162,7 @@ function comparedText(
     other_attempts: all(({ attempts, requests }) => attempts - requests),
   };
   const ok = lines.every(({ within }) => within);
-  if (format === "json") return `${JSON.stringify({ ok, lines, unverified }, null, 2)}\n`;
+  if (format === "json") return jsonText({ ok, lines, unverified });
   if (format === "csv") return comparedCsv(lines);
   const [header = [], ...cells] = comparedRows(lines);
   const first = header.indexOf("ours");
@@ -184,6 +173,6 @@ function comparedText(
   return `${table}
 ${ok ? "No differences found" : `${differing} of ${lines.length} numbers differ by more than the tolerance`}
 Token counts: ${unverified.counted} requests counted by the gateway, ${unverified.failed} failed without reported \
-tokens, ${unverified.other_attempts} earlier ${unverified.other_attempts === 1 ? "attempt" : "attempts"}
+tokens, ${counted(unverified.other_attempts, "earlier attempt")}
 `;
 }

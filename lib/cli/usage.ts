@@ -6,8 +6,8 @@ import { type PeriodTexts, readPeriod } from "../billing/reports/period.ts";
 import { readGroupings, type UsageFigures, type UsageReport, usageReport } from "../billing/reports/usage.ts";
 import { groupingsOf, usageCsv, usageNames } from "../billing/reports/usage_csv.ts";
 import { readUsageFilter } from "../billing/reports/usage_filter.ts";
-import { type Invocation, UsageError } from "./arguments.ts";
-import { writeOut } from "./output.ts";
+import { type Invocation, readFlags, UsageError } from "./arguments.ts";
+import { formatOf, jsonText, writeOut } from "./output.ts";
 import { withStore } from "./command_store.ts";
 import { tableText } from "./table.ts";
 import { reportRangeError, UPSTREAM_FLAGS, upstreamUsage } from "./upstream_usage.ts";
@@ -16,16 +16,16 @@ type UsageCommand = Pick<Invocation, "values" | "switches"> & { config: Config }
 
 /** Prints the sums of a period, the dearest first. @throws {UsageError} for a flag with a wrong value */
 export async function usage({ config, values, switches }: UsageCommand): Promise<number> {
-  if (switches.has("json") && switches.has("csv")) throw new UsageError("Expected --json or --csv, not both");
+  const format = formatOf(switches);
   const named = namedPeriod({ values, switches });
-  const period = parse(() => readPeriod({ ...endsOf(values), ...named }, Date.now()));
+  const period = await readFlags(() => readPeriod({ ...endsOf(values), ...named }, Date.now()));
   if (values.by === "upstream") {
     // With the embedded models, which have targets, too.
     return await upstreamUsage({ config, models: createCatalog(config).models, values, switches, period });
   }
   const alone = UPSTREAM_FLAGS.find((flag) => values[flag] !== undefined);
   if (alone !== undefined) throw new UsageError(`Cannot use --${alone} without "--by upstream"`);
-  const groupings = parse(() => readGroupings(values.by ?? "key"));
+  const groupings = await readFlags(() => readGroupings(values.by ?? "key"));
   return await withStore(config, async ({ ledger, keys }) => {
     let report: UsageReport;
     try {
@@ -35,23 +35,14 @@ export async function usage({ config, values, switches }: UsageCommand): Promise
       if (!(error instanceof RangeError)) throw error;
       return reportRangeError(error);
     }
-    if (switches.has("json")) writeOut(`${JSON.stringify(report, null, 2)}\n`);
-    else writeOut(switches.has("csv") ? usageCsv(report) : table(report, switches.has("exact")));
+    if (format === "json") writeOut(jsonText(report));
+    else writeOut(format === "csv" ? usageCsv(report) : table(report, switches.has("exact")));
     return 0;
   });
 }
 
 function endsOf({ since, until }: UsageCommand["values"]): PeriodTexts {
   return { ...(since !== undefined && { since }), ...(until !== undefined && { until }) };
-}
-
-function parse<Parsed>(read: () => Parsed): Parsed {
-  try {
-    return read();
-  } catch (error) {
-    if (error instanceof RangeError) throw new UsageError(error.message, { cause: error });
-    throw error;
-  }
 }
 
 function namedPeriod({ values, switches }: Omit<UsageCommand, "config">): { period?: string } {

@@ -15,7 +15,7 @@ async function changeAndList(place: Place): Promise<void> {
   const { code, out, err } = await run(["audit", "--changes"], place);
   assertEquals([code, err], [0, ""]);
   const [head = "", ...lines] = out.trimEnd().split("\n");
-  assertMatch(head, /^WHEN +WHO +FROM +WHAT +OF +CHANGE$/);
+  assertMatch(head, /^TIME +AUTHOR +ADDRESS +ACTION +SUBJECT +CHANGE$/);
   assertEquals(lines.toReversed().map((line) => line.split(/ {2,}/).slice(1, 4)), [
     ["command_line", "-", "create_key"],
     ["command_line", "-", "change_key"],

@@ -1,4 +1,4 @@
-import { assertEquals, assertThrows } from "@std/assert";
+import { assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { UsageError } from "../../lib/cli/arguments.ts";
 import { type KeyRuleFlags, parseExpiry, parseKeyRules } from "../../lib/cli/key_rules.ts";
 import { type KeyRules, keyRulesSchema } from "../../lib/config.ts";
@@ -76,7 +76,8 @@ Deno.test("parseKeyRules() rejects empty values", () => {
   }
 });
 
-Deno.test("parseExpiry() returns a moment, never, or unset", () => {
-  assertEquals([parseExpiry(undefined, 5), parseExpiry("unset", 5), parseExpiry("1s", 5)], [undefined, null, 1005]);
-  assertThrows(() => parseExpiry("soon", 5), UsageError, 'Cannot read the moment "soon"');
+Deno.test("parseExpiry() returns a moment, never, or unset", async () => {
+  const texts = [undefined, "unset", "1s"];
+  assertEquals(await Promise.all(texts.map((text) => parseExpiry(text, 5))), [undefined, null, 1005]);
+  await assertRejects(() => parseExpiry("soon", 5), UsageError, 'Cannot read the moment "soon"');
 });

@@ -102,7 +102,7 @@ Deno.test("models import --catalog creates a catalog file whose rows take preced
     const made = await run(["models", "import", "list.json", "--catalog", "--only", "openai/*"], { folder });
     assertEquals(made.code, 0);
     assertStringIncludes(made.err, "openai/o3  pricing.prompt      0.000002  0.000001");
-    assertStringIncludes(made.err, "2 models, 1 of them new, 2 other prices\nNew: openai/gpt-99\n");
+    assertStringIncludes(made.err, "2 models, 1 new; 2 members changed\nNew: openai/gpt-99\n");
     await Deno.writeTextFile(`${folder}/catalog.json`, made.out);
     const config = {
       upstreams: UPSTREAMS,

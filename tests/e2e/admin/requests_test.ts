@@ -113,7 +113,7 @@ async function findThem(folder: string, env: Record<string, string>): Promise<vo
   const table = await command("--key", "anna", "--status", "429");
   assertMatch(
     table.out,
-    /^CAME IN +KEY +GROUP +MODEL .*\n\S+Z +anna +default +sluice\/echo +- +429 +limit +\d+ +0 +req_\w+\n$/,
+    /^RECEIVED +KEY +GROUP +MODEL .*\n\S+Z +anna +default +sluice\/echo +- +429 +limit +\d+ +0 +req_\w+\n$/,
   );
   const csv = await command("--user", "=1+1", "--csv");
   assertStringIncludes(csv.out, ",'=1+1,\r\n");
@@ -173,7 +173,7 @@ Deno.test("sluice requests --follow prints each request as it is entered", () =>
       }
     };
     // The header is printed once the last entry is known: later entries are new.
-    await until(/^CAME IN .*\n/);
+    await until(/^RECEIVED .*\n/);
     await ask();
     await until(/\n.* anna .* 200 .*\n/);
     assertEquals(out.trimEnd().split("\n").length, 2);
