@@ -102,7 +102,9 @@ function isOld({ idleSince, idleMs }: Http1Connection, now: number): boolean {
   return now - idleSince >= idleMs;
 }
 
-/** Bytes of one read. The buffer grows for a long head only. */
+/** Bytes of a connection's first reads: most connections of slow streams never fill them. */
+const FIRST_READ_BYTES = 4 * 1024;
+/** Bytes of one read after a read that filled the buffer. It grows further for a long head only. */
 const READ_BYTES = 16 * 1024;
 
 /** A connection that carries one request after another. */
@@ -117,7 +119,7 @@ export class Http1Connection {
   readonly #stirred = () => void (this.#ahead !== undefined && this.#onEnd?.(this));
 
   /** Bytes read; those from `start` to `end` are unused. */
-  buffer = new Uint8Array(READ_BYTES);
+  buffer = new Uint8Array(FIRST_READ_BYTES);
   start = 0;
   end = 0;
   /** True when a byte of the present response has arrived. */
@@ -142,8 +144,11 @@ export class Http1Connection {
       this.start = this.end = 0;
       return ahead;
     }
-    if (this.start === this.end) this.start = this.end = 0;
-    else this.#makeRoom();
+    if (this.start < this.end) this.#makeRoom();
+    else {
+      if (this.end === this.buffer.length && this.end < READ_BYTES) this.buffer = new Uint8Array(READ_BYTES);
+      this.start = this.end = 0;
+    }
     return this.socket.read(this.end === 0 ? this.buffer : this.buffer.subarray(this.end));
   }
 

@@ -13,7 +13,8 @@ export interface RequestSender {
 /** A request that is being written. */
 export class RequestWriter {
   readonly #connection: Http1Connection;
-  readonly #packed: PackedRequest;
+  /** Absent when it was written: an answer may stream for hours, and the body is up to 50 MB. */
+  #packed: PackedRequest | undefined;
   readonly #sender: RequestSender;
   /** True when everything was written. */
   whole = false;
@@ -30,37 +31,37 @@ export class RequestWriter {
     this.#connection = connection;
     this.#packed = packed;
     this.#sender = sender;
-    this.settled = this.#write();
+    this.settled = this.#write(packed);
   }
 
   /** Cancels the stream. */
   stop(): void {
     if (this.#stopped) return;
     this.#stopped = true;
-    const cancelled = this.#reader === undefined ? this.#packed.stream?.cancel() : this.#reader.cancel();
+    const cancelled = this.#reader === undefined ? this.#packed?.stream?.cancel() : this.#reader.cancel();
     cancelled?.catch(() => {});
   }
 
-  async #write(): Promise<void> {
-    const { first, second, stream } = this.#packed;
+  async #write(packed: PackedRequest): Promise<void> {
+    const { first, second, stream, streamBytes } = packed;
     try {
       // Most requests are written completely at once, so this avoids a promise of our own.
       const left = await this.#connection.socket.write(first);
       if (left < first.length) await this.#connection.write(first, left);
       if (second !== undefined) await this.#connection.write(second);
-      if (stream !== undefined && !this.#stopped) await this.#writeStream(stream);
+      if (stream !== undefined && !this.#stopped) await this.#writeStream(stream, streamBytes);
       this.whole = true;
-      this.#packed.drop();
+      this.#packed = undefined;
+      packed.drop();
     } catch {
       // The peer's response counts for more than a failed write.
       if (this.pulled) this.stop();
     }
   }
 
-  async #writeStream(stream: ReadableStream<Uint8Array>): Promise<void> {
+  async #writeStream(stream: ReadableStream<Uint8Array>, streamBytes: number | undefined): Promise<void> {
     this.#reader = stream.getReader();
     this.pulled = true;
-    const { streamBytes } = this.#packed;
     if (streamBytes === undefined) await this.#writeChunks(this.#reader);
     else await this.#writePlain(this.#reader, streamBytes);
   }

@@ -71,7 +71,7 @@ async function readStream(
     options.keeper.take(piece.byteLength);
     buffer.append(piece);
   };
-  await readPieces(stream, { pace: options.limits, take, timers: options.timers });
+  await readPieces(stream, { pace: options.limits, take, timers: options.timers, length: options.length });
   if (buffer.bytes().length > LARGE_BODY_BYTES) await yieldToEventLoop();
   return buffer.bytes();
 }
@@ -120,6 +120,8 @@ export type BodyPace = Pick<BodyLimits, "gapMs" | "graceMs" | "minBytesPerSecond
 /** Options for reading pieces: their minimum speed and their consumer. `timers` absent: new ones. */
 export interface PieceOptions {
   pace: BodyPace;
+  /** Bytes of the whole body, where the client announced them. */
+  length?: number | undefined;
   /** Called with each piece. The next is not read before a promise it returns has settled, and that time is ours. */
   take: (piece: Uint8Array) => void | Promise<void>;
   timers?: PhaseTimers;
@@ -131,9 +133,10 @@ export interface PieceOptions {
  */
 export async function readPieces(
   stream: ReadableStream<Uint8Array>,
-  { pace, take, timers = new PhaseTimers() }: PieceOptions,
+  { pace, take, timers = new PhaseTimers(), length = Infinity }: PieceOptions,
 ): Promise<void> {
   const reader = stream.getReader();
+  let left = length;
   const watch = watchProgress(pace, { timers, expire: () => reader.cancel().catch(() => {}) });
   try {
     while (true) {
@@ -142,11 +145,15 @@ export async function readPieces(
       if (watch.expired()) throw tooSlow();
       if (done) return;
       watch.progress(value.byteLength);
+      left -= value.byteLength;
       const taking = take(value);
-      if (taking === undefined) continue;
-      watch.pause();
-      await taking;
-      watch.resume();
+      if (taking !== undefined) {
+        watch.pause();
+        await taking;
+        watch.resume();
+      }
+      // A read of the end would keep a buffer of 64 KB until the answer has been sent.
+      if (left <= 0) return void reader.cancel().catch(() => {});
     }
   } catch (error) {
     reader.cancel().catch(() => {});

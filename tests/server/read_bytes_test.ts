@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertStrictEquals } from "@std/assert";
-import { ByteBuffer } from "../../lib/server/read_bytes.ts";
+import { ByteBuffer, readPieces } from "../../lib/server/read_bytes.ts";
 
 Deno.test("ByteBuffer joins pieces of any size", () => {
   const text = new TextEncoder().encode("0123456789".repeat(20));
@@ -41,4 +41,20 @@ Deno.test("ByteBuffer copies a first piece that leaves room", () => {
   buffer.append(new Uint8Array([8]));
   assert(buffer.bytes().every((byte, at) => byte === 7 + at));
   assertEquals(buffer.bytes().length, 2);
+});
+
+Deno.test("readPieces does not read on after the announced length", async () => {
+  const pace = { gapMs: 60_000, graceMs: 60_000, minBytesPerSecond: 1, totalMs: 60_000 };
+  for (const { length, reads } of [{ length: 6, reads: 2 }, { length: undefined, reads: 3 }]) {
+    let [read, bytes, isCancelled] = [0, 0, false];
+    const stream = new ReadableStream<Uint8Array>({
+      pull(controller) {
+        if (++read <= 2) controller.enqueue(new Uint8Array(3));
+        else controller.close();
+      },
+      cancel: () => void (isCancelled = true),
+    }, { highWaterMark: 0 });
+    await readPieces(stream, { pace, length, take: (piece) => void (bytes += piece.length) });
+    assertEquals({ read, bytes, isCancelled }, { read: reads, bytes: 6, isCancelled: length !== undefined });
+  }
 });
