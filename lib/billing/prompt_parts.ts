@@ -117,7 +117,7 @@ function* mediaIn(messages: readonly { blocks: readonly ContentBlock[] }[]): Gen
 
 /** Returns whether a prompt has images or files, whose tokens can only be estimated. */
 export function isEstimated(prompt: Pick<Prompt, "messages" | "plain">): boolean {
-  if (prompt.plain !== undefined) return false;
+  if (prompt.plain !== undefined) return prompt.plain.images !== undefined;
   for (const media of mediaIn(prompt.messages)) {
     if (media.kind === "url" || !media.mediaType.startsWith("text/")) return true;
   }
@@ -151,7 +151,8 @@ export function pagesOf(media: Media): number {
   return isPdf(media) ? pages.get(media) ?? pagesBySize(media.base64) : 1;
 }
 
-function imageTokens(base64: string): number {
+/** Estimates the tokens of an image by its size in pixels. */
+export function imageTokens(base64: string): number {
   const size = imageSizeBase64(base64);
   if (size === undefined) return TOKENS_OF_UNKNOWN_MEDIA;
   const scale = Math.min(1, MAX_IMAGE_SIDE / Math.max(size.width, size.height));

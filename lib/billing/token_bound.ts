@@ -10,6 +10,7 @@ import {
   blockParts,
   fixedParts,
   formatParts,
+  imageTokens,
   mediaTokens,
   pagesOf,
   type PromptPart,
@@ -99,10 +100,11 @@ function mostInput(prompt: Prompt, { context_length: limit, infersTypes = false 
 }
 
 /** Bound of a plain prompt by its sizes in JSON, which has at least as many bytes as the text. */
-function mostPlainInput(prompt: Prompt, { textBytes, texts, messages, tools, signatures }: PlainSizes): number {
+function mostPlainInput(prompt: Prompt, { textBytes, texts, messages, tools, signatures, images }: PlainSizes): number {
   const sealed = signatures === undefined ? 0 : signatures.bytes + PART_FRAME * signatures.count;
   let tokens = sealed + FRAME + (tools > 0 ? TOOLS_FRAME : 0) + unknownMemberBytes(prompt) + textBytes +
     PART_FRAME * (messages + texts);
+  if (images !== undefined) tokens += (PART_FRAME + IMAGE) * images.count;
   for (const part of formatParts(prompt.format)) tokens += PART_FRAME + Buffer.byteLength(part);
   return tokens;
 }
@@ -208,8 +210,9 @@ export function estimateTokens(
       if (blocks.length === 1 && first?.type === "text") add(first.text);
       else for (const part of blockParts(blocks)) add(part);
     }
-  } else if (prompt.format !== undefined) {
+  } else {
     for (const part of formatParts(prompt.format)) add(part);
+    if (plain.images !== undefined) { for (const base64 of plain.images.read()) input += imageTokens(base64); }
   }
   input += tokensOfBytes(bytes);
   if (input > context_length) input = context_length;

@@ -73,7 +73,7 @@ export async function parseDocument(
     const few = { ...limits, nodes: Math.min(limits.nodes, FEW_VALUES) };
     const length = findStrings(given);
     if (scan !== undefined && length !== undefined && typeof given !== "string" && isUtf8(given)) {
-      const scanned = scanBody(length, few, scan);
+      const scanned = scanBody(given, few, scan);
       const head = scanned && parseHead(scanned, few, doubleLevels);
       if (scanned !== undefined && head !== undefined) {
         return new ScannedDocument(given, scanned.members, { head, sizes: scanned.sizes }, doubleLevels);

@@ -2,6 +2,7 @@
  * Finds the members of a JSON object in UTF-8 and recognizes the forms of some of them, without making their values. It
  * goes along the strings that were found. Unrecognized or malformed bodies are left to the parsers.
  */
+import { Buffer } from "node:buffer";
 import { skipSpace } from "./fast_parser.ts";
 import type { JsonLimits, Member } from "./lexer.ts";
 import type { Shape } from "./shape.ts";
@@ -17,6 +18,7 @@ export interface ScanPlan {
   readonly needed: readonly string[];
   /** Most marks of the prompt cache. */
   readonly mostMarks: number;
+  readonly mostImages: number;
   /** Tells by the member `model` whether the members are better parsed at once. */
   readonly isWanted: (model: string) => boolean;
 }
@@ -32,8 +34,33 @@ export interface ContentSizes {
   sealed: number;
   /** Objects of a rare variant. */
   rare: number;
+  /** Absent: there are none. */
+  images: ImageTexts | undefined;
   /** Entries of each member that is a list; 0 for one that is not. */
   entries: ReadonlyMap<string, number>;
+}
+
+/** The images of a body. Their base64 is a part of the body, and copied when it is read. */
+export class ImageTexts {
+  readonly count: number;
+  readonly #body: Uint8Array<ArrayBuffer>;
+  /** Start and end of each. */
+  readonly #ends: readonly number[];
+
+  constructor(body: Uint8Array<ArrayBuffer>, ends: readonly number[]) {
+    this.#body = body;
+    this.#ends = ends;
+    this.count = ends.length / 2;
+  }
+
+  /** The base64 of each image. */
+  read(): string[] {
+    const { buffer, byteOffset, byteLength } = this.#body;
+    const body = Buffer.from(buffer, byteOffset, byteLength);
+    return Array.from({ length: this.count }, (_, index) => {
+      return body.toString("latin1", this.#ends[index * 2], this.#ends[index * 2 + 1]);
+    });
+  }
 }
 
 /** A body whose contents were recognized. */
@@ -48,9 +75,13 @@ export interface ScannedBody {
 }
 
 /** Scans the body whose strings were found last; undefined where a member is not recognized, or has a fault. */
-export function scanBody(length: number, limits: JsonLimits, plan: ScanPlan): ScannedBody | undefined {
+export function scanBody(
+  body: Uint8Array<ArrayBuffer>,
+  limits: JsonLimits,
+  plan: ScanPlan,
+): ScannedBody | undefined {
   try {
-    return scanMembersOf(length, limits, plan);
+    return scanMembersOf(body, limits, plan);
   } catch (error) {
     // Of a name or a model with a replacement character.
     if (!(error instanceof SyntaxError)) throw error;
@@ -58,7 +89,12 @@ export function scanBody(length: number, limits: JsonLimits, plan: ScanPlan): Sc
   }
 }
 
-function scanMembersOf(length: number, limits: JsonLimits, plan: ScanPlan): ScannedBody | undefined {
+function scanMembersOf(
+  body: Uint8Array<ArrayBuffer>,
+  limits: JsonLimits,
+  plan: ScanPlan,
+): ScannedBody | undefined {
+  const { length } = body;
   const members: Member[] = [];
   const recognized = new Map<string, number>();
   beginSkim();
@@ -98,10 +134,12 @@ function scanMembersOf(length: number, limits: JsonLimits, plan: ScanPlan): Scan
   if (bytes[before] !== CLOSE_OBJECT || skipSpace(bytes, before + 1) < length || found.marks > plan.mostMarks) {
     return undefined;
   }
+  if (found.images.length > plan.mostImages * 2) return undefined;
   if (!plan.needed.every((name) => recognized.has(name))) return undefined;
   kept.push(cut, length);
   const { textBytes, texts, sealedBytes, sealed, rare, nodes } = found;
-  const sizes = { textBytes, texts, sealedBytes, sealed, rare, entries: recognized };
+  const images = found.images.length === 0 ? undefined : new ImageTexts(body, found.images);
+  const sizes = { textBytes, texts, sealedBytes, sealed, rare, images, entries: recognized };
   return { members, head: headOf(kept), sizes, nodes };
 }
 

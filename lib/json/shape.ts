@@ -24,6 +24,8 @@ export interface TextShape {
   readonly isRead: boolean;
   /** True: it is opaque, has no escape, and does not begin with `SEAL_PREFIX`. */
   readonly isSealed: boolean;
+  /** It is an image: padded base64, or a data URL with it. Absent: any string. */
+  readonly image: "base64" | "url" | undefined;
 }
 
 /** Beginning of an opaque text that the gateway has wrapped. */
@@ -88,6 +90,7 @@ const ANY_TEXT: TextShape = {
   isName: false,
   isRead: false,
   isSealed: false,
+  image: undefined,
 };
 const encoder = new TextEncoder();
 
@@ -102,6 +105,15 @@ export const anyText: Shape = shapeOf({ text: ANY_TEXT });
 
 /** An opaque string that is passed on as it is. */
 export const sealedText: Shape = shapeOf({ text: { ...ANY_TEXT, isSealed: true } });
+
+/** An image in base64. */
+export const imageBase64: Shape = shapeOf({ text: { ...ANY_TEXT, image: "base64" } });
+
+/** A data URL with an image of one of `IMAGE_TYPES` in base64. */
+export const imageUrl: Shape = shapeOf({ text: { ...ANY_TEXT, image: "url" } });
+
+/** Media types of images that all vendors read. */
+export const IMAGE_TYPES = ["image/png", "image/jpeg", "image/gif", "image/webp"] as const;
 
 /** Null alone. */
 export const nothing: Shape = shapeOf({ isNullable: true });

@@ -2,6 +2,7 @@
 import { numberBytesEnd, skipSpace } from "./fast_parser.ts";
 import { type JsonLimits, numberEnd } from "./lexer.ts";
 import {
+  IMAGE_TYPES,
   type ListShape,
   type MemberShape,
   type ObjectShape,
@@ -18,7 +19,16 @@ const LETTER_F = 0x66, LETTER_N = 0x6e, LETTER_T = 0x74;
 
 const BACKSLASH = 0x5c;
 
-const WRAPPED = new TextEncoder().encode(SEAL_PREFIX);
+const encoder = new TextEncoder();
+const WRAPPED = encoder.encode(SEAL_PREFIX);
+const DATA_URLS = IMAGE_TYPES.map((type) => encoder.encode(`data:${type};base64,`));
+
+/** 1 for a byte that is no digit of base64. */
+const NO_DIGIT = new Uint8Array(256).fill(1);
+for (const digit of encoder.encode("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")) {
+  NO_DIGIT[digit] = 0;
+}
+const PADDING = 0x3d;
 
 /** The state of a scan, and what it has counted in one body. One scan runs at a time. */
 export const found = {
@@ -38,6 +48,8 @@ export const found = {
   marks: 0,
   /** Entries of the last list. */
   entries: 0,
+  /** Start and end of the base64 of each image. */
+  images: [] as number[],
 };
 
 /** Begins to scan another body. */
@@ -51,6 +63,7 @@ export function beginSkim(): void {
     found.marks =
     found.rare =
       0;
+  if (found.images.length > 0) found.images = [];
 }
 
 /** Containers around a value, from the outermost on. */
@@ -210,7 +223,7 @@ export function skim(root: Shape | undefined, limits: JsonLimits): boolean {
 
 /** Index of the word that a string is, or 0; -1 where it has not the form. */
 function matchText(
-  { words, least, most, isName, isRead, isSealed }: TextShape,
+  { words, least, most, isName, isRead, isSealed, image }: TextShape,
   start: number,
   end: number,
 ): number {
@@ -227,6 +240,11 @@ function matchText(
     if (length > 0) found.sealed++;
     found.sealedBytes += length;
   }
+  if (image !== undefined) {
+    const base64Start = image === "url" ? afterDataUrl(start) : start;
+    if (!isBase64(base64Start, end)) return -1;
+    found.images.push(base64Start, end);
+  }
   if (isName && !hasNameBytes(start, end)) return -1;
   if (words === undefined) return 0;
   for (let index = 0; index < words.length; index++) {
@@ -234,6 +252,21 @@ function matchText(
     if (word !== undefined && word.length === length && isAt(word, start)) return index;
   }
   return -1;
+}
+
+/** The start of the base64 in a data URL with an image; `Infinity` in any other text. */
+function afterDataUrl(start: number): number {
+  for (const prefix of DATA_URLS) if (isAt(prefix, start)) return start + prefix.length;
+  return Infinity;
+}
+
+/** True for base64 of at least one byte, padded, and without white space or escapes. */
+function isBase64(start: number, end: number): boolean {
+  if (!(start < end) || (end - start) % 4 !== 0) return false;
+  const padding = bytes[end - 1] !== PADDING ? 0 : bytes[end - 2] !== PADDING ? 1 : 2;
+  let wrong = 0;
+  for (let at = start; at < end - padding; at++) wrong |= NO_DIGIT[bytes[at] ?? 0] ?? 1;
+  return wrong === 0;
 }
 
 function isAt(word: Uint8Array, start: number): boolean {

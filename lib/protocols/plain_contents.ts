@@ -16,7 +16,7 @@ export const cacheMark: shapes.Shape = shapes.nullable(
 
 /** Sizes of a prompt. `issuer`: of signatures without an envelope. */
 export function plainSizes(
-  { textBytes, texts, sealedBytes, sealed, rare, entries }: ContentSizes,
+  { textBytes, texts, sealedBytes, sealed, rare, images, entries }: ContentSizes,
   { messages, issuer }: { messages: number; issuer: string },
 ): PlainSizes {
   return {
@@ -25,6 +25,7 @@ export function plainSizes(
     messages,
     tools: entries.get("tools") ?? 0,
     signatures: sealed === 0 ? undefined : { bytes: sealedBytes, count: sealed, issuer },
+    images,
     hasRareForms: rare > 0,
   };
 }

@@ -49,11 +49,10 @@ export function checkModelRules(prompt: Prompt, model: Model, dropped: Unsupport
   if (tools > 0 && !model.supported_parameters.includes("tools")) {
     throw new GatewayError("invalid", `Cannot give tools to ${model.id}: it calls none`, { param: "tools" });
   }
-  // Plain messages have no media.
-  if (plain === undefined) {
-    const asked = { protocol, model, vendorState: prompt.vendorState === true };
-    for (const { blocks } of prompt.messages) checkBlocks(blocks, asked);
-  }
+  const asked = { protocol, model, vendorState: prompt.vendorState === true };
+  // Plain messages have no media but images in base64.
+  if (plain?.images !== undefined) checkModality("image", asked);
+  if (plain === undefined) { for (const { blocks } of prompt.messages) checkBlocks(blocks, asked); }
   if (reasoning === undefined) return prompt;
   if (model.reasoning !== undefined) {
     checkReasoning(reasoning, { prompt, model, ...model.reasoning });

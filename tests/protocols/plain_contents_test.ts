@@ -1,7 +1,8 @@
 /** Laws of contents that are relayed without being decoded: contents that the scan recognizes need no other check. */
 import { assert, assertEquals, assertGreaterOrEqual, assertStrictEquals } from "@std/assert";
 import { countPrompt } from "../../lib/billing/count_prompt.ts";
-import { mostTokens } from "../../lib/billing/token_bound.ts";
+import { isEstimated } from "../../lib/billing/prompt_parts.ts";
+import { estimateTokens, mostTokens } from "../../lib/billing/token_bound.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { isObject, type Json, type JsonObject } from "../../lib/json/mod.ts";
 import { loadTokenCounter } from "../../lib/o200k/mod.ts";
@@ -34,6 +35,9 @@ const schema = {
 };
 const MARK = { cache_control: { type: "ephemeral", ttl: "1h" } };
 
+/** A PNG of 40 x 30 pixels, as far as its header says. */
+const PNG = "iVBORw0KGgoAAAANSUhEUgAAACgAAAAeCAIAAADRv8uK";
+
 /** Requests of coding agents. */
 const AGENTS: readonly { codec: Codec; body: JsonObject }[] = [
   {
@@ -52,6 +56,14 @@ const AGENTS: readonly { codec: Codec; body: JsonObject }[] = [
         { role: "tool", tool_call_id: "c1", content: '{"image_url":{"url":"gs://b/x"}}' },
         { role: "assistant", content: "", refusal: null, tool_calls: null },
         { role: "developer", content: [{ type: "text", text: "x" }], name: "n" },
+        {
+          role: "user",
+          content: [
+            { type: "text", text: "See" },
+            { type: "image_url", image_url: { url: `data:image/png;base64,${PNG}`, detail: "low" }, ...MARK },
+            { type: "image_url", image_url: { url: "data:image/jpeg;base64,/9j/4AA=", detail: null } },
+          ],
+        },
       ],
       tools: [
         { type: "function", function: { name: "read", description: "Reads", parameters: schema, strict: false } },
@@ -71,11 +83,20 @@ const AGENTS: readonly { codec: Codec; body: JsonObject }[] = [
       input: [
         { type: "message", role: "user", content: [{ type: "input_text", text: "Caf\u00e9 \ud83d\ude00" }] },
         { role: "developer", content: "x" },
+        {
+          role: "user",
+          content: [{ type: "input_image", image_url: `data:image/png;base64,${PNG}`, detail: "auto" }],
+        },
         { type: "reasoning", id: "rs_1", summary: [{ type: "summary_text", text: "Hm" }], encrypted_content: "gAAA" },
         { type: "function_call", id: "fc_1", call_id: "c1", name: "read", arguments: '{"a":1}', status: "completed" },
         { type: "function_call_output", call_id: "c1", output: '{"type":"input_image","image_url":"gs://b/x"}' },
         { type: "custom_tool_call", call_id: "c2", name: "patch", input: "*** Begin" },
         { type: "custom_tool_call_output", call_id: "c2", output: [{ type: "input_text", text: "ok" }] },
+        {
+          type: "function_call_output",
+          call_id: "c3",
+          output: [{ type: "input_image", image_url: `data:image/webp;base64,${PNG}` }],
+        },
         {
           type: "message",
           id: "msg_1",
@@ -122,6 +143,17 @@ const AGENTS: readonly { codec: Codec; body: JsonObject }[] = [
           ],
         },
         { role: "assistant", content: "Done" },
+        {
+          role: "user",
+          content: [
+            { type: "image", source: { type: "base64", media_type: "image/png", data: PNG }, ...MARK },
+            {
+              type: "tool_result",
+              tool_use_id: "toolu_4",
+              content: [{ type: "image", source: { type: "base64", media_type: "image/gif", data: PNG } }],
+            },
+          ],
+        },
       ],
       tools: [
         { name: "read", description: "Reads", input_schema: schema },
@@ -175,6 +207,7 @@ async function assertAlike(codec: Codec, text: string, bytes = encoder.encode(te
   assertEquals({ ...plain.value }, { ...eager.value }, text);
   if (plain.value.plain !== undefined) {
     assertEquals(plain.value.plain.tools, eager.value.tools.length);
+    assertEquals(isEstimated(plain.value), isEstimated(eager.value), text);
     const counted = await countPrompt(eager.value, await loadTokenCounter());
     assertGreaterOrEqual(mostTokens(plain.value, MODEL).input, counted, text);
   }
@@ -202,6 +235,25 @@ for (const { codec, body } of AGENTS) {
     }
   });
 }
+
+Deno.test("images that are not decoded count for limits as decoded ones do", async () => {
+  const part = (url: string) => ({ type: "image_url", image_url: { url } });
+  const bodyOf = (...urls: string[]) =>
+    JSON.stringify({ model: "m", messages: [{ role: "user", content: urls.map(part) }], stream: true });
+  const urls = [`data:image/png;base64,${PNG}`, "data:image/gif;base64,AAAA"];
+  const { scanned } = await scan(chat, encoder.encode(bodyOf(...urls)));
+  assert(scanned !== undefined);
+  assertEquals(scanned.sizes.images?.read(), [PNG, "AAAA"]);
+  const never = () => {
+    throw new Error("The messages were decoded");
+  };
+  const plain = chat.readPlainPrompt(scanned.head, scanned.sizes, never);
+  const decoded = chat.readPrompt(JSON.parse(bodyOf(...urls)));
+  assertEquals(estimateTokens(plain, MODEL), estimateTokens(decoded, MODEL));
+  // More images than allowed are for the reader, which refuses them.
+  const many = await scan(chat, encoder.encode(bodyOf(...Array.from({ length: 65 }, () => urls[0] ?? ""))));
+  assertStrictEquals(many.scanned, undefined);
+});
 
 Deno.test("golden requests are checked and decoded alike, scanned or parsed", async () => {
   const codecs = { chat, responses, messages };
@@ -346,6 +398,7 @@ Deno.test("look-alikes of hosted tools, files and images are not recognized", as
     JSON.stringify({ model: "m", messages: [{ role: "user", content: "x" }], ...members });
   const tool = { type: "function", function: { name: "f" } };
   const user = (part: JsonObject) => bodyOf({ messages: [{ role: "user", content: [part] }] });
+  const IMAGE = { type: "image_url", image_url: { url: `data:image/png;base64,${PNG}` } };
   const hidden = [
     bodyOf({ tools: [{ type: "web_search" }] }),
     bodyOf({ tools: [tool] }).replace('"function"', '"\\u0077eb_search"'),
@@ -357,6 +410,9 @@ Deno.test("look-alikes of hosted tools, files and images are not recognized", as
     bodyOf({ tools: [{ function: { name: "web_search" } }] }),
     user({ type: "image_url", image_url: { url: "gs://bucket/x" } }),
     user({ type: "text", text: "x", image_url: "gs://bucket/x" }),
+    ...["data:image/svg+xml;base64,AAAA", "data:image/png;base64,AAA", "data:image/png;base64,AA A", "data:image/png,x"]
+      .map((url) => user({ type: "image_url", image_url: { url } })),
+    bodyOf({ messages: [{ role: "system", content: [IMAGE] }] }),
     user({ type: "file", file: { file_id: "file-1" } }),
     user({ type: "text", text: "x", file_id: "file-1" }),
     bodyOf({

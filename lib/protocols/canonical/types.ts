@@ -229,6 +229,8 @@ export interface PlainSizes {
   tools: number;
   /** Bytes, number and issuer of all signatures; absent: there are none. */
   signatures?: { bytes: number; count: number; issuer: string } | undefined;
+  /** Number of images, and their base64; absent: there are none. */
+  images?: { readonly count: number; read(): string[] } | undefined;
   /** True if a message has a form that some servers of the protocol do not support. */
   hasRareForms: boolean;
 }

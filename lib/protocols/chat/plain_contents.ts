@@ -1,16 +1,21 @@
 /**
- * Forms of the messages and tools that are relayed without being decoded: texts, calls of functions and their results.
+ * Forms of the messages and tools that are relayed without being decoded: texts, images, calls of functions and their results.
  * They accept less than the schema, so that what they accept needs no further check; see tests/protocols/plain_test.ts.
  */
 import { shapes } from "../../json/mod.ts";
 import { cacheMark, type PlainContents } from "../plain_contents.ts";
 import { COUNTS } from "../fields.ts";
 
-const { boolean, either, idText, list, nameText, nullable, object, readObject, readText, words } = shapes;
+const { boolean, either, idText, imageUrl, list, nameText, nullable, object, readObject, readText, words } = shapes;
 
+const DETAILS = ["auto", "low", "high", "original"];
+const image = object({ url: imageUrl, detail: nullable(words(...DETAILS)) }, [
+  `url ?detail=null ${DETAILS.map((detail) => `?detail=${detail}`).join(" ")}`,
+]);
 const parts = list(
-  object({ type: words("text"), text: readText, cache_control: cacheMark }, [
-    "type text ?cache_control ?cache_control=null",
+  object({ type: words("text", "image_url"), text: readText, image_url: image, cache_control: cacheMark }, [
+    "type=text text ?cache_control ?cache_control=null",
+    "image: type=image_url image_url ?cache_control ?cache_control=null",
   ]),
   { most: COUNTS.parts },
 );
@@ -37,7 +42,7 @@ const message = object({
 }, [
   `role=system content ${MARK}`,
   `role=user content ${MARK}`,
-  `role=user content=list ${MARK}`,
+  `role=user content=list ?content=image ${MARK}`,
   `role=assistant ?content ?content=null ${CALLS} ${REASONING} ${MARK}`,
   `role=tool tool_call_id content ${MARK}`,
 ], {
@@ -70,4 +75,5 @@ export const plainContents: PlainContents = {
   ]),
   needed: ["messages"],
   mostMarks: Infinity,
+  mostImages: COUNTS.images,
 };

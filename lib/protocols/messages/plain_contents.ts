@@ -7,7 +7,7 @@ import { COUNTS } from "../fields.ts";
 import { CACHE_MARKS } from "./read_prompt.ts";
 
 const { boolean, either, idText, list, nameText, nothing, nullable, object, readObject, readText } = shapes;
-const { sealedText, someText, words } = shapes;
+const { IMAGE_TYPES, imageBase64, sealedText, someText, words } = shapes;
 
 const MARK = "?cache_control ?cache_control=null";
 const name = nameText(128, { isName: true });
@@ -18,15 +18,27 @@ const text = object({ type: words("text"), text: someText, cache_control: cacheM
 ]);
 const texts = list(text, { most: COUNTS.parts });
 
+const source = object({ type: words("base64"), media_type: words(...IMAGE_TYPES), data: imageBase64 }, [
+  ...IMAGE_TYPES.map((type) => `type media_type=${type} data`),
+]);
+const results = list(
+  object({ type: words("text", "image"), text: someText, source, cache_control: cacheMark, citations: nothing }, [
+    `type=text text ${MARK} ?citations ?citations=null`,
+    `type=image source ${MARK}`,
+  ]),
+  { most: COUNTS.parts },
+);
+
 const block = object({
-  type: words("text", "tool_use", "tool_result", "thinking", "redacted_thinking"),
+  type: words("text", "image", "tool_use", "tool_result", "thinking", "redacted_thinking"),
   text: someText,
   citations: nothing,
+  source,
   id,
   name,
   input: readObject,
   tool_use_id: id,
-  content: nullable(either(readText, texts)),
+  content: nullable(either(readText, results)),
   is_error: nullable(boolean),
   thinking: readText,
   signature: nullable(sealedText),
@@ -34,6 +46,7 @@ const block = object({
   cache_control: cacheMark,
 }, [
   `type=text text ?citations ?citations=null ${MARK}`,
+  `image: type=image source ${MARK}`,
   `call: type=tool_use id name input ${MARK}`,
   `result: type=tool_result tool_use_id ?content ?content=list ?content=null ?is_error ?is_error=null ${MARK}`,
   "call: type=thinking thinking ?signature ?signature=null",
@@ -45,7 +58,7 @@ const message = object({
   content: either(readText, list(block, { most: COUNTS.parts })),
 }, [
   "role=user content",
-  "role=user content=list ?content=result",
+  "role=user content=list ?content=result ?content=image",
   "role=assistant content",
   "role=assistant content=list ?content=call",
   "role=system content",
@@ -70,4 +83,5 @@ export const plainContents: PlainContents = {
   ]),
   needed: ["messages"],
   mostMarks: CACHE_MARKS,
+  mostImages: COUNTS.images,
 };

@@ -6,7 +6,7 @@ import type { PlainContents } from "../plain_contents.ts";
 import { COUNTS } from "../fields.ts";
 
 const { anyText, boolean, either, idText, list, nameText, nothing, nullable, object, readObject, readText } = shapes;
-const { sealedText, words } = shapes;
+const { imageUrl, sealedText, words } = shapes;
 
 const optionalText = nullable(anyText);
 const callId = idText(Infinity);
@@ -14,10 +14,13 @@ const called = nameText(256, { isName: false });
 const name = nameText(128, { isName: true });
 
 const none = list(nothing, { most: 0 });
+const DETAILS = ["auto", "low", "high", "original"];
 const part = object({
-  type: words("input_text", "output_text", "text", "refusal"),
+  type: words("input_text", "output_text", "text", "refusal", "input_image"),
   text: readText,
   refusal: readText,
+  image_url: imageUrl,
+  detail: nullable(words(...DETAILS)),
   annotations: nullable(none),
   logprobs: nullable(none),
 }, [
@@ -25,6 +28,7 @@ const part = object({
     `type=${type} text ?annotations ?annotations=null ?logprobs ?logprobs=null`
   ),
   "type=refusal refusal",
+  `image: type=input_image image_url ?detail=null ${DETAILS.map((detail) => `?detail=${detail}`).join(" ")}`,
 ]);
 const content = either(readText, list(part, { most: COUNTS.parts }));
 
@@ -61,13 +65,13 @@ const item = object({
 }, [
   ...["user", "assistant", "system", "developer"].flatMap((role) => [
     `?type=message role=${role} content ${OWN} ?phase ?phase=null`,
-    `?type=message role=${role} content=list ${OWN} ?phase ?phase=null`,
+    `?type=message role=${role} content=list ${role === "user" ? "?content=image " : ""}${OWN} ?phase ?phase=null`,
   ]),
   `type=function_call call_id name arguments ${OWN}`,
   `type=custom_tool_call call_id name input ${OWN}`,
   ...["function_call_output", "custom_tool_call_output"].flatMap((type) => [
     `type=${type} call_id output ${OWN}`,
-    `type=${type} call_id output=list ${OWN}`,
+    `type=${type} call_id output=list ?output=image ${OWN}`,
   ]),
   `type=reasoning ?summary ?summary=null ?content=null ?encrypted_content ?encrypted_content=null ${OWN}`,
 ]);
@@ -96,4 +100,5 @@ export const plainContents: PlainContents = {
   ]),
   needed: ["input"],
   mostMarks: Infinity,
+  mostImages: COUNTS.images,
 };
