@@ -1,4 +1,5 @@
 /** Colours by perceived lightness, chroma and hue (OKLCH). */
+import WORDS from "./words.json" with { type: "json" };
 
 /** Red, green and blue in sRGB, 0 to 1. */
 export type Rgb = readonly [number, number, number];
@@ -40,32 +41,12 @@ export interface Tint {
   lightness: number;
 }
 
-/** English colour names: hue, chroma, lightness. */
-const TINT_TABLE = `
-  red 27 0.21 0.58, crimson 20 0.2 0.48, scarlet 30 0.22 0.58, orange 58 0.17 0.73, amber 75 0.16 0.78,
-  gold 88 0.15 0.82, golden 88 0.15 0.82, yellow 100 0.17 0.88, lime 125 0.2 0.8, green 145 0.17 0.6,
-  emerald 160 0.15 0.62, olive 112 0.1 0.52, teal 190 0.1 0.56, turquoise 190 0.12 0.75, cyan 205 0.13 0.8,
-  blue 258 0.19 0.55, azure 240 0.13 0.72, navy 262 0.11 0.3, indigo 280 0.17 0.42, violet 298 0.19 0.55,
-  purple 308 0.19 0.5, magenta 330 0.24 0.6, pink 355 0.13 0.78, rose 5 0.15 0.68, brown 55 0.08 0.42,
-  beige 80 0.04 0.87, cream 90 0.04 0.94, silver 250 0.01 0.8, gray 250 0.005 0.6, grey 250 0.005 0.6,
-  black 270 0.005 0.18, white 90 0.004 0.98`;
-
 /** Colours by name. */
-export const TINTS: ReadonlyMap<string, Tint> = new Map(
-  TINT_TABLE.trim().split(/,\s+/).map((row): [string, Tint] => {
-    const [name = "", hue, chroma, lightness] = row.split(" ");
-    return [name, { hue: Number(hue), chroma: Number(chroma), lightness: Number(lightness) }];
-  }),
-);
+export const TINTS: ReadonlyMap<string, Tint> = new Map(Object.entries(WORDS.tints));
 
 /** The colours named in a text, in order, without duplicates. */
 export function tintsIn(words: readonly string[]): Tint[] {
-  const found = new Set<Tint>();
-  for (const word of words) {
-    const named = TINTS.get(word);
-    if (named !== undefined) found.add(named);
-  }
-  return [...found];
+  return [...new Set(words.flatMap((word) => TINTS.get(word) ?? []))];
 }
 
 /** The colour of a tint. */

@@ -2,7 +2,7 @@
 import type { PixelSize } from "./pixels.ts";
 import { fractal, hashText, pick, type Random, randomOf } from "./random.ts";
 import { brush, disc, eachPixel, vignette } from "./layers.ts";
-import { balloon, birds, cat, fish, heart, house, lighthouse, type Motif, rocket, sailboat, tree } from "./motifs.ts";
+import { balloon, birds, cat, fish, heart, house, lighthouse, rocket, sailboat, tree } from "./motifs.ts";
 import { choosePalette } from "./palette.ts";
 import { fill, stroke } from "./path.ts";
 import { city } from "./scenes/city.ts";
@@ -12,55 +12,12 @@ import { abstract, portrait } from "./scenes/shapes.ts";
 import { space } from "./scenes/space.ts";
 import { names, type Scene, type Stage } from "./stage.ts";
 import { lay, type Layer } from "./surface.ts";
+import WORDS from "./words.json" with { type: "json" };
 
-/** Scenes and their words. The scene with the most words in the prompt wins; the earliest in case of a tie. */
-const SCENES: readonly (readonly [scene: Scene, words: string])[] = [
-  [city, "city skyline town street urban downtown skyscraper tower building metropolis stadt ville neon"],
-  [
-    space,
-    "space planet galaxy star saturn nebula universe cosmos cosmic astronaut alien orbit rocket spaceship weltall",
-  ],
-  [portrait, "portrait face man woman girl boy person people king queen lady head selfie princess human child"],
-  [
-    sea,
-    "sea ocean beach water coast harbor harbour wave boat ship sail sailboat island lighthouse fish whale bay meer mer " +
-    "shore",
-  ],
-  [desert, "desert dune sand cactus sahara camel pyramid canyon mars wüste"],
-  [forest, "forest wood woods jungle trail fairy mushroom fox wolf bear deer wald forêt"],
-  [
-    mountains,
-    "mountain landscape alp peak hill snow glacier valley lake river volcano hike berg montagne cabin winter",
-  ],
-  [
-    meadow,
-    "meadow garden flower field grass spring farm countryside village rose tulip house balloon cat dog sheep park tree " +
-    "barn",
-  ],
-  [
-    abstract,
-    "abstract pattern logo icon geometric shape cubist bauhaus minimal minimalist modern art circle line gradient " +
-    "wallpaper heart",
-  ],
-];
-
-/**
- * Additions to a scene: words, the motif, its position as shares of width and height, its size as a share of the
- * shorter side.
- */
-const MOTIFS:
-  readonly (readonly [words: string, motif: Motif, place: readonly [x: number, y: number, size: number]])[] = [
-    ["lighthouse", lighthouse, [0.78, 0.63, 0.34]],
-    ["house cabin cottage hut farm barn", house, [0.27, 0.76, 0.17]],
-    ["boat ship sailboat yacht sail", sailboat, [0.36, 0.66, 0.24]],
-    ["balloon", balloon, [0.62, 0.33, 0.23]],
-    ["tree oak apple", tree, [0.72, 0.74, 0.42]],
-    ["bird birds gull seagull crow eagle swallow", birds, [0.4, 0.26, 0.2]],
-    ["rocket spaceship", rocket, [0.24, 0.4, 0.22]],
-    ["fish whale dolphin", fish, [0.6, 0.66, 0.17]],
-    ["cat kitten kitty", cat, [0.55, 0.76, 0.36]],
-    ["heart love valentine", heart, [0.5, 0.42, 0.24]],
-  ];
+/** The scene with the most words in the prompt wins; the earliest in `words.json` in case of a tie. */
+const SCENES = { city, space, portrait, sea, desert, forest, mountains, meadow, abstract };
+/** Additions to a scene, at shares of its width and height. Their size is a share of the shorter side. */
+const MOTIFS = { lighthouse, house, sailboat, balloon, tree, birds, rocket, fish, cat, heart };
 
 /** The layers of one image of a prompt, without text. */
 export function compose(prompt: string, { width, height, index }: PixelSize & { index: number }): Layer[] {
@@ -84,12 +41,16 @@ export function readWords(text: string): string[] {
   return found.flatMap((word) => word.length > 3 && word.endsWith("s") ? [word, word.slice(0, -1)] : [word]);
 }
 
+function entriesOf<Table extends object>(table: Table): [keyof Table, Table[keyof Table]][] {
+  return Object.entries(table) as [keyof Table, Table[keyof Table]][];
+}
+
 function chooseScene({ words, random }: Stage): Scene {
   const any: Scene = pick<Scene>(random, [mountains, sea, city, abstract, meadow, desert, forest, space, abstract]);
   let best = any, most = 0;
-  for (const [scene, list] of SCENES) {
+  for (const [name, list] of entriesOf(WORDS.scenes)) {
     const hits = list.split(" ").filter((word) => words.has(word)).length;
-    if (hits > most) [best, most] = [scene, hits];
+    if (hits > most) [best, most] = [SCENES[name], hits];
   }
   return best;
 }
@@ -97,9 +58,8 @@ function chooseScene({ words, random }: Stage): Scene {
 function addMotifs(stage: Stage): Layer[] {
   const { width, height, unit } = stage;
   const shift = (stage.seed % 100 / 100 - 0.5) * 0.12;
-  return MOTIFS.filter(([words]) => names(stage, ...words.split(" "))).slice(0, 4).flatMap(
-    ([, motif, [x, y, size]]) => motif(stage, [width * (x + shift), height * y], unit * size),
-  );
+  return entriesOf(WORDS.motifs).filter(([, { words }]) => names(stage, ...words.split(" "))).slice(0, 4)
+    .flatMap(([name, { x, y, size }]) => MOTIFS[name](stage, [width * (x + shift), height * y], unit * size));
 }
 
 function weather(stage: Stage): Layer[] {

@@ -1,9 +1,10 @@
 /** Chooses the colours of an image from words about time, weather and colour, else at random. */
 import { mix, oklch, type Rgb, type Tint, tintColor, tintsIn } from "./color.ts";
 import { between, pick, type Random } from "./random.ts";
+import WORDS from "./words.json" with { type: "json" };
 
 /** Times and weathers with colours of their own. */
-export type Mood = "day" | "dawn" | "sunset" | "night" | "storm";
+export type Mood = keyof typeof WORDS.moods;
 
 /** Colours of an image. */
 export interface Palette {
@@ -19,17 +20,10 @@ export interface Palette {
   accents: readonly [Rgb, Rgb, Rgb, Rgb, Rgb];
 }
 
-const MOOD_WORDS: readonly [Mood, RegExp][] = [
-  ["night", /^(night|midnight|moon|moonlit|moonlight|stars?|starry|dark|aurora|neon|nocturnal|nacht|nuit|noche)$/],
-  ["sunset", /^(sunset|dusk|evening|twilight|autumn|fall|fire|golden|volcano|abend|soir)$/],
-  ["dawn", /^(dawn|sunrise|morning|spring|pastel|soft|dream|dreamy|blossom|morgen|matin)$/],
-  ["storm", /^(storm|stormy|rain|rainy|fog|foggy|misty|gloomy|thunder|grim|winter|snow|snowy|cloudy)$/],
-  ["day", /^(day|noon|summer|sunny|bright|clear|beach|tag|jour)$/],
-];
-
 /** Chooses the colours. */
 export function choosePalette(words: readonly string[], random: Random): Palette {
-  const mood = MOOD_WORDS.find(([, pattern]) => words.some((word) => pattern.test(word)))?.[0] ??
+  const moods = Object.keys(WORDS.moods) as Mood[];
+  const mood = moods.find((mood) => WORDS.moods[mood].words.split(" ").some((word) => words.includes(word))) ??
     pick<Mood>(random, ["day", "dawn", "sunset", "sunset", "night"]);
   const shift = between(random, -14, 14);
   const [first, second, third] = tintsIn(words);
@@ -41,17 +35,9 @@ export function choosePalette(words: readonly string[], random: Random): Palette
 
 type Colors = Omit<Palette, "mood" | "accents">;
 
-/** Lightness, chroma and hue of zenith, sky, horizon, light, near and lit. */
-const MOOD_COLORS: Readonly<Record<Mood, string>> = {
-  day: "0.57 0.13 250, 0.76 0.09 238, 0.93 0.035 215, 0.985 0.06 98, 0.33 0.07 160, 0.68 0.12 130",
-  dawn: "0.58 0.09 275, 0.8 0.085 350, 0.93 0.07 78, 0.98 0.05 85, 0.34 0.06 285, 0.78 0.1 40",
-  sunset: "0.34 0.1 288, 0.62 0.17 18, 0.87 0.15 72, 0.96 0.1 88, 0.22 0.06 300, 0.66 0.16 42",
-  night: "0.15 0.05 272, 0.26 0.09 268, 0.45 0.1 250, 0.96 0.035 100, 0.12 0.03 270, 0.42 0.07 255",
-  storm: "0.36 0.025 252, 0.55 0.025 240, 0.82 0.025 220, 0.95 0.02 200, 0.24 0.025 240, 0.6 0.03 220",
-};
-
+/** Colours of a mood: lightness, chroma and hue of zenith, sky, horizon, light, near and lit. */
 function moodColors(mood: Mood, shift: number): Colors {
-  const colors = MOOD_COLORS[mood].split(", ").map((color) => color.split(" ").map(Number));
+  const colors = WORDS.moods[mood].colors.split(", ").map((color) => color.split(" ").map(Number));
   const at = (index: number, turn: number): Rgb => {
     const [lightness = 0, chroma = 0, hue = 0] = colors[index] ?? [];
     return oklch(lightness, chroma, hue + turn);
