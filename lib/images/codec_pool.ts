@@ -3,7 +3,7 @@
  * while without work.
  */
 import { GatewayError } from "../errors.ts";
-import type { CodecResults, CodecTask, MessageFromWorker, MessageToWorker, TaskOutcome } from "./codec_messages.ts";
+import type { CodecTask, MessageFromWorker, MessageToWorker, TaskOutcome } from "./codec_messages.ts";
 
 /** One core is left to the event loop, so a second worker needs a third core. */
 const MOST_WORKERS = navigator.hardwareConcurrency > 2 ? 2 : 1;
@@ -70,10 +70,10 @@ const slots = new Set<Slot>();
  * Runs a task in a worker, in order of arrival.
  * @throws {GatewayError} the task's own error; `overloaded` when the queue is full; `timeout` when it takes too long
  */
-export function runJob<T extends CodecTask["type"]>(
-  job: Extract<CodecTask, { type: T }>,
+export function runJob(
+  job: CodecTask,
   { signal, files = [], pixels, transfer = [] }: JobOptions,
-): Promise<CodecResults[T]> {
+): Promise<Uint8Array<ArrayBuffer>> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted) return reject(signal.reason);
     if (waiting.length >= MOST_WAITING) {
@@ -87,7 +87,7 @@ export function runJob<T extends CodecTask["type"]>(
       settle(answer) {
         signal?.removeEventListener("abort", abort);
         if ("thrown" in answer) reject(answer.thrown);
-        else if ("value" in answer) resolve(answer.value as CodecResults[T]);
+        else if ("value" in answer) resolve(answer.value);
         else reject(toError(answer.error));
       },
     };

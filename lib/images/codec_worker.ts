@@ -2,7 +2,7 @@
 import { free, orient, paint, type Pixels, startEdit } from "../canvas/mod.ts";
 import { toGatewayError } from "../errors.ts";
 import { type Decoder, encodeFile, openDecoder } from "./codec_files.ts";
-import type { CodecResults, CodecTask, MessageFromWorker, MessageToWorker } from "./codec_messages.ts";
+import type { CodecTask, MessageFromWorker, MessageToWorker } from "./codec_messages.ts";
 
 /** Members of a worker's global scope that the window's types lack. */
 interface Scope {
@@ -21,8 +21,7 @@ scope.addEventListener("message", ({ data }) => {
 async function answer(job: CodecTask): Promise<void> {
   try {
     const value = await work(job);
-    const { buffer } = value instanceof Uint8Array ? value : value.data;
-    scope.postMessage({ value }, [buffer]);
+    scope.postMessage({ value }, [value.buffer]);
   } catch (thrown) {
     const { kind, message, param, cause } = toGatewayError(thrown);
     const why = cause === undefined ? undefined : String(cause);
@@ -30,12 +29,8 @@ async function answer(job: CodecTask): Promise<void> {
   }
 }
 
-async function work(job: CodecTask): Promise<CodecResults[CodecTask["type"]]> {
+async function work(job: CodecTask): Promise<Uint8Array<ArrayBuffer>> {
   switch (job.type) {
-    case "encode":
-      return await encodeFile(job.pixels, job.encoding);
-    case "decode":
-      return await openDecoder().decode(job.bytes);
     case "convert":
       return await encodeFile(await openDecoder().decode(job.bytes), job.encoding);
     case "paint":

@@ -1,5 +1,5 @@
 /** Recorded streams of upstreams, and their events. */
-import { checkGrammar } from "../../lib/protocols/canonical/event_grammar.ts";
+import { checkGrammar } from "../protocols/canonical/event_grammar.ts";
 import type { ReplyEvent } from "../../lib/protocols/canonical/types.ts";
 import type { Frame } from "../../lib/protocols/codec.ts";
 import type { UpstreamProtocol } from "../../lib/protocols/upstream_codec.ts";

@@ -1,7 +1,7 @@
 /** Laws for every protocol, every recorded stream and every pair of protocols. */
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { aggregateEvents, eventsOf } from "../../lib/protocols/canonical/aggregate_events.ts";
-import { checkGrammar } from "../../lib/protocols/canonical/event_grammar.ts";
+import { checkGrammar } from "./canonical/event_grammar.ts";
 import type { Protocol, ReplyEvent } from "../../lib/protocols/canonical/types.ts";
 import { formatFrame, sseReader } from "../../lib/server/sse.ts";
 import { isObject, type JsonObject, parseJson } from "../../lib/json/mod.ts";

@@ -294,7 +294,7 @@ export type OpenBlock =
   | { type: "vendor_specific"; from: Protocol; value: JsonObject };
 
 /**
- * An event of an answer. `event_grammar.ts` defines the order: one start; blocks with indices from 0, one open at a
+ * An event of an answer. Every stream has the same order: one start; blocks with indices from 0, one open at a
  * time, all closed; then one finish or error.
  */
 export type ReplyEvent =

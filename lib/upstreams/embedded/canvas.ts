@@ -86,7 +86,7 @@ async function make(
   };
   if (kind === "generation") {
     return await runSliced(
-      base64Steps(await runJob<"paint">({ type: "paint", painting }, { signal, pixels: area(size) })),
+      base64Steps(await runJob({ type: "paint", painting }, { signal, pixels: area(size) })),
     );
   }
   if (images.length === 0) {
@@ -94,7 +94,7 @@ async function make(
   }
   const orientations = images.map(({ orientation }) => orientation);
   const uploads = [...images, ...(mask === undefined ? [] : [mask])];
-  const file = await runJob<"edit">(
+  const file = await runJob(
     { type: "edit", painting, orientations, ...(mask !== undefined && { maskOrientation: mask.orientation }) },
     { signal, files: uploads.map(({ bytes }) => bytes), pixels: area(size) + Math.max(...uploads.map(area)) },
   );

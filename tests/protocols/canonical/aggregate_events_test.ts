@@ -1,6 +1,6 @@
 import { assertEquals, assertThrows } from "@std/assert";
 import { aggregateEvents, eventsOf, ReplyAggregator } from "../../../lib/protocols/canonical/aggregate_events.ts";
-import { checkGrammar } from "../../../lib/protocols/canonical/event_grammar.ts";
+import { checkGrammar } from "./event_grammar.ts";
 import type { Reply, ReplyEvent } from "../../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../../lib/errors.ts";
 

@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import { checkGrammar } from "../../../lib/protocols/canonical/event_grammar.ts";
+import { checkGrammar } from "./event_grammar.ts";
 import { type BlockSequence, BlockSerializer } from "../../../lib/protocols/canonical/block_serializer.ts";
 import type { ReplyEvent } from "../../../lib/protocols/canonical/types.ts";
 import { seeded } from "../../support/random.ts";

@@ -1,5 +1,5 @@
 import { assertEquals, assertThrows } from "@std/assert";
-import { checkGrammar } from "../../../lib/protocols/canonical/event_grammar.ts";
+import { checkGrammar } from "./event_grammar.ts";
 import type { ReplyEvent } from "../../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../../lib/errors.ts";
 

@@ -1,6 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
 import { aggregateEvents, eventsOf } from "../../../lib/protocols/canonical/aggregate_events.ts";
-import { checkGrammar } from "../../../lib/protocols/canonical/event_grammar.ts";
+import { checkGrammar } from "../canonical/event_grammar.ts";
 import type { ContentBlock, Reply, ReplyEvent } from "../../../lib/protocols/canonical/types.ts";
 import type { Frame } from "../../../lib/protocols/codec.ts";
 import { chat } from "../../../lib/protocols/chat/mod.ts";

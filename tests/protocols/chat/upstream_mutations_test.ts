@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import { checkGrammar } from "../../../lib/protocols/canonical/event_grammar.ts";
+import { checkGrammar } from "../canonical/event_grammar.ts";
 import type { Json } from "../../../lib/json/mod.ts";
 import type { Frame } from "../../../lib/protocols/codec.ts";
 import { chatUpstream } from "../../../lib/protocols/chat/upstream.ts";

@@ -1,6 +1,6 @@
 import { assertEquals, assertThrows } from "@std/assert";
 import { eventsOf } from "../../../lib/protocols/canonical/aggregate_events.ts";
-import { checkGrammar } from "../../../lib/protocols/canonical/event_grammar.ts";
+import { checkGrammar } from "../canonical/event_grammar.ts";
 import type { Prompt, ReplyEvent } from "../../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../../lib/errors.ts";
 import type { Frame } from "../../../lib/protocols/codec.ts";

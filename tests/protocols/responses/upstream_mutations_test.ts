@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import { checkGrammar } from "../../../lib/protocols/canonical/event_grammar.ts";
+import { checkGrammar } from "../canonical/event_grammar.ts";
 import { isObject, type Json, type JsonObject } from "../../../lib/json/mod.ts";
 import type { Frame } from "../../../lib/protocols/codec.ts";
 import { responsesUpstream } from "../../../lib/protocols/responses/upstream.ts";

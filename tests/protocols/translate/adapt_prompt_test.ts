@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertNotEquals } from "@std/assert";
 import { aggregateEvents } from "../../../lib/protocols/canonical/aggregate_events.ts";
-import { checkGrammar } from "../../../lib/protocols/canonical/event_grammar.ts";
+import { checkGrammar } from "../canonical/event_grammar.ts";
 import type {
   ContentBlock,
   ContentBlockOf,

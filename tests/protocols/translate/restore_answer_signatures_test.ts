@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { checkGrammar } from "../../../lib/protocols/canonical/event_grammar.ts";
+import { checkGrammar } from "../canonical/event_grammar.ts";
 import type { ContentBlock, ReplyEvent } from "../../../lib/protocols/canonical/types.ts";
 import { aggregateEvents, eventsOf } from "../../../lib/protocols/canonical/aggregate_events.ts";
 import { GatewayError } from "../../../lib/errors.ts";

@@ -4,7 +4,7 @@ import { UnsupportedParameters } from "../../../lib/protocols/canonical/unsuppor
 import { modelSchema } from "../../../lib/catalog/model.ts";
 import { GatewayError } from "../../../lib/errors.ts";
 import { encodePng } from "../../../lib/images/codec_png.ts";
-import { decodeImage } from "../../../lib/images/codec.ts";
+import { openDecoder } from "../../../lib/images/codec_files.ts";
 import { blank, type Pixels } from "../../../lib/canvas/pixels.ts";
 import type { ImageEvent, ImageRequest, InputImage, Size } from "../../../lib/images/types.ts";
 import { imageSize } from "../../../lib/billing/image_size.ts";
@@ -81,7 +81,7 @@ Deno.test("a stream has the requested previews in full size, with increasing det
       [0, 1].flatMap((index) => [...steps.map((step) => ["partial", index, step]), ["image", index, undefined]]),
     );
     const images: Pixels[] = [];
-    for (const event of all.slice(0, partialImages + 1)) images.push(await decodeImage(bytesOf(event)));
+    for (const event of all.slice(0, partialImages + 1)) images.push(await openDecoder().decode(bytesOf(event)));
     const last = images.at(-1);
     const distances = images.map((image) => distance(image, last ?? image));
     assertEquals(distances, [...distances].sort((a, b) => b - a));
@@ -135,14 +135,17 @@ Deno.test("the canvas edits uploads by orientation and mask, and varies images",
   const pixels = quarters({ width: 96, height: 64 });
   const size = { width: 640, height: 1024 };
   const parts = { kind: "edit", prompt: "resize", size, images: [upload(pixels, 6)] } as const;
-  const image = await decodeImage(bytesOf((await events({ ...parts, images: [...parts.images] }))[0]));
+  const image = await openDecoder().decode(bytesOf((await events({ ...parts, images: [...parts.images] }))[0]));
   assertEquals([image.width, image.height], [640, 1024]);
   // Orientation 6 is displayed rotated a quarter turn clockwise.
   assertEquals([at(image, 100, 100), at(image, 540, 100)], [[60, 80, 210], [220, 60, 50]]);
   const mask = blank({ width: 64, height: 96 }, 255);
   for (let i = 0; i < 64 * 48; i++) mask.data[i * 4 + 3] = 0;
   const masked = await events({ ...parts, prompt: "invert", images: [...parts.images], mask: upload(mask), n: 2 });
-  const [first, second] = [await decodeImage(bytesOf(masked[0])), await decodeImage(bytesOf(masked[1]))];
+  const [first, second] = [
+    await openDecoder().decode(bytesOf(masked[0])),
+    await openDecoder().decode(bytesOf(masked[1])),
+  ];
   assertEquals([at(first, 100, 100), at(first, 100, 900)], [[195, 175, 45], [230, 220, 90]]);
   assertNotEquals(at(second, 100, 100), at(first, 100, 100));
   createCanvas().close();

@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertGreater, assertLessOrEqual, assertRejects } from "@std/assert";
 import { UnsupportedParameters } from "../../../lib/protocols/canonical/unsupported_parameters.ts";
 import { aggregateEvents } from "../../../lib/protocols/canonical/aggregate_events.ts";
-import { checkGrammar } from "../../../lib/protocols/canonical/event_grammar.ts";
+import { checkGrammar } from "../../protocols/canonical/event_grammar.ts";
 import type { ContentBlock, Message, Prompt, Reply, ToolChoice } from "../../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../../lib/errors.ts";
 import { countReply } from "../../../lib/billing/count_prompt.ts";

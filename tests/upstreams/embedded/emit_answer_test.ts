@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertLess, assertLessOrEqual } from "@std/assert";
 import { aggregateEvents } from "../../../lib/protocols/canonical/aggregate_events.ts";
-import { checkGrammar } from "../../../lib/protocols/canonical/event_grammar.ts";
+import { checkGrammar } from "../../protocols/canonical/event_grammar.ts";
 import type { ContentBlockOf, Reply, ReplyEvent } from "../../../lib/protocols/canonical/types.ts";
 import { loadTokenCounter } from "../../../lib/o200k/mod.ts";
 import type { PlannedAnswer } from "../../../lib/upstreams/embedded/plan_answer.ts";

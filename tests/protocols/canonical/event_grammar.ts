@@ -1,5 +1,5 @@
 /** The order of events that every stream obeys. */
-import type { Machine, ReplyEvent } from "./types.ts";
+import type { Machine, ReplyEvent } from "../../../lib/protocols/canonical/types.ts";
 
 /**
  * Passes events on and throws at the first one out of order: one start; blocks with indices from 0, one open at a time,
