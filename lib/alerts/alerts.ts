@@ -1,4 +1,5 @@
 /** The alerts of a serving process: sources and delivery loops. */
+import { keyNames } from "../billing/reports/usage.ts";
 import type { Gateway } from "../gateway.ts";
 import type { LogEntry } from "../log_events.ts";
 import { describeCause } from "../server/cause.ts";
@@ -62,23 +63,39 @@ export function createAlerts(write: (entry: LogEntry) => void): Alerts {
   };
 }
 
-/** Queues alerts from log lines. */
+/** A log line that creates an alert, with the last failure of its target. */
+interface AlertLine {
+  line: LogEntry;
+  failure: LogEntry | undefined;
+}
+
+/** Queues log lines that create alerts. */
 class LineWatch {
-  #waiting: AlertDraft[] = [];
+  #waiting: AlertLine[] = [];
   readonly #seen = new Map<string, { type: string; at: number }>();
+  /** The last `target_failed` by upstream and model. */
+  readonly #failures = new Map<string, LogEntry>();
 
   /** Returns whether the entry creates an alert. */
-  read(entry: LogEntry): boolean {
-    const draft = alertOf(entry);
+  read(line: LogEntry): boolean {
+    const target = `${line.upstream}/${line.model}`;
+    if (line.event === "target_failed") this.#remember(target, line);
+    const draft = alertOf(line);
     if (draft === undefined || this.#waiting.length === MOST_WAITING || this.#isRepeated(draft)) return false;
-    this.#waiting.push(draft);
+    this.#waiting.push({ line, failure: this.#failures.get(target) });
     return true;
   }
 
-  take(): AlertDraft[] {
-    const drafts = this.#waiting;
+  take(): AlertLine[] {
+    const lines = this.#waiting;
     this.#waiting = [];
-    return drafts;
+    return lines;
+  }
+
+  #remember(target: string, line: LogEntry): void {
+    const [oldest] = this.#failures.keys();
+    if (this.#failures.size === MOST_SEEN && oldest !== undefined) this.#failures.delete(oldest);
+    this.#failures.set(target, line);
   }
 
   #isRepeated({ type, subject }: AlertDraft): boolean {
@@ -158,11 +175,21 @@ class AlertLoops {
   }
 
   async #publishLines(): Promise<void> {
-    const drafts = this.#parts.lines.take();
+    const lines = this.#parts.lines.take();
     const parts = this.#publisher();
-    if (parts === undefined || drafts.length === 0) return;
-    for (const draft of drafts) await publish(draft, parts);
+    if (parts === undefined || lines.length === 0) return;
+    for (const { line, failure } of lines) {
+      const draft = alertOf(line, { failure, keyName: await this.#keyName(line.key_id) });
+      if (draft !== undefined) await publish(draft, parts);
+    }
     for (const sender of this.#senders) sender.wake();
+  }
+
+  /** Absent: the line names no key, or the store does not answer. */
+  async #keyName(id: unknown): Promise<string | undefined> {
+    if (typeof id !== "string") return undefined;
+    const { store: { keys }, config } = this.#parts.current();
+    return (await keyNames({ keys, config }, [id]).catch(() => undefined))?.get(id);
   }
 
   async #checkBudgets(): Promise<void> {

@@ -8,19 +8,38 @@ import type { AlertDraft } from "./event.ts";
  */
 const REPEAT_MS = 3_600_000;
 
+/** What an alert says beside the facts of its line. */
+export interface AlertContext {
+  /** The last `target_failed` of the upstream and model. */
+  failure?: LogEntry | undefined;
+  /** Name of the client key `key_id`. */
+  keyName?: string | undefined;
+}
+
 /** Creates an alert from a line; `undefined` if it is not worth one. */
-type LineReader = (line: LogEntry) => AlertDraft | undefined;
+type LineReader = (line: LogEntry, context: AlertContext) => AlertDraft | undefined;
 
 const LINES: Readonly<Partial<Record<LogEvent, LineReader>>> = {
-  breaker_opened: (line) =>
-    breakerAlert(line, (what) => ({
+  breaker_opened: (line, context) => {
+    const { failure } = context;
+    const draft = breakerAlert(line, context, (what) => ({
       type: "upstream.down",
       begins: true,
       repeatMs: REPEAT_MS,
-      text: `${what} is down: requests fail, so the gateway pauses requests to it`,
-    })),
-  breaker_closed: (line) =>
-    breakerAlert(line, (what) => ({ type: "upstream.up", begins: false, text: `${what} is up again` })),
+      text: `${what} is down: requests fail, so the gateway pauses requests to it${failureText(failure)}`,
+    }));
+    const message = failure?.vendor_message ?? failure?.reason;
+    return {
+      ...draft,
+      data: {
+        ...draft.data,
+        status: numberOf(failure?.status),
+        message: message === undefined ? null : String(message),
+      },
+    };
+  },
+  breaker_closed: (line, context) =>
+    breakerAlert(line, context, (what) => ({ type: "upstream.up", begins: false, text: `${what} is up again` })),
   upstream_key_refused: ({ upstream }) => ({
     type: "upstream.key_refused",
     subject: `key of upstream ${upstream}`,
@@ -45,11 +64,22 @@ const LINES: Readonly<Partial<Record<LogEvent, LineReader>>> = {
       text: `Upstream "${upstream}" answered 403 for model "${model}": the gateway's key may lack a right`,
       data: { upstream: String(upstream), model: String(model), status },
     },
-  store_down: () => storeAlert("store", true),
-  store_up: () => storeAlert("store", false),
-  limits_store_down: () => storeAlert("limits_store", true),
-  limits_store_up: () => storeAlert("limits_store", false),
-  ledger_failed: () => ledgerAlert("ledger_failed", "The ledger cannot be written: requests that cost are refused"),
+  store_down: () =>
+    storeAlert(
+      "store",
+      "The store of keys and ledger is out of reach: keys in use keep working, requests with a budget are refused",
+    ),
+  store_up: () => storeAlert("store", undefined),
+  limits_store_down: ({ policy }) =>
+    storeAlert(
+      "limits_store",
+      `The store of limits is out of reach: ${
+        policy === "closed" ? "requests with limits are refused" : "each node enforces its share of the limits"
+      }`,
+    ),
+  limits_store_up: () => storeAlert("limits_store", undefined),
+  ledger_failed: ({ fault }) =>
+    ledgerAlert("ledger_failed", "The ledger cannot be written: requests that cost are refused", fault),
   ledger_recovered: () => ({
     type: "ledger.recovered",
     subject: "ledger ledger_failed",
@@ -57,7 +87,8 @@ const LINES: Readonly<Partial<Record<LogEvent, LineReader>>> = {
     text: "The ledger can be written again",
     data: { log_event: "ledger_recovered" },
   }),
-  entry_not_written: () => ledgerAlert("entry_not_written", "An entry could not be written to the ledger"),
+  entry_not_written: ({ fault }) =>
+    ledgerAlert("entry_not_written", "An entry could not be written to the ledger", fault),
   holds_not_renewed: () => ledgerAlert("holds_not_renewed", "Budget holds of running requests could not be renewed"),
   journal_damaged: () => ledgerAlert("journal_damaged", "The journal of waiting ledger entries is damaged"),
   journal_entry_refused: () => ledgerAlert("journal_entry_refused", "The store refused an entry of the journal"),
@@ -67,43 +98,64 @@ const LINES: Readonly<Partial<Record<LogEvent, LineReader>>> = {
 export const LOGGED_ALERTS = Object.keys(LINES) as readonly LogEvent[];
 
 /** The alert of a log line, if any. */
-export function alertOf(line: LogEntry): AlertDraft | undefined {
-  return LINES[line.event]?.(line);
+export function alertOf(line: LogEntry, context: AlertContext = {}): AlertDraft | undefined {
+  return LINES[line.event]?.(line, context);
+}
+
+/** The last failure as a sentence: the vendor's status and message, or why there was no answer. */
+function failureText(failure: LogEntry | undefined): string {
+  if (failure === undefined) return "";
+  const { status, vendor_message: message, reason, fault } = failure;
+  if (status === undefined) return `. Last failure: ${reason}${fault === undefined ? "" : ` (${fault})`}`;
+  return `. Last failure: status ${status}${message === undefined ? "" : `, "${message}"`}`;
+}
+
+function numberOf(value: unknown): number | null {
+  return typeof value === "number" ? value : null;
 }
 
 /** A breaker may concern a single client key, whose own requests may be the cause. */
 function breakerAlert(
   { upstream, model, scope, key_id }: LogEntry,
+  { keyName }: AlertContext,
   describe: (what: string) => Pick<AlertDraft, "type" | "begins" | "repeatMs" | "text">,
 ): AlertDraft {
   const isWhole = scope === "upstream";
-  const key = key_id === undefined ? "" : ` for key ${key_id}`;
+  const of = key_id === undefined ? "" : ` for requests of key "${keyName ?? key_id}"`;
   return {
-    ...describe(`Upstream "${upstream}"${isWhole ? "" : ` with model "${model}"`}${key}`),
-    subject: `upstream ${upstream}${isWhole ? "" : ` model ${model}`}${key}`,
-    data: { upstream: String(upstream), model: isWhole ? null : String(model), key_id: String(key_id ?? "") || null },
+    ...describe(`Upstream "${upstream}"${isWhole ? "" : ` with model "${model}"`}${of}`),
+    subject: `upstream ${upstream}${isWhole ? "" : ` model ${model}`}${
+      key_id === undefined ? "" : ` for key ${key_id}`
+    }`,
+    data: {
+      upstream: String(upstream),
+      model: isWhole ? null : String(model),
+      key_id: String(key_id ?? "") || null,
+      key_name: keyName ?? null,
+    },
   };
 }
 
-function storeAlert(store: "store" | "limits_store", begins: boolean): AlertDraft {
-  const what = store === "store" ? "The store of keys and ledger" : "The store of limits";
+/** @param down the sentence about the outage; absent: it is over */
+function storeAlert(store: "store" | "limits_store", down: string | undefined): AlertDraft {
+  const begins = down !== undefined;
   return {
     type: begins ? "store.down" : "store.up",
     subject: store,
     begins,
     ...(begins && { repeatMs: REPEAT_MS }),
-    text: begins ? `${what} is out of reach` : `${what} is reachable again`,
+    text: down ?? `The store of ${store === "store" ? "keys and ledger" : "limits"} is reachable again`,
     data: { store },
   };
 }
 
-function ledgerAlert(event: string, what: string): AlertDraft {
+function ledgerAlert(event: string, what: string, fault?: unknown): AlertDraft {
   return {
     type: "ledger.trouble",
     subject: `ledger ${event}`,
     begins: true,
     repeatMs: REPEAT_MS,
-    text: `${what}; the log has "${event}"`,
-    data: { log_event: event },
+    text: `${what}${fault === undefined ? "" : ` (${fault})`}; the log has "${event}"`,
+    data: { log_event: event, fault: fault === undefined ? null : String(fault) },
   };
 }

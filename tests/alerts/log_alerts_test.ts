@@ -49,3 +49,34 @@ Deno.test("target_failed creates an alert only for status 403", () => {
   assertEquals(alertOf(line("target_failed"))?.type, "upstream.key_refused");
   for (const status of [400, 401, 500, undefined]) assertEquals(alertOf(line("target_failed", { status })), undefined);
 });
+
+Deno.test("an alert about an upstream names the client key and the last failure", () => {
+  const opened = line("breaker_opened", { scope: "client_key", key_id: "key_1" });
+  const failure = line("target_failed", { status: 503, vendor_message: "Overloaded", reason: "It is overloaded" });
+  const alert = alertOf(opened, { failure, keyName: "dora" });
+  assertEquals(
+    alert?.text,
+    'Upstream "one" with model "m" for requests of key "dora" is down: requests fail, so the gateway pauses requests ' +
+      'to it. Last failure: status 503, "Overloaded"',
+  );
+  const facts = { upstream: "one", model: "m", key_id: "key_1", key_name: "dora", status: 503, message: "Overloaded" };
+  assertEquals(alert?.data, facts);
+  const { status: _, ...unanswered } = line("target_failed", {
+    reason: "Cannot reach it",
+    fault: "connection refused",
+  });
+  assert(alertOf(opened, { failure: unanswered })?.text.endsWith("Last failure: Cannot reach it (connection refused)"));
+});
+
+Deno.test("alerts about stores and the ledger say what follows, and why", () => {
+  const texts = [
+    alertOf(line("limits_store_down", { policy: "local" }))?.text,
+    alertOf(line("limits_store_down", { policy: "closed" }))?.text,
+    alertOf(line("ledger_failed", { fault: "disk full" }))?.text,
+  ];
+  assertEquals(texts, [
+    "The store of limits is out of reach: each node enforces its share of the limits",
+    "The store of limits is out of reach: requests with limits are refused",
+    'The ledger cannot be written: requests that cost are refused (disk full); the log has "ledger_failed"',
+  ]);
+});

@@ -103,11 +103,12 @@ Deno.test({
       await ask(gateway);
       await ask(gateway);
       const down =
-        'Upstream "one" with model "m" for key config:client is down: requests fail, so the gateway pauses requests to it';
+        'Upstream "one" with model "m" for requests of key "client" is down: requests fail, so the gateway pauses ' +
+        'requests to it. Last failure: status 500, "broken"';
       await sent(down);
       answer = counted();
       await eventually(async () => assertEquals(await ask(gateway), 200));
-      const up = 'Upstream "one" with model "m" for key config:client is up again';
+      const up = 'Upstream "one" with model "m" for requests of key "client" is up again';
       await sent(down, up);
       answer = { status: 403, body: '{"error":{"message":"no access"}}' };
       await ask(gateway);
