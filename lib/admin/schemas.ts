@@ -197,6 +197,7 @@ export const gatewayHealthSchema = exactly<HealthResponse>()(z.strictObject({
   message: z.string().optional().describe("A sentence with the reasons; absent where the status is ok"),
   store: z.boolean().describe("Whether the store of keys answers"),
   ledger: z.boolean().describe("Whether the ledger can be written; nothing that costs begins while it cannot"),
+  limits_healthy: z.boolean().describe("Whether the store of limits answers"),
   upstreams: z.enum(["ok", "some", "none"]).describe("Whether the targets that were asked so far would be asked again"),
   is_current: z.boolean().describe(
     "Whether it obeys the configuration that was put into the store last, where it shall",

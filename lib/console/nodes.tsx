@@ -34,7 +34,7 @@ export function nodesPage(_request: Request, context: RouteContext): Promise<Res
               ["Ledger", health.ledger ? "can be written" : "cannot be written"],
               ["Entries not yet durable", health.ledger_queue],
               ["Entries in the journal", health.journal_entries],
-              ["Limits counted in", health.limits === "redis" ? "Redis" : "this process"],
+              ["Limits counted", limitsText(health)],
             ]}
           />
           <p class="dim">
@@ -73,7 +73,7 @@ function NodeTable({ nodes }: { nodes: readonly NodeState[] }): VNode {
   );
 }
 
-function limitsText({ limits, limits_healthy }: NodeFacts): string {
+function limitsText({ limits, limits_healthy }: Pick<NodeFacts, "limits" | "limits_healthy">): string {
   if (limits === "memory") return "in this process";
   return limits_healthy ? "in Redis" : "Redis is out of reach";
 }

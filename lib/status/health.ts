@@ -8,8 +8,8 @@ import type { Health, HealthRow } from "../routing/health.ts";
 export interface Readiness {
   /**
    * `degraded`: a target fails, has yet to show that it works again, or belongs to an upstream that refuses the gateway's
-   * key; it is not the configuration that shall be in force; or the store is out of reach and this node gets along without
-   * it for a while: keys that it knows, requests without a budget.
+   * key; it is not the configuration that shall be in force; the store of limits is out of reach; or the store is, and
+   * this node gets along without it for a while: keys that it knows, requests without a budget.
    */
   status: "ok" | "degraded" | "unavailable";
   /** A sentence with the reasons, such as "degraded: openai answered 0 of its last 7 attempts"; absent where it is ok. */
@@ -18,6 +18,8 @@ export interface Readiness {
   store: boolean;
   /** True if the ledger is writable. Billed requests are refused while it is not. */
   ledger: boolean;
+  /** False while the store of limits is out of reach. */
+  limits_healthy: boolean;
   /** Health of the targets that were called: all, some or none are up. */
   upstreams: "ok" | "some" | "none";
   /** True if the current configuration is active; false if this node cannot use the shared one. */
@@ -55,22 +57,24 @@ export async function readiness(gateway: Gateway): Promise<Readiness> {
   const store = await isStoreThere(gateway);
   const outage = outageOf(gateway);
   const { healthy: ledger } = gateway.ledger;
+  const { healthy: limits_healthy } = gateway.limiter;
   const is_current = isCurrent(gateway);
   const rows = healthRows(gateway);
   const isFailing = failureTest(gateway.config.routing.breaker);
   const failing = rows.filter(isFailing).length;
   const upstreams = failing === 0 ? "ok" : failing < rows.length ? "some" : "none";
-  const isWell = store && outage === "none" && upstreams === "ok" && is_current;
+  const isWell = store && outage === "none" && limits_healthy && upstreams === "ok" && is_current;
   const canServe = ledger && (outage === "none" ? store : outage === "bridged");
   const status = !canServe ? "unavailable" : isWell ? "ok" : "degraded";
   const reasons = [
     ...(ledger ? [] : ["the ledger cannot be written"]),
     ...(outage !== "none" ? [OUTAGE_REASONS[outage]] : store ? [] : ["the store does not answer"]),
+    ...(limits_healthy ? [] : ["the store of limits is out of reach"]),
     ...(is_current ? [] : ["the configuration in force is not the latest one"]),
     ...describeFailing(rows, isFailing),
   ];
   const message = status === "ok" ? {} : { message: `${status}: ${reasons.join("; ")}` };
-  return { status, ...message, store: store && outage === "none", ledger, upstreams, is_current };
+  return { status, ...message, store: store && outage === "none", ledger, limits_healthy, upstreams, is_current };
 }
 
 /** Reasons by the state of the store that nodes share. */
@@ -98,7 +102,11 @@ function describeFailing(rows: readonly HealthRow[], isFailing: (row: HealthRow)
 function describeAttempts(name: string, rows: readonly HealthRow[]): string {
   const attempts = rows.reduce((sum, row) => sum + row.recent_attempts, 0);
   const answers = rows.reduce((sum, row) => sum + row.recent_answers, 0);
-  return `${name} answered ${answers} of its last ${attempts} attempts`;
+  const [first, ...others] = rows;
+  const failed = answers > 0 && others.length === 0 ? first?.consecutive_failures ?? 0 : 0;
+  return `${name} answered ${answers} of its last ${attempts} attempts${
+    failed > 0 ? `, none of the last ${failed}` : ""
+  }`;
 }
 
 function isStoreThere({ keys }: Gateway): Promise<boolean> {

@@ -101,6 +101,7 @@ Deno.test("readiness reports store, ledger and upstreams, and only the gateway's
     ["away from this one", { ...base, limiter: hearing(1_000), store: down(10_000) }, 503, "unavailable", "ok"],
     ["away for a moment", { ...base, limiter: hearing(0), store: down(1_900) }, 200, "degraded", "ok"],
     ["back", { ...base, limiter: hearing(0), store: sharedStore({}) }, 200, "ok", "ok"],
+    ["limits of its own", { ...base, limiter: { ...base.limiter, healthy: false } }, 200, "degraded", "ok"],
     ["no room", { ...base, ledger: sick, store: sharedStore({ up: false, downMs: 1 }) }, 503, "unavailable", "ok"],
     ["there, but no key", { ...base, keys, store: sharedStore({}) }, 503, "unavailable", "ok"],
   ];
@@ -112,6 +113,18 @@ Deno.test("readiness reports store, ledger and upstreams, and only the gateway's
     const { status: told, upstreams: stand } = await readiness(gateway);
     assertEquals([told, stand], [says, upstreams], name);
   }
+});
+
+Deno.test("a degraded gateway says what fails, and since when", async () => {
+  await using running = startGateway({});
+  const base = running.gateway;
+  const limiter = { ...base.limiter, healthy: false };
+  assertEquals((await readiness({ ...base, limiter })).message, "degraded: the store of limits is out of reach");
+  const row = { upstream: "first", model: "m", awaits_trial: true, samples: 5, failures: 5 };
+  const failing = { ...row, state: "open", consecutive_failures: 5, recent_attempts: 20, recent_answers: 15 } as const;
+  const health = { ...base.health, snapshot: () => [failing] };
+  const message = "degraded: first answered 15 of its last 20 attempts, none of the last 5";
+  assertEquals((await readiness({ ...base, health } as Gateway)).message, message);
 });
 
 Deno.test("metrics show whether shared stores are up, and how many entries wait", async () => {
