@@ -243,7 +243,8 @@ class StoreReachability implements Reach {
   }
 }
 
-function outOfReach(cause: unknown): GatewayError {
+/** The error of a call of a store that is out of reach. */
+export function outOfReach(cause: unknown): GatewayError {
   return new GatewayError("overloaded", "Cannot reach the store of keys and bills at the moment", {
     retryAfterMs: RETRY_MS,
     cause,

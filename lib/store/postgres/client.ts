@@ -2,6 +2,7 @@
 import postgres from "postgres";
 import type { Secret } from "../../secret.ts";
 import { type Migrated, newerStore, StoreError } from "../store.ts";
+import { outOfReach } from "../outage/reachability.ts";
 import { readPostgresAddress } from "./address.ts";
 import { MIGRATIONS } from "./migrations.ts";
 
@@ -167,6 +168,31 @@ export function isOutOfReach(error: unknown): boolean {
   if (error instanceof NoAnswer) return true;
   if (!(error instanceof Error) || !("code" in error) || typeof error.code !== "string") return false;
   return LOST.has(error.code) || (error instanceof postgres.PostgresError && CANNOT_BE_USED.test(error.code));
+}
+
+/**
+ * Wraps a part of the store: calls of an unreachable database reject with an error for operators and clients, at once
+ * while it is known to be unreachable.
+ * @param own the call that has its own way through an outage
+ */
+export function reportOutages<Part extends object>(
+  part: Part,
+  { isUp, own }: { isUp: () => boolean; own?: keyof Part },
+): Part {
+  return new Proxy(part, {
+    get(target, name) {
+      const member = Reflect.get(target, name);
+      if (typeof member !== "function") return member;
+      return (...values: unknown[]) => {
+        if (name !== own && !isUp()) return Promise.reject(outOfReach(new NoAnswer()));
+        const answer = member.apply(target, values);
+        if (!(answer instanceof Promise)) return answer;
+        return answer.catch((cause) => {
+          throw isOutOfReach(cause) ? outOfReach(cause) : cause;
+        });
+      };
+    },
+  });
 }
 
 /** Returns whether an error is a timeout. */

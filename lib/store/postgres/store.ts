@@ -6,7 +6,16 @@ import { journaled, type JournaledLedger } from "../outage/journaled_ledger.ts";
 import { openPostgresAlerts } from "./alerts.ts";
 import { openPostgresAnswers } from "./answers.ts";
 import { type Changes, createChanges } from "./changes.ts";
-import { connect, isOutOfReach, isPoolerRefusal, migrate, openPool, readShape, type Sql } from "./client.ts";
+import {
+  connect,
+  isOutOfReach,
+  isPoolerRefusal,
+  migrate,
+  openPool,
+  readShape,
+  reportOutages,
+  type Sql,
+} from "./client.ts";
 import { cacheKeys } from "./key_cache.ts";
 import { findKey, openPostgresKeys, readUsedKeys } from "./keys.ts";
 import { openPostgresLedger } from "./ledger.ts";
@@ -115,12 +124,13 @@ async function openServing({ url, isPooled, opened }: Opening, options: SharedSt
   await changes.poll();
   if (isPooled) log({ level: "info", event: "store_behind_pooler", changes: "polled" });
   const ledger = closing(opened, await openJournaled(pool.sql, { ...options, leaseMs }));
+  const isUp = () => reachOf(ledger, changes).up;
   return {
-    keys,
+    keys: reportOutages(keys, { isUp, own: "findByHash" }),
     ledger,
     answers: openPostgresAnswers(pool.sql),
     alerts: openPostgresAlerts(pool.sql),
-    operators: openPostgresOperators(pool.sql),
+    operators: reportOutages(openPostgresOperators(pool.sql), { isUp }),
     shared: {
       ...nodeState,
       reach: () => reachOf(ledger, changes),

@@ -7,7 +7,7 @@ import { run } from "../../support/program.ts";
 import { HAS_POSTGRES, HAS_REDIS } from "../../support/databases.ts";
 import { assertTold, createLoad, ENV as LOAD_ENV, KEY, type Load, priced, served } from "../program/load.ts";
 import { seeded } from "../../support/random.ts";
-import { assertSound, end, metric, type Node, readEntries, startCluster, until } from "./cluster.ts";
+import { ADMIN_KEY, assertSound, end, metric, type Node, readEntries, startCluster, until } from "./cluster.ts";
 
 const OPTIONS = { ignore: !(HAS_POSTGRES && HAS_REDIS) };
 
@@ -106,6 +106,11 @@ Deno.test({
           const poor = await askEcho(node, POOR_KEY, { model: "acme/echo" });
           assertEquals(poor.status, 503, poor.text);
           assertLess(Math.max(stranger.ms, poor.ms), LONGEST_MS);
+          for (const path of ["keys", "changes"]) {
+            const headers = { authorization: `Bearer ${ADMIN_KEY}` };
+            const listed = await fetch(`${node.origin}/admin/v1/${path}`, { headers });
+            assertEquals(listed.status, 503, await listed.text());
+          }
           const ready = await fetch(`${node.origin}/readyz`);
           assertEquals([ready.status, /degraded/.test(await ready.text())], [200, true]);
         }
