@@ -57,17 +57,22 @@ export async function logChange({ store, log }: Pick<Gateway, "store" | "log">, 
 
 /** `GET /admin/v1/changes`. @throws {GatewayError} `invalid` */
 export async function listChanges(request: Request, { gateway }: RouteContext): Promise<Response> {
-  return adminResponse(await readChanges(gateway.store, readQuery(request, ["limit", "cursor"])));
+  return adminResponse(await readChanges(gateway.store, readQuery(request, ["limit", "cursor", "request"])));
 }
 
-/** Reads a page of the log. @throws {GatewayError} `invalid` for a limit or cursor that cannot be */
+/**
+ * Reads a page of the log.
+ * @param request only changes of this request; absent: all
+ * @throws {GatewayError} `invalid` for a limit or cursor that cannot be
+ */
 export async function readChanges(
   { operators }: { operators: Pick<OperatorStore, "changes"> },
-  { limit, cursor }: { limit?: string; cursor?: string },
+  { limit, cursor, request }: { limit?: string; cursor?: string; request?: string },
 ): Promise<ChangePage> {
   const most = limit === undefined ? USUAL_LIMIT : readWhole("limit", limit, MOST_LISTED);
   const before = cursor === undefined ? {} : { before: readWhole("cursor", cursor, Number.MAX_SAFE_INTEGER) };
-  const found = await operators.changes({ ...before, limit: most + 1 });
+  const of = request === undefined ? {} : { requestId: request.replace(/^req_/, "") };
+  const found = await operators.changes({ ...before, ...of, limit: most + 1 });
   const page = found.slice(0, most);
   const next = found.length > most ? String(page.at(-1)?.seq) : null;
   return { object: "list", data: page.map(toLine), next };

@@ -56,7 +56,11 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
   },
   "GET /admin/v1/changes": {
     summary: "List the changes by operators, the latest first",
-    query: { limit: "Most changes, 1 to 1000; absent: 50", cursor: "The `next` of the page before" },
+    query: {
+      limit: "Most changes, 1 to 1000; absent: 50",
+      cursor: "The `next` of the page before",
+      request: "Only changes of this request, such as one of the playground",
+    },
     reply: answers.changePageSchema,
     others: [400],
   },

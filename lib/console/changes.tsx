@@ -3,7 +3,7 @@ import type { VNode } from "preact";
 import { type ChangeLine, readChanges } from "../admin/changes.ts";
 import type { RouteContext } from "../server/router.ts";
 import { Moment, Table } from "./format.tsx";
-import { CONSOLE, queryOf, showPage } from "./html.tsx";
+import { CONSOLE, keyPath, queryOf, showPage } from "./html.tsx";
 
 /** Longest value that the page shows whole, in characters; the rest is in its title. */
 const LONGEST_VALUE = 120;
@@ -11,8 +11,12 @@ const LONGEST_VALUE = 120;
 /** `GET /admin/console/changes`. */
 export function changesPage(request: Request, context: RouteContext): Promise<Response> {
   return showPage(context, async () => {
-    const cursor = queryOf(request).get("cursor") ?? "";
-    const { data, next } = await readChanges(context.gateway.store, cursor === "" ? {} : { cursor });
+    const query = queryOf(request);
+    const [cursor, of] = [query.get("cursor") ?? "", query.get("request") ?? ""];
+    const { data, next } = await readChanges(context.gateway.store, {
+      ...(cursor !== "" && { cursor }),
+      ...(of !== "" && { request: of }),
+    });
     return {
       title: "Changes",
       body: (
@@ -23,7 +27,7 @@ export function changesPage(request: Request, context: RouteContext): Promise<Re
               <Moment iso={line.at} />,
               line.author.replaceAll("_", " "),
               line.address ?? "–",
-              line.action.replaceAll("_", " "),
+              line.action.replaceAll("_", " ").replace("sign in link", "sign-in link"),
               <Subject line={line} />,
               <Members line={line} />,
             ])}
@@ -40,11 +44,11 @@ export function changesPage(request: Request, context: RouteContext): Promise<Re
   });
 }
 
-/** The key that was changed, by the name that it had then. */
+/** The key that was changed or that sends, by the name that it had then. */
 function Subject({ line: { action, subject, after } }: { line: ChangeLine }): VNode {
-  if (subject === null || !action.endsWith("_key")) return <>{subject ?? "–"}</>;
-  return <a href={`${CONSOLE}/keys/${encodeURIComponent(subject)}`} title={subject}>{String(after?.name ?? subject)}
-  </a>;
+  const isKey = action.endsWith("_key") || action === "send_playground_request";
+  if (subject === null || !isKey) return <>{subject ?? "–"}</>;
+  return <a href={keyPath(subject)} title={subject}>{String(after?.name ?? after?.key ?? subject)}</a>;
 }
 
 function Members({ line: { action, before, after } }: { line: ChangeLine }): VNode {
@@ -57,10 +61,18 @@ function Members({ line: { action, before, after } }: { line: ChangeLine }): VNo
         <li>
           {`${name}: `}
           {before !== null && <>{<Value value={before[name]} />} {"→ "}</>}
-          <Value value={after?.[name]} />
+          {name === "request_id" ? <RequestLink id={String(after?.[name])} /> : <Value value={after?.[name]} />}
         </li>
       ))}
     </ul>
+  );
+}
+
+function RequestLink({ id }: { id: string }): VNode {
+  return (
+    <a href={`${CONSOLE}/requests/${encodeURIComponent(id)}`}>
+      <code>{id}</code>
+    </a>
   );
 }
 

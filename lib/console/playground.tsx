@@ -13,7 +13,7 @@ import { PlaygroundAnswer } from "./playground_answer.ts";
 import { PlaygroundForm, readChoices } from "./playground_form.tsx";
 import { type PlaygroundResult, resultPanel } from "./playground_panel.tsx";
 import { isText, type PlaygroundRequest, readFields, readPlaygroundRequest } from "./playground_request.ts";
-import { findCaller, sendAs } from "./playground_send.ts";
+import { findCaller, sendFromPlayground } from "./playground_send.ts";
 
 /** Media type of lines of JSON (https://github.com/ndjson/ndjson-spec). */
 const LINES = "application/x-ndjson";
@@ -23,7 +23,7 @@ type Progress = (side: number, text: string) => void;
 
 /** A request that is sent. */
 interface Sending {
-  gateway: Gateway;
+  context: RouteContext;
   asked: PlaygroundRequest;
   caller: Caller;
   origin: string;
@@ -45,21 +45,21 @@ export function sendFromForm(request: Request, context: RouteContext): Promise<R
     const origin = clientOrigin(request, gateway.config);
     const isSent = given.get("action") !== "show";
     const caller = isSent ? await findCaller(gateway, asked.key) : undefined;
-    const signal = request.signal;
+    const { signal } = request;
     if (request.headers.get("accept") === LINES) {
       return streamResults(
         (progress) =>
           asked.models.map((_, side) =>
             caller === undefined
               ? Promise.resolve(unsent(asked, { side, origin }))
-              : send(side, { gateway, asked, caller, origin, signal, progress })
+              : send(side, { context, asked, caller, origin, signal, progress })
           ),
         gateway,
       );
     }
     const results = await Promise.all(
       asked.models.map((_, side) =>
-        caller === undefined ? unsent(asked, { side, origin }) : send(side, { gateway, asked, caller, origin, signal })
+        caller === undefined ? unsent(asked, { side, origin }) : send(side, { context, asked, caller, origin, signal })
       ),
     );
     const panels = await Promise.all(results.map((result) => resultPanel(result, gateway)));
@@ -94,13 +94,13 @@ function unsent(
 
 async function send(
   side: number,
-  { gateway, asked, caller, origin, signal, progress }: Sending,
+  { context, asked, caller, origin, signal, progress }: Sending,
 ): Promise<PlaygroundResult> {
   const { endpoint } = asked;
   const result = unsent(asked, { side, origin });
   const isStream = progress !== undefined && isText(endpoint);
   const body = isStream ? { ...result.body, stream: true } : result.body;
-  const response = await sendAs(caller, { gateway, endpoint, body, signal });
+  const response = await sendFromPlayground(caller, { context, endpoint, body, signal });
   const answer = new PlaygroundAnswer(endpoint);
   try {
     if (!isStream || response.body === null || !isEvents(response)) answer.addBody(await response.text());

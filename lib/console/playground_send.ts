@@ -2,6 +2,7 @@
 import type { Access, Endpoint } from "../access/access_table.ts";
 import { callerOf } from "../access/authenticate.ts";
 import type { Caller } from "../access/permissions.ts";
+import { logChange, originOf } from "../admin/changes.ts";
 import { findKey } from "../access/key_admin.ts";
 import { configuredKeys } from "../access/keys.ts";
 import { requireEndpoint, requireProtocol } from "../access/permissions.ts";
@@ -10,15 +11,22 @@ import type { Gateway } from "../gateway.ts";
 import type { JsonObject } from "../json/mod.ts";
 import { type App, createApp } from "../server/app.ts";
 import { enterRefusal } from "../server/request_guard.ts";
-import type { Handler, Route } from "../server/router.ts";
+import type { Handler, Route, RouteContext } from "../server/router.ts";
+import type { LoggedChange } from "../store/operators.ts";
 import { HANDLERS } from "./playground_handlers.ts";
 import { ENDPOINT_PATHS, isText, type PlaygroundEndpoint } from "./playground_request.ts";
 
 /** The tag that tells requests of the playground from others in the ledger. */
 const TAG = "playground";
 
-/** Callers of the requests that are being sent. */
-const callers = new WeakMap<Request, Caller>();
+/** Who sends a request, and what is logged of it beside its id; absent: nothing. */
+interface Sender {
+  caller: Caller;
+  change: LoggedChange | undefined;
+}
+
+/** Senders of the requests that are being sent. */
+const senders = new WeakMap<Request, Sender>();
 
 /** The apps of running gateways: their routes are those of clients, and their callers are chosen, not authenticated. */
 const apps = new WeakMap<Gateway, App>();
@@ -38,11 +46,13 @@ export async function findCaller({ config, store, keys }: Gateway, nameOrId: str
 /** Sends a request. Never rejects: failures are responses, as for clients. @param signal given up: the client has left */
 export function sendAs(
   caller: Caller,
-  { gateway, endpoint, body, signal, tag = TAG }: {
+  { gateway, endpoint, body, signal, change, tag = TAG }: {
     gateway: Gateway;
     endpoint: PlaygroundEndpoint;
     body: JsonObject;
     signal: AbortSignal;
+    /** Logged with the id of the request, before it is sent; absent: nothing. */
+    change?: LoggedChange;
     /** The tag of the request in the ledger; absent: that of the playground. */
     tag?: string;
   },
@@ -60,8 +70,27 @@ export function sendAs(
     body: JSON.stringify(body),
     signal,
   });
-  callers.set(request, caller);
+  senders.set(request, { caller, change });
   return app(request);
+}
+
+/** Sends a request of an operator, who is named in the log of changes. */
+export function sendFromPlayground(
+  caller: Caller,
+  { context, endpoint, body, signal }: {
+    context: RouteContext;
+    endpoint: PlaygroundEndpoint;
+    body: JsonObject;
+    signal: AbortSignal;
+  },
+): Promise<Response> {
+  const change: LoggedChange = {
+    ...originOf(context),
+    action: "send_playground_request",
+    subject: caller.keyId,
+    after: { key: caller.keyName, endpoint, model: String(body.model) },
+  };
+  return sendAs(caller, { gateway: context.gateway, endpoint, body, signal, change });
 }
 
 function createPlaygroundApp(gateway: Gateway): App {
@@ -80,9 +109,14 @@ function createPlaygroundApp(gateway: Gateway): App {
 /** The handler of an endpoint, for the chosen caller: with the permissions of the key, and billed to it. */
 function asCaller(endpoint: PlaygroundEndpoint): Handler {
   return async (request, context) => {
-    const caller = callers.get(request);
-    if (caller === undefined) throw new TypeError("Cannot send a request of the playground without a caller");
+    const sender = senders.get(request);
+    if (sender === undefined) throw new TypeError("Cannot send a request of the playground without a sender");
+    const { caller, change } = sender;
     const { gateway, requestId, record } = context;
+    if (change !== undefined) {
+      const after = { ...change.after, request_id: `req_${requestId}` };
+      await logChange(gateway, { ...change, requestId, after });
+    }
     record.keyId = caller.keyId;
     record.keyName = caller.keyName;
     record.group = caller.groupName;

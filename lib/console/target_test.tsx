@@ -48,6 +48,7 @@ export function testFromForm(request: Request, context: RouteContext): Promise<R
     const { status, ms, requestId, message } = result;
     await logChange(gateway, {
       ...originOf(context),
+      ...(requestId !== "" && { requestId: requestId.slice("req_".length) }),
       action: "test_target",
       subject: `${model.id} at ${target.upstream}: ${target.model}`,
       after: { status, ms, request_id: requestId, ...(message !== undefined && { message }) },

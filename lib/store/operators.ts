@@ -17,7 +17,14 @@ export type ChangeAuthor = typeof CHANGE_AUTHORS[number];
 /** Kinds of changes. */
 export const CHANGE_ACTIONS = [
   ...["create_key", "change_key", "rotate_key", "revoke_key"] as const,
-  ...["reload_configuration", "test_target", "sign_in", "sign_out", "create_sign_in_link"] as const,
+  ...[
+    "reload_configuration",
+    "test_target",
+    "send_playground_request",
+    "sign_in",
+    "sign_out",
+    "create_sign_in_link",
+  ] as const,
 ] as const;
 
 /** The kind of a change. */
@@ -30,7 +37,7 @@ export interface ChangeOrigin {
   at: number;
   /** Address of the client; absent where it is not known, and for commands. */
   address?: string;
-  /** The gateway's id of the request that asked for it. */
+  /** The gateway's id of the request that asked for it; of a test or the playground: that was sent. */
   requestId?: string;
 }
 
@@ -61,8 +68,11 @@ export interface ExpiringId {
 export interface OperatorStore {
   /** Logs a change. Logged changes never change, and go only by `pruneChanges`. */
   logChange(change: LoggedChange): Promise<void>;
-  /** Lists logged changes, the latest first. @param from only those before this number; absent: all */
-  changes(from: { before?: number; limit: number }): Promise<ChangeRecord[]>;
+  /**
+   * Lists logged changes, the latest first.
+   * @param from only those before this number, and those of this request; absent: all
+   */
+  changes(from: { before?: number; requestId?: string; limit: number }): Promise<ChangeRecord[]>;
   /** Deletes logged changes from before a moment, Unix time in milliseconds. */
   pruneChanges(before: number): Promise<void>;
   /** Keeps a sign-in link by the hash of its token. @param now Unix time in milliseconds */

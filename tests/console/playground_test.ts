@@ -66,10 +66,24 @@ Deno.test("a request of the playground is an ordinary one: of the key, billed to
     gateway.requestLines.filter(({ route }) => route === "/v1/chat/completions").map(({ key_name }) => key_name),
     ["good"],
   );
+  const [change] = await gateway.store.operators.changes({ limit: 1 });
+  assertEquals([change?.action, change?.author, change?.address, change?.requestId, change?.after], [
+    "send_playground_request",
+    "admin_key",
+    "127.0.0.1",
+    entry.id,
+    { key: "good", endpoint: "chat", model: "acme/echo", request_id: `req_${entry.id}` },
+  ]);
+  const page = (await browser.get(`/requests/req_${entry.id}`)).html;
+  assertStringIncludes(page, `<a href="/admin/console/changes?request=req_${entry.id}">admin key from 127.0.0.1</a>`);
+  const { html: listed } = await browser.get(`/changes?request=req_${entry.id}`);
+  assertStringIncludes(listed, "send playground request");
+  assertNotMatch(listed, /<td>sign in<\/td>/);
   assert(
-    !Deno.inspect([gateway.logs, gateway.requestLines, entry], { depth: 9, strAbbreviateSize: Infinity }).includes(
-      "alert(1)",
-    ),
+    !Deno.inspect([gateway.logs, gateway.requestLines, entry, change], { depth: 9, strAbbreviateSize: Infinity })
+      .includes(
+        "alert(1)",
+      ),
     "no prompt is kept",
   );
 });

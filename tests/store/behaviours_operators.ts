@@ -82,6 +82,18 @@ const BEHAVIOURS: Record<string, (parts: OperatorParts) => Promise<void>> = {
     const second = await operators.changes({ limit: 9, before: first[1]?.seq ?? 0 });
     assertEquals(second.map(({ at }) => at), [3, 2, 1]);
   },
+  "lists the changes of one request": async ({ operators }) => {
+    for (const requestId of ["a", "b", "a"]) {
+      await operators.logChange({ author: "admin_key", at: 1, action: "send_playground_request", requestId });
+    }
+    await operators.logChange({ author: "command_line", at: 2, action: "create_sign_in_link" });
+    const found = await operators.changes({ requestId: "a", limit: 9 });
+    assertEquals(found.map(({ requestId, action }) => [requestId, action]), [
+      ["a", "send_playground_request"],
+      ["a", "send_playground_request"],
+    ]);
+    assertEquals((await operators.changes({ requestId: "a", before: found[0]?.seq ?? 0, limit: 9 })).length, 1);
+  },
   "keeps logged changes as they are until they are pruned": async ({ operators, run }) => {
     for (const at of [1000, 2000, 3000]) await operators.logChange({ author: "gateway", at, action: "sign_in" });
     await assertRejects(() => run("UPDATE change_log SET author = 'admin_key'"), Error, "never change");

@@ -15,9 +15,11 @@ export async function insertChange(sql: Connection, change: LoggedChange): Promi
 export function openPostgresOperators(sql: Sql): OperatorStore {
   return {
     logChange: (change) => insertChange(sql, change),
-    async changes({ before = Number.MAX_SAFE_INTEGER, limit }) {
+    async changes({ before = Number.MAX_SAFE_INTEGER, requestId, limit }) {
       const rows = await sql<ChangeRow[]>`
-        SELECT * FROM change_log WHERE seq < ${before} ORDER BY seq DESC LIMIT ${limit}`;
+        SELECT * FROM change_log
+        WHERE seq < ${before} ${requestId === undefined ? sql`` : sql`AND request_id = ${requestId}`}
+        ORDER BY seq DESC LIMIT ${limit}`;
       return rows.map(toChangeRecord);
     },
     async pruneChanges(before) {

@@ -23,7 +23,10 @@ export function prepareChangeLog(db: DatabaseSync): (change: LoggedChange) => vo
 /** Opens the state of the operators in a database that is up to date. */
 export function openSqliteOperators(db: DatabaseSync): OperatorStore {
   const logChange = prepareChangeLog(db);
-  const changes = db.prepare("SELECT * FROM change_log WHERE seq < ? ORDER BY seq DESC LIMIT ?");
+  const changes = db.prepare(
+    `SELECT * FROM change_log WHERE seq < :before AND (:requestId IS NULL OR request_id = :requestId)
+     ORDER BY seq DESC LIMIT :limit`,
+  );
   const moveStart = db.prepare("UPDATE change_log_start SET at = :before WHERE at < :before");
   const remove = db.prepare("DELETE FROM change_log WHERE at < ?");
   const addLink = db.prepare("INSERT INTO sign_in_links (hash, expires_at) VALUES (?, ?)");
@@ -37,8 +40,8 @@ export function openSqliteOperators(db: DatabaseSync): OperatorStore {
     async logChange(change) {
       logChange(change);
     },
-    async changes({ before = Number.MAX_SAFE_INTEGER, limit }) {
-      return changes.all(before, limit).map((row) => toChangeRecord(row as unknown as ChangeRow));
+    async changes({ before = Number.MAX_SAFE_INTEGER, requestId = null, limit }) {
+      return changes.all({ before, requestId, limit }).map((row) => toChangeRecord(row as unknown as ChangeRow));
     },
     async pruneChanges(before) {
       atomically(db, () => {
