@@ -11,6 +11,12 @@ const LISTS = [
   ["ips", "Client addresses, such as 10.0.0.0/8"],
 ] as const;
 
+/** Budgets by the beginning of their fields' names. */
+const BUDGETS = [
+  ["budget", "Budget, USD", "Period of the budget"],
+  ["user_budget", "Budget of each end user, USD", "Period of each end user"],
+] as const;
+
 const LIMITS = [
   ["requests_per_minute", "Requests per minute"],
   ["tokens_per_minute", "Tokens per minute"],
@@ -21,7 +27,7 @@ const LIMITS = [
 export function RuleFields(
   { rules, expiresAt }: Partial<{ rules: PublicKey["rules"]; expiresAt: string | null }>,
 ): VNode {
-  const { limits, budget } = rules ?? {};
+  const { limits } = rules ?? {};
   return (
     <>
       {LISTS.map(([name, label]) => (
@@ -36,18 +42,22 @@ export function RuleFields(
           <input name={name} value={limits?.[name] ?? ""} inputMode="numeric" autocomplete="off" />
         </label>
       ))}
-      <label>
-        Budget, USD
-        <input name="budget_usd" value={budget?.usd ?? ""} inputMode="decimal" autocomplete="off" />
-      </label>
-      <label>
-        Budget of each
-        <select name="budget_period">
-          {PERIODS.map((period) => (
-            <option value={period} selected={period === (budget?.period ?? "month")}>{period}</option>
-          ))}
-        </select>
-      </label>
+      {BUDGETS.map(([name, label, periodLabel]) => (
+        <>
+          <label>
+            {label}
+            <input name={`${name}_usd`} value={rules?.[name]?.usd ?? ""} inputMode="decimal" autocomplete="off" />
+          </label>
+          <label>
+            {periodLabel}
+            <select name={`${name}_period`}>
+              {PERIODS.map((period) => (
+                <option value={period} selected={period === (rules?.[name]?.period ?? "month")}>{period}</option>
+              ))}
+            </select>
+          </label>
+        </>
+      ))}
       <label>
         Expires (such as 90d or 2027-01-01; empty: never)
         <input name="expires_at" value={expiresAt ?? ""} maxLength={64} autocomplete="off" />
@@ -55,6 +65,10 @@ export function RuleFields(
       <label>
         <input type="checkbox" name="report_only" checked={limits?.report_only ?? false} />
         Only report what exceeds the limits
+      </label>
+      <label>
+        <input type="checkbox" name="require_user" checked={rules?.user_budget?.require_user ?? false} />
+        Refuse requests without an end user
       </label>
     </>
   );
@@ -72,8 +86,15 @@ export function readRules(fields: URLSearchParams): Record<string, unknown> {
     return text === "" ? [] : [[name, /^\d{1,15}$/.test(text) ? Number(text) : text]];
   });
   if (limits.length > 0) rules.limits = { ...Object.fromEntries(limits), report_only: fields.has("report_only") };
-  const usd = fields.get("budget_usd")?.trim() ?? "";
-  if (usd !== "") rules.budget = { usd, period: fields.get("budget_period") ?? "month" };
+  for (const [name] of BUDGETS) {
+    const usd = fields.get(`${name}_usd`)?.trim() ?? "";
+    if (usd === "") continue;
+    rules[name] = {
+      usd,
+      period: fields.get(`${name}_period`) ?? "month",
+      ...(name === "user_budget" && { require_user: fields.has("require_user") }),
+    };
+  }
   return rules;
 }
 

@@ -1,5 +1,6 @@
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { formatUsd } from "../../lib/billing/money.ts";
+import type { KeyRules } from "../../lib/config.ts";
 import { ADMIN_KEY, type KeyedGateway, VIEWER_KEY } from "../support/keyed_gateway.ts";
 import { startGateway } from "../support/gateway.ts";
 import { Browser, startConsole } from "./browser.ts";
@@ -86,6 +87,42 @@ Deno.test("a form changes group, rules, budget and expiry of a key, and keeps wh
 
   const actions = (await gateway.store.operators.changes({ limit: 9 })).map(({ action, before }) => [action, before]);
   assertEquals(actions.filter(([action]) => action === "change_key").length, 2, "no entry where nothing changes");
+});
+
+/** The fields of the form that changes a key, as a browser would send them untouched. */
+function changeFormOf(html: string): Record<string, string> {
+  const [form = ""] = html.split("<form").filter((form) => form.includes('name="action" value="change"'));
+  const fields: Record<string, string> = {};
+  for (const [tag] of form.matchAll(/<input[^>]*>/g)) {
+    const valueIn = (name: string) => new RegExp(` ${name}="([^"]*)"`).exec(tag)?.[1];
+    if (!tag.includes('type="checkbox"') || / checked/.test(tag)) {
+      fields[valueIn("name") ?? ""] = valueIn("value") ?? "on";
+    }
+  }
+  for (const [, name = "", options = ""] of form.matchAll(/<select name="([^"]*)">(.*?)<\/select>/g)) {
+    fields[name] =
+      /<option(?=[^>]* selected)[^>]* value="([^"]*)"|<option value="([^"]*)" selected/.exec(options)?.slice(1)
+        .find((value) => value !== undefined) ?? "";
+  }
+  return fields;
+}
+
+Deno.test("an untouched form leaves every rule of a key as it is", async () => {
+  await using gateway = startConsole();
+  const browser = await signedIn(gateway);
+  const rules: Required<KeyRules> = {
+    models: ["sluice/*"],
+    endpoints: ["chat"],
+    ips: ["10.0.0.0/8"],
+    limits: { requests_per_minute: 7, tokens_per_minute: 9, concurrency: 2, report_only: true },
+    budget: { usd: "1.5", period: "week" },
+    user_budget: { usd: "0.5", period: "day", require_user: true },
+  };
+  const { id } = await gateway.addKey({ rules });
+  const { csrf: _, ...fields } = changeFormOf((await browser.get(`/keys/${id}`)).html);
+  await browser.post(`/keys/${id}`, { ...fields, group: "poor" });
+  const changed = await gateway.store.keys.find(id);
+  assertEquals([changed?.group, changed?.rules], ["poor", rules]);
 });
 
 Deno.test("an invalid key form shows its error, and changes nothing", async () => {
