@@ -11,6 +11,8 @@ const BAR = 14;
 const AXIS = 20;
 /** Lines across the timeline, about. */
 const TICKS = 6;
+/** Half the width of a label. */
+const LABEL = 24;
 /** Least width of a bar. */
 const LEAST = 2;
 
@@ -32,34 +34,40 @@ export function AttemptTimeline({ request }: { request: EndedRequest }): VNode {
   const x = scaleLinear().domain([0, end]).range([0, WIDTH]);
   const height = rows.length * ROW + AXIS;
   return (
-    <svg class="chart timeline" viewBox={`0 0 ${WIDTH} ${height}`} role="img" aria-label="Attempts over time">
-      {x.ticks(TICKS).map((value) => (
-        <>
-          <line x1={x(value).toFixed(1)} x2={x(value).toFixed(1)} y1={0} y2={height - AXIS} />
-          <text x={x(value).toFixed(1)} y={height - 4} text-anchor={value === 0 ? "start" : "middle"}>
-            {millisecondsTick(value)}
-          </text>
-        </>
-      ))}
-      {rows.map(({ name, kind, from, to }, row) => (
-        <>
-          <rect
-            class={kind}
-            x={x(from).toFixed(1)}
-            y={row * ROW + 12}
-            width={Math.max(LEAST, x(to) - x(from)).toFixed(1)}
-            height={BAR}
-          />
-          <text
-            x={(x(from) > WIDTH / 2 ? x(to) : x(from)).toFixed(1)}
-            y={row * ROW + 9}
-            text-anchor={x(from) > WIDTH / 2 ? "end" : "start"}
-          >
-            {`${name}: ${millisecondsTick(to - from)}`}
-          </text>
-        </>
-      ))}
-    </svg>
+    <div class="timeline-frame" role="region" tabIndex={0} aria-label="Attempts over time">
+      <svg class="chart timeline" viewBox={`0 0 ${WIDTH} ${height}`} role="img" aria-label="Attempts over time">
+        {x.ticks(TICKS).map((value) => (
+          <>
+            <line x1={x(value).toFixed(1)} x2={x(value).toFixed(1)} y1={0} y2={height - AXIS} />
+            <text
+              x={x(value).toFixed(1)}
+              y={height - 4}
+              text-anchor={value === 0 ? "start" : x(value) > WIDTH - LABEL ? "end" : "middle"}
+            >
+              {millisecondsTick(value)}
+            </text>
+          </>
+        ))}
+        {rows.map(({ name, kind, from, to }, row) => (
+          <>
+            <rect
+              class={kind}
+              x={x(from).toFixed(1)}
+              y={row * ROW + 12}
+              width={Math.max(LEAST, x(to) - x(from)).toFixed(1)}
+              height={BAR}
+            />
+            <text
+              x={(x(from) > WIDTH / 2 ? x(to) : x(from)).toFixed(1)}
+              y={row * ROW + 9}
+              text-anchor={x(from) > WIDTH / 2 ? "end" : "start"}
+            >
+              {`${name}: ${millisecondsTick(to - from)}`}
+            </text>
+          </>
+        ))}
+      </svg>
+    </div>
   );
 }
 

@@ -7,6 +7,7 @@ export const CHART_STYLE = `
 figure { margin: 0 0 1rem; min-width: 0; background: var(--surface); border: 1px solid var(--line); padding: .6rem .9rem;
   border-radius: var(--radius); }
 figcaption { font-weight: 600; font-size: .9rem; }
+main > figure { max-width: 48rem; }
 svg.chart { width: 100%; height: auto; display: block; max-width: 45rem; overflow: visible; }
 svg.chart line { stroke: var(--line); }
 svg.chart text { fill: var(--dim); font-size: 11px; }
@@ -15,7 +16,8 @@ svg.chart path.part { fill: var(--part); }
 svg.chart path.line { fill: none; stroke: var(--part); stroke-width: 2; stroke-linecap: round; stroke-linejoin: round; }
 svg.chart rect.target { fill: transparent; }
 svg.chart rect.target:hover { fill: var(--text); fill-opacity: .12; }
-svg.timeline { max-width: none; }
+svg.timeline { max-width: none; min-width: 44rem; }
+.timeline-frame { overflow-x: auto; margin: 0 0 .75rem; }
 svg.timeline rect.wait { fill: light-dark(#6e7781, #8b949e); } svg.timeline rect.answer { fill: var(--good); }
 svg.timeline rect.failure { fill: var(--bad); }
 tr.new { animation: new 2s; }

@@ -1,10 +1,21 @@
 /** Values of the console as people read them; the exact value is in the title. */
 import type { VNode } from "preact";
-import { parseUsd, roundUsd } from "../billing/money.ts";
+import type { BilledTokens } from "../store/ledger.ts";
+import type { BudgetState } from "../billing/reports/budget_report.ts";
+import { formatUsd, parseUsd, roundUsd } from "../billing/money.ts";
 
 /** An amount in USD: in cents from a dollar on, else with 4 decimals. @param usd an exact decimal string */
 export function Usd({ usd }: { usd: string }): VNode {
   return <span title={`${usd} USD`}>{readableUsd(usd)}</span>;
+}
+
+/** A budget and its period, such as `$500.00 per month`. */
+export function BudgetAmount({ budget: { budget_usd, period } }: { budget: BudgetState }): VNode {
+  return (
+    <>
+      <Usd usd={budget_usd} /> {period === "total" ? "in all" : `per ${period}`}
+    </>
+  );
 }
 
 /** Half a cent, and one dollar, in 1e-12 USD. */
@@ -20,12 +31,32 @@ export function readableUsd(usd: string): string {
   return `$${NUMBER.format(BigInt(cents.slice(0, -2)))}.${cents.slice(-2)}`;
 }
 
+/**
+ * A price with all its decimals, and at least two where it has any: `$10`, `$0.80`, `$0.125`.
+ * @param price USD, as a decimal string
+ * @param zeros powers of ten that it is multiplied by
+ */
+export function readableRate(price: string, zeros = 0): string {
+  const exact = formatUsd(parseUsd(price) * 10n ** BigInt(zeros));
+  return `$${exact.replace(/^(\d+\.\d)$/, "$10")}`;
+}
+
+/** A count as a short text, such as `600` or `20M`. */
+export function shortCount(value: number): string {
+  return value < 10_000 ? NUMBER.format(value) : SHORT.format(value);
+}
+
 const NUMBER = new Intl.NumberFormat("en");
 const SHORT = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3 });
 
 /** A count: from 10,000 on with three digits, such as 12.3K. */
 export function Count({ value }: { value: number }): VNode {
-  return <span title={NUMBER.format(value)}>{value < 10_000 ? NUMBER.format(value) : SHORT.format(value)}</span>;
+  return <span title={NUMBER.format(value)}>{shortCount(value)}</span>;
+}
+
+/** All input tokens, whether or not they are in a prompt cache. */
+export function inputOf({ prompt, ...tokens }: Omit<BilledTokens, "completion" | "reasoning">): number {
+  return prompt + tokens.input_cache_read + tokens.input_cache_write_5m + tokens.input_cache_write_1h;
 }
 
 /** A span of time: milliseconds below a second, else seconds with three digits, or minutes. @param ms null: none */

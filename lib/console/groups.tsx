@@ -11,7 +11,7 @@ import type { RouteContext } from "../server/router.ts";
 import { DAY_MS } from "../store/days.ts";
 import type { KeyRecord } from "../store/keys.ts";
 import { DayChart } from "./chart.tsx";
-import { Cards, Count, Moment, State, Table, Usd } from "./format.tsx";
+import { BudgetAmount, Cards, Count, Moment, shortCount, State, Table, Usd } from "./format.tsx";
 import { CONSOLE, type Page, showPage } from "./html.tsx";
 import { LimitTable, readLimits } from "./limits.tsx";
 
@@ -43,7 +43,6 @@ export function groupsPage(_request: Request, context: RouteContext): Promise<Re
               "#Held",
               "#Left",
               "#Budget",
-              "Resets",
             ]}
             rows={groups.map(([name, group]) => {
               const budget = budgets.get(name);
@@ -57,8 +56,7 @@ export function groupsPage(_request: Request, context: RouteContext): Promise<Re
                 usd(budget?.spent_usd),
                 usd(budget?.held_usd),
                 usd(budget?.left_usd),
-                budget === undefined ? "none" : <span>{usd(budget.budget_usd)} {`per ${budget.period}`}</span>,
-                <Moment iso={budget?.resets_at ?? null} />,
+                budget === undefined ? "none" : <BudgetAmount budget={budget} />,
               ];
             })}
             empty="There are no groups."
@@ -97,10 +95,11 @@ async function detailPage({ gateway, params: { group: name = "" } }: RouteContex
           cards={[
             [`Cost in ${CHART_DAYS} days`, <Usd usd={usage.total.cost_usd} />],
             [`Requests in ${CHART_DAYS} days`, <Count value={usage.total.requests} />],
-            ["Budget", budget === undefined ? "none" : <Usd usd={budget.budget_usd} />],
+            ["Budget", budget === undefined ? "none" : <BudgetAmount budget={budget} />],
             ["Spent", budget === undefined ? "–" : <Usd usd={budget.spent_usd} />],
             ["Held", budget === undefined ? "–" : <Usd usd={budget.held_usd} />],
             ["Left", budget === undefined ? "–" : <Usd usd={budget.left_usd} />],
+            ["Resets", <Moment iso={budget?.resets_at ?? null} />],
           ]}
         />
         <DayChart days={usage.lines} since={since} until={until} />
@@ -191,8 +190,8 @@ function limitsText(limits: Config["groups"][string]["limits"]): string {
   if (limits === undefined) return "none";
   const { requests_per_minute: requests, tokens_per_minute: tokens, concurrency } = limits;
   return [
-    ...(requests === undefined ? [] : [`${requests} requests/min`]),
-    ...(tokens === undefined ? [] : [`${tokens} tokens/min`]),
+    ...(requests === undefined ? [] : [`${shortCount(requests)} requests/min`]),
+    ...(tokens === undefined ? [] : [`${shortCount(tokens)} tokens/min`]),
     ...(concurrency === undefined ? [] : [`${concurrency} concurrent`]),
   ].join(", ");
 }

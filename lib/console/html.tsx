@@ -4,6 +4,7 @@ import { renderToString } from "preact-render-to-string";
 import { type ConsoleSession, isEqual } from "../access/console_session.ts";
 import type { RequestTexts } from "../billing/reports/requests.ts";
 import { GatewayError, toGatewayError } from "../errors.ts";
+import { logFailure } from "../server/finish_response.ts";
 import type { RouteContext } from "../server/router.ts";
 import type { SCRIPTS } from "./scripts.ts";
 
@@ -150,7 +151,7 @@ export async function showPage(
     const shown = await render(session);
     return shown instanceof Response ? shown : htmlResponse(shown, session);
   } catch (thrown) {
-    return htmlResponse(errorPage(thrown), session);
+    return htmlResponse(errorPage(thrown, context), session);
   }
 }
 
@@ -177,7 +178,7 @@ export async function runForm(
     if (next instanceof Response) return next;
     return typeof next === "string" ? redirectTo(next) : htmlResponse(next, session);
   } catch (thrown) {
-    return htmlResponse(errorPage(thrown), session);
+    return htmlResponse(errorPage(thrown, context), session);
   }
 }
 
@@ -237,8 +238,10 @@ export function requireSameOrigin({ headers }: Pick<Request, "headers">): void {
 }
 
 /** A page about an error. Internal errors are logged and not shown. */
-function errorPage(thrown: unknown): Page {
+function errorPage(thrown: unknown, { gateway, record, requestId }: RouteContext): Page {
   const error = toGatewayError(thrown);
+  gateway.observer.failed(record, error);
+  if (error.status >= 500) logFailure(error, { gateway, requestId });
   return {
     title: error.status === 404 ? "Not found" : "Cannot do this",
     status: error.status,

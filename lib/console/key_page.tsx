@@ -10,7 +10,7 @@ import { callerLimitRequests } from "../limits/limit_requests.ts";
 import { DAY_MS } from "../store/days.ts";
 import type { KeyRecord } from "../store/keys.ts";
 import { DayChart } from "./chart.tsx";
-import { Cards, Count, Moment, State, Usd } from "./format.tsx";
+import { BudgetAmount, Cards, Count, Moment, State, Usd } from "./format.tsx";
 import { CONSOLE, CsrfField, type Page, requestsPath } from "./html.tsx";
 import { RuleFields } from "./key_rules.tsx";
 import { LimitTable, type ReadLimits, readLimits } from "./limits.tsx";
@@ -41,7 +41,9 @@ export async function keyDetailPage(
             ["Group", <a href={`${CONSOLE}/groups/${encodeURIComponent(key.group)}`}>{key.group}</a>],
             [`Cost in ${CHART_DAYS} days`, <Usd usd={usage.total.cost_usd} />],
             [`Requests in ${CHART_DAYS} days`, <Count value={usage.total.requests} />],
-            ["Budget", key.budget === null ? "none" : <Usd usd={key.budget.budget_usd} />],
+            ["Budget", key.budget === null ? "none" : <BudgetAmount budget={key.budget} />],
+            ["Spent", key.budget === null ? "–" : <Usd usd={key.budget.spent_usd} />],
+            ["Held", key.budget === null ? "–" : <Usd usd={key.budget.held_usd} />],
             ["Left", key.budget === null ? "–" : <Usd usd={key.budget.left_usd} />],
             ["Last used", <Moment iso={key.last_used_at} />],
             ["Expires", <Moment iso={key.expires_at} />],

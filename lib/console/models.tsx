@@ -9,6 +9,7 @@ import { type HealthRow, targetModelName, targetName } from "../routing/health.t
 import type { RouteContext } from "../server/router.ts";
 import { Count, Moment, State, Table } from "./format.tsx";
 import { CONSOLE, CsrfField, showPage } from "./html.tsx";
+import { OtherPrices, TargetNames, usualPrices } from "./model_prices.tsx";
 import { isTestable } from "./target_test.tsx";
 
 /** `GET /admin/console/models`. */
@@ -19,16 +20,19 @@ export function modelsPage(_request: Request, context: RouteContext): Promise<Re
     body: (
       <>
         <Table
-          columns={["Model", "#Context", "#Input / 1M", "#Output / 1M", "Targets"]}
-          rows={gateway.catalog.models.map(({ id, context_length, pricing, targets }) => [
-            id,
-            <Count value={context_length} />,
-            perMillion(pricing.prompt),
-            perMillion(pricing.completion),
-            targets.map(({ upstream, model }) => `${upstream}: ${model}`).join(", "),
+          columns={["Model", "#Context", "#Input", "#Cached", "#Output", "Other prices", "Targets"]}
+          rows={gateway.catalog.models.map((model) => [
+            model.id,
+            <Count value={model.context_length} />,
+            ...usualPrices(model, gateway.now()),
+            <OtherPrices model={model} now={gateway.now()} />,
+            <TargetNames targets={model.targets} />,
           ])}
           empty="The catalog is empty."
         />
+        <p class="dim">
+          Prices are per million tokens, input / output. Those of targets are what the vendor charges you.
+        </p>
         <h2>Targets</h2>
         <TargetTable gateway={gateway} session={session} />
         {session.role === "admin" && (
@@ -50,12 +54,11 @@ function TargetTable({ gateway, session }: { gateway: Gateway; session: ConsoleS
   return (
     <Table
       columns={[
-        ...["Upstream", "Target", "For model", ...(session.role === "admin" ? ["Test"] : []), "State"],
-        ...["#Failed in 30 s", "#Answered of last", "#First event", "#Tokens/s", "Last failure"],
+        ...["Target", "For model", ...(session.role === "admin" ? ["Test"] : []), "State", "#Failed in 30 s"],
+        ...["#Answered lately", "#First event", "#Tokens/s", "Last failure"],
       ]}
       rows={rows.map(({ model, target, index }) => [
-        target.upstream,
-        targetModelName(target),
+        `${target.upstream}: ${targetModelName(target)}`,
         model.id,
         ...(session.role === "admin" ? [<TestForm session={session} model={model} index={index} />] : []),
         ...healthCells(health.get(targetName(target)), failureTest(gateway.config.routing.breaker)),
@@ -113,12 +116,4 @@ function TestForm({ session, model, index }: { session: ConsoleSession; model: M
       <button type="submit" class="quiet" aria-label={`Test target ${index + 1} of ${model.id}`}>Test</button>
     </form>
   );
-}
-
-/** A price per million tokens. @param price USD per token, as a decimal string */
-function perMillion(price: string): string {
-  const [whole = "0", fraction = ""] = price.split(".");
-  const digits = `${whole}${fraction.padEnd(6, "0").slice(0, 6)}`.replace(/^0+(?=\d)/, "");
-  const rest = fraction.slice(6).replace(/0+$/, "");
-  return `$${digits}${rest === "" ? "" : `.${rest}`}`;
 }

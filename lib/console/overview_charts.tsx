@@ -6,7 +6,7 @@ import type { Period } from "../billing/reports/period.ts";
 import type { RequestTexts } from "../billing/reports/requests.ts";
 import type { SeriesFigures, TimeSeries, TimeSeriesQuery } from "../billing/reports/time_series.ts";
 import { BarChart, type ChartStep, countTick, LineChart, millisecondsTick, usdNumber, usdTick } from "./chart.tsx";
-import { Cards, Count, Moment, Table, Usd } from "./format.tsx";
+import { Cards, Count, inputOf, Moment, Table, Usd } from "./format.tsx";
 import { requestsPath } from "./html.tsx";
 
 /** Figures of a period. */
@@ -89,7 +89,7 @@ function Totals(
         ["Cost", link(<Usd usd={formatUsd(total.cost)} />, { sort: "cost" })],
         ["Requests", link(<Count value={total.requests} />)],
         ["Failed or refused", link(<Count value={total.failed} />, { failed: "true" })],
-        ["Input tokens", link(<Count value={inputOf(total)} />)],
+        ["Input tokens", link(<Count value={inputOf(total.tokens)} />)],
         ["Output tokens", link(<Count value={total.tokens.completion} />)],
         ["Images", link(<Count value={total.images} />)],
         ["First token, p50 / p95", link(<>{quantilesText(first)}</>)],
@@ -173,8 +173,8 @@ export function figureCells(
     link(<Usd usd={formatUsd(figures.cost)} />, { sort: "cost" }),
     link(<Count value={figures.requests} />),
     link(<Count value={figures.failed} />, { failed: "true" }),
-    <Count value={inputOf(figures)} />,
-    <Count value={figures.tokens.completion} />,
+    link(<Count value={inputOf(figures.tokens)} />),
+    link(<Count value={figures.tokens.completion} />),
   ];
 }
 
@@ -182,12 +182,8 @@ function spanOf({ since, until }: Period): { since: string; until: string } {
   return { since: new Date(since).toISOString(), until: new Date(until).toISOString() };
 }
 
-function inputOf({ tokens }: Pick<SeriesFigures, "tokens">): number {
-  return tokens.prompt + tokens.input_cache_read + tokens.input_cache_write_5m + tokens.input_cache_write_1h;
-}
-
 function tokensOf(figures: SeriesFigures): number {
-  return inputOf(figures) + figures.tokens.completion;
+  return inputOf(figures.tokens) + figures.tokens.completion;
 }
 
 function quantilesText(quantiles: Latencies["first"]): string {
@@ -195,9 +191,13 @@ function quantilesText(quantiles: Latencies["first"]): string {
   return `${millisecondsTick(quantiles.p50)} / ${millisecondsTick(quantiles.p95)}`;
 }
 
+const NUMBER = new Intl.NumberFormat("en");
+
 function latencyText({ read, isWhole }: LatencySeries): string {
   const rule = "Latencies are of answered requests: half of them took at most p50, 95 of 100 at most p95.";
-  if (isWhole) return `${rule} All ${read} requests of the period were read.`;
-  return `${rule} They are of a sample of ${read} requests, spread evenly over the period; in the totals each bar ` +
+  if (isWhole) return `${rule} All ${NUMBER.format(read)} requests of the period were read.`;
+  return `${rule} They are of a sample of ${
+    NUMBER.format(read)
+  } requests, spread evenly over the period; in the totals each bar ` +
     "counts as often as it has requests.";
 }

@@ -1,25 +1,30 @@
 /** One request: its arithmetic, its attempts over time, why it was refused, what was dropped, and its ids. */
 import type { VNode } from "preact";
+import { type ChangeLine, readChanges } from "../admin/changes.ts";
 import { type EndedRequest, explainRequest } from "../billing/reports/explain.ts";
-import { attemptLines } from "../billing/reports/reason_text.ts";
+import { SOURCES } from "../billing/reports/explain_text.ts";
+import { attemptLines, skippedLines } from "../billing/reports/reason_text.ts";
 import { keyNames } from "../billing/reports/usage.ts";
 import { GatewayError } from "../errors.ts";
 import type { RouteContext } from "../server/router.ts";
 import { AttemptTimeline } from "./attempt_timeline.tsx";
 import { Copyable } from "./copy.tsx";
 import { Cards, Count, Duration, HttpStatus, Moment, Table, Usd } from "./format.tsx";
-import { keyPath, type Page, requestsPath, showPage } from "./html.tsx";
+import { CONSOLE, keyPath, type Page, requestsPath, showPage } from "./html.tsx";
 
 /** `GET /admin/console/requests/[request_id]`. */
 export function requestPage(_request: Request, context: RouteContext): Promise<Response> {
-  const { gateway: { store: { ledger, keys }, config }, params: { request_id: id = "" } } = context;
+  const { gateway: { store: { ledger, keys, operators }, config }, params: { request_id: id = "" } } = context;
   return showPage(context, async () => {
     const nameOf = async (keyId: string) => (await keyNames({ keys, config }, [keyId])).get(keyId);
     const found = await explainRequest(ledger, id, nameOf);
     if (found === undefined) {
       throw new GatewayError("not_found", `Cannot explain request "${id}": it is not in the ledger`);
     }
-    if (found.state === "ended") return endedPage(found, await nameOf(found.key_id) ?? found.key_id);
+    if (found.state === "ended") {
+      const { data: [sender] } = await readChanges({ operators }, { request: found.id, limit: "1" });
+      return endedPage(found, { key: await nameOf(found.key_id) ?? found.key_id, sender });
+    }
     return {
       title: "Running request",
       section: "Requests",
@@ -42,7 +47,8 @@ export function requestPage(_request: Request, context: RouteContext): Promise<R
   });
 }
 
-function endedPage(request: EndedRequest, key: string): Page {
+/** @param sender what the log of changes has of a request of the playground, or of a test */
+function endedPage(request: EndedRequest, { key, sender }: { key: string; sender: ChangeLine | undefined }): Page {
   const { model, upstream } = request;
   return {
     title: "Request",
@@ -74,6 +80,7 @@ function endedPage(request: EndedRequest, key: string): Page {
             ["Cost", <Usd usd={request.charged_usd} />],
             ["End user", request.user ?? "–"],
             ["Tags", request.tags.join(", ") || "–"],
+            ...(sender === undefined ? [] : [["Sent by", <Sender change={sender} />] as const]),
           ]}
         />
         <h2>Price</h2>
@@ -85,6 +92,15 @@ function endedPage(request: EndedRequest, key: string): Page {
       </>
     ),
   };
+}
+
+/** The operator who sent a request of the playground, or tested a target. */
+function Sender({ change: { author, address, request_id } }: { change: ChangeLine }): VNode {
+  return (
+    <a href={`${CONSOLE}/changes?request=${request_id}`}>
+      {`${author.replaceAll("_", " ")}${address === null ? "" : ` from ${address}`}`}
+    </a>
+  );
 }
 
 /** Each price times its count, and how the sum was adjusted. */
@@ -114,14 +130,14 @@ function Arithmetic({ request }: { request: EndedRequest }): VNode {
           line.factor,
           line.amount_usd,
         ])}
-        empty={request.why_free ?? "Nothing was charged."}
+        empty={request.why_free === null ? "Nothing was charged." : `Nothing was charged: ${request.why_free}.`}
       />
       <Table
         columns={["Amount", "#USD"]}
         rows={amounts.flatMap(([name, usd]) => usd === null || usd === "0" && name !== "Charged" ? [] : [[name, usd]])}
         empty=""
       />
-      <p class="dim">{[`Token counts: ${request.source}`, ...tiers].join("; ")}.</p>
+      <p class="dim">{[`Token counts: ${SOURCES[request.source]}`, ...tiers].join("; ")}.</p>
       {!request.adds_up && <p class="notice bad">The lines do not make up the charge: the ledger was changed.</p>}
     </>
   );
@@ -129,18 +145,14 @@ function Arithmetic({ request }: { request: EndedRequest }): VNode {
 
 function Attempts({ request }: { request: EndedRequest }): VNode {
   const { attempt_list: attempts } = request;
-  if (attempts.length === 0) {
-    return (
-      <>
-        {request.attempts > 0 && <AttemptTimeline request={request} />}
-        <p class="dim">{noAttempts(request)}</p>
-      </>
-    );
-  }
+  const skipped = skippedLines(request.skipped);
   return (
     <>
-      <AttemptTimeline request={request} />
-      <ol>{attemptLines(attempts).map((line) => <li>{line.replace(/^\d+\. /, "")}</li>)}</ol>
+      {request.attempts > 0 && <AttemptTimeline request={request} />}
+      {attempts.length === 0
+        ? <p class="dim">{noAttempts(request)}</p>
+        : <ol>{attemptLines(attempts).map((line) => <li>{line.replace(/^\d+\. /, "")}</li>)}</ol>}
+      {skipped.length > 0 && <ul>{skipped.map((line) => <li>{line.replace(/^- /, "")}</li>)}</ul>}
     </>
   );
 }
@@ -155,6 +167,9 @@ function Ids({ request }: { request: EndedRequest }): VNode {
   const rows: [string, string][] = [
     ["Key", request.key_id],
     ["Entry of the ledger", String(request.seq)],
+    ...(request.attempt_list.length > 0 || request.upstream_request_id === null
+      ? []
+      : [[`Request at ${request.upstream}`, request.upstream_request_id] satisfies [string, string]]),
     ...request.attempt_list.flatMap(({ upstream, request_id }): [string, string][] =>
       request_id === undefined ? [] : [[`Request at ${upstream}`, request_id]]
     ),

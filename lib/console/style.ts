@@ -8,7 +8,7 @@ export const STYLE = `
   --text: light-dark(#161b22, #e6eaef); --dim: light-dark(#57606c, #a1acb8); --line: light-dark(#dfe3e8, #2c343e);
   --field: light-dark(#848e9a, #6b7683); --accent: light-dark(#0a5cb0, #7db8ff); --on-accent: light-dark(#fff, #0b1a2b);
   --good: light-dark(#14703a, #6fd08c); --bad: light-dark(#b3261e, #ff9c93); --warn: light-dark(#875200, #f2b75c);
-  --radius: .5rem;
+  --shade: light-dark(#00000026, #000000a0); --radius: .5rem;
 }
 *, ::before, ::after { box-sizing: border-box; }
 body { margin: 0; font: 14px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; color: var(--text);
@@ -56,16 +56,22 @@ body:not(:has(> header nav)) > main { padding: 1.25rem; }
 body:not(:has(> header nav)) form.fields { grid-template-columns: 1fr; }
 
 /* Tables scroll inside themselves. */
-.scroll { overflow-x: auto; overflow-wrap: normal; background: var(--surface); border: 1px solid var(--line); border-radius: var(--radius);
+.scroll { overflow-x: auto; overflow-wrap: normal;
+  /* A shadow at each end that has more. */
+  background: linear-gradient(to right, var(--surface) 40%, transparent) local left,
+    linear-gradient(to left, var(--surface) 40%, transparent) local right,
+    linear-gradient(to right, var(--shade), transparent) left, linear-gradient(to left, var(--shade), transparent) right;
+  background-color: var(--surface); background-repeat: no-repeat;
+  background-size: 2.5rem 100%, 2.5rem 100%, .8rem 100%, .8rem 100%; border: 1px solid var(--line); border-radius: var(--radius);
   margin: 0 0 1rem; }
 table { border-collapse: collapse; width: 100%; }
-th, td { text-align: left; padding: .45rem .75rem; border-bottom: 1px solid var(--line); vertical-align: top; }
+th, td { text-align: left; padding: .45rem .6rem; border-bottom: 1px solid var(--line); vertical-align: top; }
 tbody tr:last-child > * { border-bottom: 0; }
 tbody tr:hover { background: var(--raised); }
 thead th { font-weight: 600; font-size: .85rem; color: var(--dim); white-space: nowrap; }
 td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; }
 td { white-space: nowrap; }
-td.long, td:has(> .wrap) { white-space: normal; min-width: 16rem; overflow-wrap: anywhere; }
+td.long, td:has(> .wrap) { white-space: normal; min-width: 14rem; overflow-wrap: anywhere; }
 td form { margin: 0; }
 td button { height: 1.6rem; padding: 0 .5rem; }
 tr.total > * { font-weight: 600; border-top: 1px solid var(--field); }

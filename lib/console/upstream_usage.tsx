@@ -17,7 +17,7 @@ import { upstreamCsv } from "../billing/reports/usage_csv.ts";
 import { GatewayError } from "../errors.ts";
 import type { RouteContext } from "../server/router.ts";
 import { addTokens } from "../store/days.ts";
-import { Count, State, Table, Usd } from "./format.tsx";
+import { Count, inputOf, State, Table, Usd } from "./format.tsx";
 import { CONSOLE, CsrfField, csvResponse, type Page, runForm } from "./html.tsx";
 import { ChoiceForm, CsvLink, readChoice, UPSTREAM, type UsageChoice } from "./usage_choice.tsx";
 
@@ -37,8 +37,8 @@ export async function upstreamUsage(
         <ChoiceForm choice={choice} />
         <h2>By upstream</h2>
         <Table
-          columns={["Upstream", "Its model", "#Requests", "#Attempts", "#Failed", "#Input", "#Cached", "#Output"]
-            .concat(["#Images", "#Cost there", "#Charged", "#Margin"])}
+          columns={["Upstream", "Its model", "#Requests", "#Failed", "#Input", "#Output", "#Images"]
+            .concat(["#Cost there", "#Charged", "#Margin"])}
           rows={wholeMonths(sums).map((sum) => [sum.upstream, sum.model, ...figureCells(sum)])}
           empty="Nothing went to an upstream in this month."
         />
@@ -145,10 +145,8 @@ function wholeMonths(sums: readonly UpstreamSum[]): UpstreamSum[] {
 function figureCells({ tokens, upstreamCost, cost, ...sum }: UpstreamSum): VNode[] {
   return [
     <Count value={sum.requests} />,
-    <Count value={sum.attempts} />,
     <Count value={sum.failed} />,
-    <Count value={tokens.prompt} />,
-    <Count value={tokens.input_cache_read + tokens.input_cache_write_5m + tokens.input_cache_write_1h} />,
+    <Count value={inputOf(tokens)} />,
     <Count value={tokens.completion} />,
     <Count value={sum.images} />,
     <Usd usd={formatUsd(upstreamCost)} />,

@@ -7,7 +7,7 @@ import { groupingsOf, usageCsv } from "../billing/reports/usage_csv.ts";
 import type { RouteContext } from "../server/router.ts";
 import { DAY_MS } from "../store/days.ts";
 import { DayChart } from "./chart.tsx";
-import { Cards, Count, Table, Usd } from "./format.tsx";
+import { Cards, Count, inputOf, Table, Usd } from "./format.tsx";
 import { csvResponse, type Page, queryOf, requestsPath, showPage } from "./html.tsx";
 import { upstreamUsage } from "./upstream_usage.tsx";
 import { ChoiceForm, CsvLink, readChoice, TITLES, UPSTREAM, type UsageChoice } from "./usage_choice.tsx";
@@ -74,8 +74,7 @@ const FIGURES = [
   "#Requests",
   "#Failed",
   "#Input",
-  "#Cached",
-  "#Cached share",
+  "#From cache",
   "#Output",
   "#Images",
   "#Overrun",
@@ -86,8 +85,7 @@ function figureCells({ tokens, ...figures }: UsageFigures): VNode[] {
     <Usd usd={figures.cost_usd} />,
     <Count value={figures.requests} />,
     <Count value={figures.failed} />,
-    <Count value={tokens.prompt} />,
-    <Count value={tokens.input_cache_read + tokens.input_cache_write_5m + tokens.input_cache_write_1h} />,
+    <Count value={inputOf(tokens)} />,
     <>{figures.cached_percent === null ? "–" : `${figures.cached_percent}%`}</>,
     <Count value={tokens.completion} />,
     <Count value={figures.images} />,
@@ -125,7 +123,7 @@ function Totals({ total: { tokens, ...total } }: { total: UsageFigures }): VNode
         ["Cost", <Usd usd={total.cost_usd} />],
         ["Requests", <Count value={total.requests} />],
         ["Failed or refused", <Count value={total.failed} />],
-        ["Input tokens", <Count value={tokens.prompt + tokens.input_cache_read} />],
+        ["Input tokens", <Count value={inputOf(tokens)} />],
         ["Output tokens", <Count value={tokens.completion} />],
         ["Images", <Count value={total.images} />],
       ]}

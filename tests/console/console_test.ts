@@ -262,3 +262,15 @@ Deno.test("missing names are shown as dashes, and a lost request has neither tim
   assertStringIncludes(html, "Unknown: the process ended before the request did.");
   assert(!html.includes("0 ms"));
 });
+
+Deno.test("a page that fails by a mistake of the gateway is in the log, without its cause on the page", async () => {
+  await using gateway = startConsole();
+  const browser = new Browser(gateway);
+  await browser.signIn(ADMIN_KEY);
+  gateway.store.keys.page = () => Promise.reject(new TypeError("a mistake"));
+  const { status, html } = await browser.get("/keys");
+  assertEquals(status, 500);
+  assertNotMatch(html, /a mistake/);
+  const line = gateway.logs.find(({ event }) => event === "request_failed");
+  assertEquals([line?.level, line?.kind, line?.cause], ["error", "internal", "TypeError"]);
+});

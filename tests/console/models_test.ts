@@ -64,7 +64,9 @@ Deno.test("a test asks exactly the chosen target once, and its cost is in the le
   const entry = await gateway.store.ledger.find(id.replace("req_", ""));
   assertEquals([entry?.keyId, entry?.upstream, entry?.status], ["system:target-test", "host1", 200]);
   assertEquals(entry?.details?.tags, ["target-test"]);
-  assertStringIncludes((await browser.get(`/requests/${id}`)).html, "target test");
+  const { html: page } = await browser.get(`/requests/${id}`);
+  assertStringIncludes(page, "target test");
+  assertStringIncludes(page, "admin key from 127.0.0.1");
   assertStringIncludes((await browser.get("/usage?by=key")).html, "target test");
   const [change] = await gateway.store.operators.changes({ limit: 1 });
   assertEquals([change?.action, change?.author, change?.subject], [
@@ -73,6 +75,48 @@ Deno.test("a test asks exactly the chosen target once, and its cost is in the le
     "acme/one at host1: real-1",
   ]);
   assertEquals(change?.after?.status, 200);
+});
+
+Deno.test("the page of models shows every price, that of the vendor, and those of later", async () => {
+  const prices = { prompt: "0.0000008", completion: "0.000004" };
+  await using gateway = startGateway({
+    admin: { key: { env: "ADMIN_KEY" } },
+    upstreams: { host: { vendor: "openai-compatible", base_url: "http://127.0.0.1:9/v1" } },
+    models: [{
+      id: "acme/one",
+      created: 0,
+      context_length: 1_000_000,
+      pricing: {
+        ...prices,
+        input_cache_write_1h: "0.0000016",
+        context_tiers: [{ above: 200_000, prompt: "0.000002", completion: "0.00001" }],
+        service_tiers: { priority: { prompt: "0.000003", completion: "0.000012" } },
+        hosted_tools: { web_search: "0.01" },
+        time_windows: [{
+          name: "off-peak",
+          from: "16:30",
+          until: "00:30",
+          prompt: "0.0000004",
+          completion: "0.000002",
+        }],
+      },
+      price_changes: [{ from: "2999-01-01T00:00:00Z", prompt: "0.000001", completion: "0.000005" }],
+      targets: [{ upstream: "host", model: "real", pricing: { prompt: "0.0000005", completion: "0.000003" } }],
+    }],
+  }, { ...OPTIONS, now: () => Date.parse("2026-11-23T12:00:00Z") });
+  const { html } = await (await signedIn(gateway)).get("/models");
+  const [, row = ""] = /<td ?>acme\/one<\/td>(.*?)<\/tr>/.exec(html) ?? [];
+  const texts = [...row.matchAll(/>([^<]+)</g)].map(([, text]) => text).slice(1);
+  assertEquals(texts, [
+    ...["$0.80", "$0.80", "$4"],
+    "cache writes for 1 hour: $1.60",
+    "above 200,000 tokens: $2 / $10",
+    "tier priority: $3 / $12",
+    "each call of web_search: $0.01",
+    "16:30 to 00:30 UTC (off-peak): $0.40 / $2",
+    "from 2999-01-01 00:00 UTC: $1 / $5",
+    "host: real, at $0.50 / $3",
+  ]);
 });
 
 Deno.test("a test shows the vendor's status and message, goes past an open breaker, and changes no target's state", async () => {

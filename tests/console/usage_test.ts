@@ -39,7 +39,7 @@ Deno.test("the usage page has the lines of the report by one and by two things, 
     const total = ["Total", ""].slice(0, names).concat(cost_usd, String(requests));
     assertEquals(rowsOf(html).map((row) => row.slice(0, names + 2)), [...lines.slice(0, 250), total]);
     const shares = report.lines.map(({ cached_percent: share }) => share === null ? "–" : `${share}%`);
-    assertEquals(rowsOf(html).slice(0, -1).map((row) => row[names + 5]), shares.slice(0, 250));
+    assertEquals(rowsOf(html).slice(0, -1).map((row) => row[names + 4]), shares.slice(0, 250));
     assertEquals(html.includes("the file has all of them"), lines.length > 250);
     const { html: csv, headers } = await browser.get(`/usage?${query}&format=csv`);
     assertStringIncludes(headers.get("content-disposition") ?? "", `filename="usage-${MONTH}-${by}`);

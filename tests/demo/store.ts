@@ -68,9 +68,9 @@ function sumCosts(entries: readonly Entry[]): Amount {
   return entries.reduce((sum, { cost }) => sum + cost, 0n);
 }
 
-/** The budget of which `spent` is that many percent, in cents. At least a cent. */
+/** The budget of which `spent` is that many percent, with four decimals, rounded up: a budget is never overspent. */
 function budgetOf(spent: Amount, usedPercent: number): string {
-  const cent = 10n ** 10n;
-  const cents = spent * 100n / BigInt(usedPercent) / cent;
-  return formatUsd((cents > 0n ? cents : 1n) * cent);
+  const unit = 10n ** 8n;
+  const units = (spent * 100n / BigInt(usedPercent) + unit - 1n) / unit;
+  return formatUsd((units > 0n ? units : 1n) * unit);
 }

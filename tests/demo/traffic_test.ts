@@ -30,6 +30,7 @@ Deno.test("the month of the demo passes the audit, and its sums are those of its
     const used = lines.map((
       { name, budget_usd, spent_usd },
     ) => [name, Math.round(Number(spent_usd) * 100 / Number(budget_usd))]);
+    assertEquals(lines.filter(({ left_usd }) => left_usd.startsWith("-")), [], "budgets are never overspent");
     assertEquals(Object.fromEntries(used), {
       engineering: 83,
       research: 91,

@@ -15,7 +15,7 @@ const CLASSES: Readonly<Partial<Record<string, string>>> = {
 };
 
 /** Descriptions of usage sources. */
-const SOURCES: Readonly<Record<UsageSource, string>> = {
+export const SOURCES: Readonly<Record<UsageSource, string>> = {
   upstream: "reported by the upstream",
   counted: "some or all counted by the gateway",
   estimated: "counted by the gateway; images and files are estimated",
