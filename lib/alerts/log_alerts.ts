@@ -8,7 +8,7 @@ import type { AlertDraft } from "./event.ts";
  */
 const REPEAT_MS = 3_600_000;
 
-/** What an alert says beside the facts of its line. */
+/** Facts of an alert beside those of its line. */
 export interface AlertContext {
   /** The last `target_failed` of the upstream and model. */
   failure?: LogEntry | undefined;

@@ -19,7 +19,7 @@ import { ENDPOINT_PATHS, isText, type PlaygroundEndpoint } from "./playground_re
 /** The tag that tells requests of the playground from others in the ledger. */
 const TAG = "playground";
 
-/** Who sends a request, and what is logged of it beside its id; absent: nothing. */
+/** The sender of a request, and the change that is logged beside its id; absent: none. */
 interface Sender {
   caller: Caller;
   change: LoggedChange | undefined;
