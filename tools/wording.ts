@@ -3,7 +3,7 @@ import type { SourceFile } from "./sources.ts";
 
 /** Each of them has a plain replacement: the name of the party, "no client", "happens to", "concurrent". */
 const AVOIDED =
-  /\b(?:who(?:m)?ever|nobody|somebody else|thereof|in earnest|bec(?:a|o)mes? of|what there is|at one time)\b/i;
+  /\b(?:who(?:m)?ever|nobody|thereof|in earnest|bec(?:a|o)mes? of|what there is|at one time|(?:any|every|some)body|slip of the|in good order)\b/i;
 
 /** A comment that leads with a question instead of its subject. */
 const QUESTION = /(?:\/\/|\/\*\*|^\s*\*) (What|Who|Whose|Whom|Where|How|Whether)\b/;

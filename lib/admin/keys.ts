@@ -22,7 +22,7 @@ import { originOf } from "./changes.ts";
 import { adminResponse, streamedAdminResponse } from "./response.ts";
 import { readBody, readOptionalBody } from "./request_input.ts";
 
-/** Longest text of a name, a span or a moment; what it says is checked where it is used. */
+/** Longest text of a name, a span or a moment. Its content is checked later. */
 const text = z.string().max(256);
 
 /** The body that makes a key. */

@@ -1,4 +1,4 @@
-/** Validates bodies and queries of admin requests, and names what is wrong. */
+/** Validates bodies and queries of admin requests. */
 import { z } from "zod";
 import { pathText } from "../config/problems.ts";
 import { GatewayError } from "../errors.ts";
@@ -24,7 +24,7 @@ export async function readOptionalBody<T extends z.ZodType>(schema: T, context: 
   }
 }
 
-/** Reads the query, in which only these names may stand. @throws {GatewayError} `invalid` for others, and for repeats */
+/** Reads the query, which may have only these names. @throws {GatewayError} `invalid` for others, and for repeats */
 export function readQuery<Name extends string>(
   request: Request,
   names: readonly Name[],

@@ -7,7 +7,7 @@ import { GatewayError } from "../errors.ts";
 import { redactSecrets } from "../redact.ts";
 import { writeErr, writeOut } from "./output.ts";
 
-/** Errors of the transport speak of upstreams, so only their causes are shown. */
+/** Errors of the transport mention upstreams, so only their causes are shown. */
 function whyNot(error: unknown): string {
   if (error instanceof GatewayError && error.kind === "timeout") return `no answer within ${SEND_MS / 1000} seconds`;
   const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;

@@ -2,7 +2,7 @@
 import { type Model, modelSchema } from "../catalog/model.ts";
 import { EFFORTS } from "../protocols/canonical/types.ts";
 
-/** A model that is not in the catalog is taken to be able to do everything. */
+/** A model that is not in the catalog is assumed to support everything. */
 export function anyModel(id: string): Model {
   return modelSchema.parse({
     id: id.includes("/") ? id : `any/${id}`,

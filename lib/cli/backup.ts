@@ -5,7 +5,7 @@ import type { Invocation } from "./arguments.ts";
 import { writeOut } from "./output.ts";
 import { requireFile } from "./command_store.ts";
 
-/** Copies the store into a file that is not there yet. @throws {StoreError} where it is, or it cannot be written */
+/** Copies the store into a new file. @throws {StoreError} if the file exists or cannot be written */
 export async function backup(
   { config, operand: to }: Pick<Invocation, "operand"> & { config: Config },
 ): Promise<number> {

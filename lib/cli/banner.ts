@@ -3,7 +3,7 @@ import { containsPassword } from "../config/address.ts";
 import type { ConfigFlags } from "../config/load.ts";
 import type { KeySummary } from "../store/keys.ts";
 
-/** Placeholder for the address of an app on Deno Deploy, which the program cannot find out. */
+/** Placeholder for the address of an app on Deno Deploy, which the program does not know. */
 export const DEPLOYED_ORIGIN = "https://<YOUR_APP>";
 
 /** The URL of a gateway on its own machine, such as `http://localhost:8790`. */
@@ -154,7 +154,7 @@ export function backgroundOf(
 /** Shown instead of the command where no other process can add a key. */
 export const MEMORY_KEYS = 'list it in "keys" of the configuration, as the store is in memory';
 
-/** Which keys there are, and how to make another one. */
+/** The keys in use, and the command that adds one. */
 export function laterStartText({ origin, admin, link, keys, configured, addCommand }: LaterStart): string {
   const lines = keys.oldest.map(({ name, createdAt, disabled }) =>
     `API key "${name}" exists since ${new Date(createdAt).toISOString().slice(0, 10)}${disabled ? " (disabled)" : ""}`

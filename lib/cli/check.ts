@@ -1,4 +1,4 @@
-/** `check`: what the configuration would serve, and every warning. Its mistakes were reported when it was loaded. */
+/** `check`: models and groups of the configuration, and every warning. Loading it reports mistakes. */
 import { mayUse } from "../access/permissions.ts";
 import { createCatalog, pricingAt } from "../catalog/catalog.ts";
 import type { Model } from "../catalog/model.ts";

@@ -6,11 +6,11 @@ import { type Migrated, type Store, StoreError } from "../store/store.ts";
 import { writeErr } from "./output.ts";
 
 interface Use {
-  /** False for a command that changes something: it also brings an older store up to date. */
+  /** False for a command that changes something: it also migrates an older store. */
   readOnly?: boolean;
 }
 
-/** Opens the store of the configuration, acts on it, and closes it. @throws {StoreError} where there is no such store */
+/** Opens the store of the configuration, acts on it, and closes it. @throws {StoreError} if there is none */
 export async function withStore(
   config: Pick<Config, "store">,
   act: (store: Store) => Promise<number>,
@@ -25,15 +25,15 @@ export async function withStore(
   }
 }
 
-/** Says on standard error that a store was brought up to date, and where the copy of its file is. */
+/** Reports on standard error that a store was migrated, and the copy of its file. */
 export function reportMigration({ from, to, copy }: Migrated): void {
   const kept = copy === undefined ? "" : `; the file as it was before is "${copy}"`;
   writeErr(`Migrated the store from schema version ${from} to ${to}${kept}\n`);
 }
 
 /**
- * The path of the file that the store is kept in.
- * @throws {StoreError} where there is none: a command that only reads must not make one
+ * The path of the store's file.
+ * @throws {StoreError} if there is none: a command that only reads must not create one
  */
 export function requireFile(address: StoreAddress): string {
   if (address.kind === "memory") {

@@ -7,7 +7,7 @@ import { writeErr, writeOut } from "./output.ts";
 
 const TIMEOUT_MS = 4_000;
 
-/** Prints a new link. Returns 1 where there is no console that it would open. @throws {StoreError} */
+/** Prints a new link. Returns 1 if there is no console for it. @throws {StoreError} */
 export async function printSignInLink({ config }: { config: Config }): Promise<number> {
   const at = originOf(config.admin?.listen ?? config.listen);
   const why = whyNoLink(config, at) ?? await whyNoConsole(at);
@@ -33,7 +33,7 @@ function whyNoLink(config: Config, at: string): string | undefined {
   return 'Cannot make a link: the store is "memory:", which only the running gateway can see; start it again for a link';
 }
 
-/** A gateway that is not there, or has no console, would not know the link. */
+/** The reason why the running gateway cannot accept the link; `undefined` if it can. */
 async function whyNoConsole(at: string): Promise<string | undefined> {
   try {
     const response = await fetch(`${at}${SIGN_IN_PATH}`, {

@@ -1,4 +1,4 @@
-/** `doctor`: what may be wrong, before a user finds out. */
+/** `doctor`: checks an installation. */
 import { ConfigError } from "../config.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import { runChecks } from "../doctor/run_checks.ts";

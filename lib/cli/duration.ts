@@ -3,7 +3,7 @@ import { DAY_MS } from "../store/days.ts";
 
 const UNITS: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: DAY_MS };
 
-/** Longest span: what reaches past it is a slip of the finger. 100 years, in milliseconds. */
+/** Longest span: 100 years, in milliseconds. A longer one is a typing error. */
 const LONGEST_MS = 36_525 * DAY_MS;
 
 /** Reads `90s`, `15m`, `24h` or `30d`, in milliseconds. @throws {RangeError} for any other text, and past 100 years */

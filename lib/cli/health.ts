@@ -1,11 +1,11 @@
-/** `health`: asks a running gateway whether it is alive, for container engines without curl in the image. */
+/** `health`: checks that a gateway is running, for container engines without curl in the image. */
 import type { Config } from "../config.ts";
 import { originOf } from "./banner.ts";
 import { writeErr, writeOut } from "./output.ts";
 
 const TIMEOUT_MS = 4_000;
 
-/** Asks `/healthz` at the address that the configuration listens on. Returns 1 where nothing good answers. */
+/** Asks `/healthz` at the address that the configuration listens on. Returns 1 for any answer but 200, and for none. */
 export async function health({ listen, admin }: Pick<Config, "listen" | "admin">): Promise<number> {
   // On a shared port any of the processes might answer.
   const url = `${originOf(listen.reuse_port ? admin?.listen ?? listen : listen)}/healthz`;

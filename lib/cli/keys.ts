@@ -1,4 +1,4 @@
-/** `keys`: makes, lists, changes, replaces and ends the API keys of the store. */
+/** `keys`: creates, lists, changes, rotates and revokes API keys of the store. */
 import { changeKey, createKey, type KeyAdmin, publicKey, revokeKey, rotateKey } from "../access/key_admin.ts";
 import { importKeys, readKeyLines, writeKeyLines } from "../access/key_transfer.ts";
 import type { Config } from "../config.ts";

@@ -25,14 +25,14 @@ export interface LiveGatewayParts extends ReloadableConfig {
   log: (entry: LogEntry) => void;
 }
 
-/** Reads what groups have spent, which a store of one process keeps in memory from then on. */
+/** Reads the spending of groups, which a store of one process then keeps in memory. */
 export async function readLocalBudgets(
   { store, config, now }: Pick<Gateway, "store" | "config"> & { now: number },
 ): Promise<void> {
   if (store.shared === undefined) await readGroupBudgets({ ledger: store.ledger, config, now });
 }
 
-/** Logs that a configuration took the place of another. What that takes is loaded with the first reload. */
+/** Logs that a new configuration is in force. Its modules are loaded with the first reload. */
 async function logReload(
   gateway: Gateway,
   { before, origin }: { before: Gateway["config"]; origin: ChangeOrigin },

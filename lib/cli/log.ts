@@ -1,4 +1,4 @@
-/** The log: one JSON object per line, of bounded length, written without making anybody wait. */
+/** The log: one JSON object per line, of bounded length, written without blocking. */
 import type { LogEntry } from "../log_events.ts";
 import { redactWholeSecrets } from "../redact.ts";
 
@@ -8,7 +8,7 @@ const LEVELS = ["info", "warn", "error"] as const;
 /** Longest value of one fact, in UTF-16 units; longer ones are cut and marked with `...`. */
 const MOST_UNITS = 4_096;
 
-/** Lines that wait for their reader, in UTF-16 units; what comes above that is lost, and counted. */
+/** Lines that wait for their reader, in UTF-16 units. Lines beyond it are dropped and counted. */
 const MOST_WAITING = 8_388_608;
 
 /** Longest wait for the last lines to be written at the end of the process, in milliseconds. */

@@ -22,7 +22,7 @@ export function startMaintenance(current: () => Gateway, log: Gateway["log"]): (
   };
 }
 
-/** Nodes of one store report themselves to each other. Only they load what that takes. */
+/** Nodes of one store report themselves to each other. Only they load the modules for it. */
 function startReports(current: () => Gateway): () => void {
   if (current().store.shared === undefined) return () => {};
   const started = import("../admin/nodes.ts").then(({ startNodeReports }) => startNodeReports(current));

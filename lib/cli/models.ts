@@ -1,4 +1,4 @@
-/** `models`: the catalog of the release, and how the configuration differs from it or from a public price list. */
+/** `models`: the catalog of the release, and differences of the configuration from it or from a public price list. */
 import { listDifferences, type ListedDifference, matchModels } from "../catalog/price_differences.ts";
 import { type ListedModel, listSnapshot, readPriceList } from "../catalog/price_lists.ts";
 import { type CatalogModel, type CatalogSnapshot, loadCatalog } from "../catalog/snapshot.ts";

@@ -1,4 +1,4 @@
-/** `prune`: deletes requests that are older than the configuration keeps them. */
+/** `prune`: deletes ledger entries older than `ledger.keep_days`. */
 import type { Config } from "../config.ts";
 import { DAY_MS, dayOf } from "../store/days.ts";
 import { counted, writeOut } from "./output.ts";

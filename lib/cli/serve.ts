@@ -1,4 +1,4 @@
-/** `serve`: opens the store, listens, prints how to connect, and shuts down in good order. */
+/** `serve`: opens the store, listens, prints how to connect, and shuts down after the open requests. */
 import type { Config } from "../config.ts";
 import type { ConfigFlags } from "../config/load.ts";
 import { closeGateway, type Gateway, stopRequests, stopTextRequests } from "../gateway.ts";

@@ -1,4 +1,4 @@
-/** `translate`: shows what an upstream would be sent for a request body, and what would be lost. */
+/** `translate`: shows the body that an upstream would get for a request body, and the dropped parameters. */
 import { createCatalog } from "../catalog/catalog.ts";
 import type { Config } from "../config.ts";
 import { GatewayError } from "../errors.ts";

@@ -26,7 +26,7 @@ export interface TranslationTarget {
   quirk: typeof QUIRKS[VendorName];
 }
 
-/** Looks the names up. Returns the problem, in one line, where one is unknown or they do not fit each other. */
+/** Looks the names up. Returns the problem, in one line, if a name is unknown or the names do not fit each other. */
 export function translationTarget(
   { from, to, vendor }: { from: string; to: string; vendor: string | undefined },
 ): TranslationTarget | string {

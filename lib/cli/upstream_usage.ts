@@ -1,4 +1,4 @@
-/** `usage --by upstream`: what went to upstreams, and where that differs from what one of them bills. */
+/** `usage --by upstream`: requests and costs at upstreams, and their differences from an invoice. */
 import type { Config } from "../config.ts";
 import { messageOf } from "../errors.ts";
 import { formatUsd, roundUsd } from "../billing/money.ts";
@@ -39,9 +39,9 @@ interface Comparison {
 }
 
 /**
- * Prints what went to each upstream, by its model and day; or each number of an invoice beside it. Returns the exit code:
- * 1 where a number differs by more than it may.
- * @throws {UsageError} where the flags do not fit each other, or a file says something else than it should
+ * Prints the requests of each upstream by model and day, or compares them with an invoice. Returns the exit code: 1 if a
+ * number differs by more than the tolerance.
+ * @throws {UsageError} if the flags do not fit each other or a file is invalid
  */
 export async function upstreamUsage(
   { config, models, values, switches, period }: UpstreamCommand,

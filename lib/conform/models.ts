@@ -100,7 +100,7 @@ export const MODELS: Checks = {
   },
   async key(context) {
     const answer = await context.ask({ method: "GET", path: context.path("models"), key: BAD_KEY });
-    if (answer.status === 200) throw new Skip("the catalog is open to everybody");
+    if (answer.status === 200) throw new Skip("the catalog needs no key");
     checkError({ errors: "openai" }, answer, [401]);
   },
   async native(context) {

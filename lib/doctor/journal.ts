@@ -20,7 +20,7 @@ export function checkJournal({ store, nodes }: Pick<Config, "store" | "nodes">):
   return notes.found;
 }
 
-/** Why this file cannot be written, tried out beside it; `undefined` where it can. Folders that are not there are made later. */
+/** The reason why the file cannot be written, found by a test file beside it. Missing folders are created later. */
 export function whyNotWritable(path: string): string | undefined {
   const file = resolve(path);
   if (Deno.permissions.querySync({ name: "write", path: file }).state !== "granted") {

@@ -1,4 +1,4 @@
-/** The Postgres database that nodes share: whether it can be used, and what would make it slow or forgetful. */
+/** Checks the Postgres database that nodes share: access, speed and durability. */
 import type { Config } from "../config.ts";
 import { addressWithoutPassword } from "../config/address.ts";
 import type { Sql } from "../store/postgres/client.ts";

@@ -1,4 +1,4 @@
-/** Proxies on the way out: variables of the environment decide, which one easily forgets. */
+/** Checks the proxies for outgoing connections, which variables of the environment set. */
 import type { ReadEnvironment } from "../secret.ts";
 import { proxyFor } from "../upstreams/proxies.ts";
 import { isAddress } from "../access/networks.ts";

@@ -1,4 +1,4 @@
-/** Through whatever is in front: whether streams arrive as they are sent, and who the gateway thinks is calling. */
+/** Checks the public address: streams must arrive unbuffered, and the gateway must see the client address. */
 import { isWithin } from "../access/networks.ts";
 import { createNotes, type Finding, type Notes, reasonOf } from "./finding.ts";
 
@@ -124,7 +124,7 @@ async function paceThrough(
 
 function judgePace(notes: Notes, { times, whole, tookMs }: Paced): void {
   const groups = times.filter((time, index) => index === 0 || time - (times[index - 1] ?? 0) > TOGETHER_MS).length;
-  // A pace that was not kept says that another model answered.
+  // Another pace means that another model answered.
   if (tookMs < PACE_MS * (PIECES - 2)) {
     notes.warn(
       "Streams could not be tested: the model ignores the requested pace",

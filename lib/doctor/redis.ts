@@ -1,4 +1,4 @@
-/** The Redis server where nodes count limits: whether it can be used, and whether it forgets. */
+/** Checks the Redis server in which nodes count limits: access, speed and eviction. */
 import type { Redis } from "ioredis";
 import type { Config } from "../config.ts";
 import { addressWithoutPassword } from "../config/address.ts";

@@ -1,6 +1,6 @@
 /** Measures round trips to a server. */
 
-/** Times it is asked; the shortest counts, as the others waited for something else. */
+/** Number of measurements; the shortest counts, as the others include other waits. */
 const ROUNDS = 5;
 
 /** The shortest time of a few questions, in milliseconds. */

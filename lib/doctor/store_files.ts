@@ -1,4 +1,4 @@
-/** The files of the store: who may read them, whether they can be written, and who else does. */
+/** Checks the files of the store: access rights, free space, and other processes that use them. */
 import { statfs } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { promisify } from "node:util";
@@ -68,7 +68,7 @@ async function checkModes(notes: Notes, { folder, path }: { folder: string; path
   if (open === 0) notes.ok(`"${folder}" and its files are accessible to their owner only`);
 }
 
-/** Writes into the folder, as much as shows whether a disk is nearly full. */
+/** Writes a test file into the folder: it fails on a disk that is nearly full. */
 async function checkRoom(notes: Notes, folder: string): Promise<void> {
   const free = await freeBytes(folder);
   const file = `${folder}/.sluice-doctor-${crypto.randomUUID()}`;

@@ -28,7 +28,7 @@ const NAMED = 5;
 /** Options of the check. */
 export interface UpstreamCheckOptions extends ConnectionCheckOptions {
   env: (name: string) => string | undefined;
-  /** Judges what its host resolves to; absent: metadata addresses are refused. */
+  /** Checks the addresses of its host; absent: metadata addresses are refused. */
   guard?: AddressGuard;
 }
 

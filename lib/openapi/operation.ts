@@ -7,7 +7,7 @@ import { healthSchema, openaiErrorSchema } from "./schemas.ts";
 /** One method of one path. */
 export interface Operation {
   summary: string;
-  /** Parameters of the query by their names, with what they mean. None is required. */
+  /** Descriptions of the query parameters by name. None is required. */
   query?: Readonly<Record<string, string>>;
   /** Shape of the request body, where there is one. */
   body?: z.ZodType;
@@ -21,7 +21,7 @@ export interface Operation {
   status?: 101 | 201;
   /** The answer may be a stream of server-sent events instead; `always`: it always is. */
   streams?: true | "always";
-  /** Statuses it may answer with beside those that its credential and its body bring. */
+  /** Further statuses, beside those of its credential and its body. */
   others?: readonly number[];
 }
 

@@ -1,4 +1,4 @@
-/** Shapes of what the gateway answers, for the API description. Requests have theirs in the protocol folders. */
+/** Schemas of answers, for the API description. Those of requests are in the protocol folders. */
 import { z } from "zod";
 import { priceSchema } from "../catalog/price_schema.ts";
 

@@ -24,7 +24,7 @@ export function isFromThisMachine({ head, info }: Pick<GuardedRequest, "head" | 
 }
 
 /**
- * True if the host that the browser believes to talk to is this machine. A name in somebody's DNS that is made to point
+ * True if the host that the browser believes to talk to is this machine. A name in a foreign DNS zone that is made to point
  * here (DNS rebinding) is none.
  */
 function namesThisMachine(head: GuardedRequest["head"]): boolean {

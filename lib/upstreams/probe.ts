@@ -112,7 +112,7 @@ export function mayRefuseKey(reply: Pick<ProbeReply, "status" | "text">): boolea
 
 /**
  * Finds out whether an upstream answers, and whether it refuses the key, or a request without one: by its list of models, and by an empty request
- * where the list is open to everybody or closed to this key. A 403 refuses no key: keys with few rights may not list models,
+ * where the list needs no key or is closed to this one. A 403 refuses no key: keys with few rights may not list models,
  * or not use every endpoint. Never rejects.
  */
 export async function probeHost(host: ProbedHost, signal: AbortSignal): Promise<"up" | "refused" | "down"> {
@@ -122,7 +122,7 @@ export async function probeHost(host: ProbedHost, signal: AbortSignal): Promise<
     const list = await askHost(host, modelList(host, { key: true }), options);
     if (list.status >= 500) return "down";
     if (refusesKey(list)) return "refused";
-    // Without a key, the list says nothing about requests: some hosts list their models for everybody.
+    // A list without a key proves nothing about requests: some hosts list their models without one.
     if (host.key !== undefined && list.status === 200 && !await isListOpen(host, options)) return "up";
     return refusesKey(await askHost(host, emptyRequest(host), options)) ? "refused" : "up";
   } catch {

@@ -83,7 +83,7 @@ export interface Upstream {
   readonly checksContext: boolean;
   /** Issuer of the signatures in the answers of a target. */
   issuerOf(target: Target): string;
-  /** The protocol that a target is spoken to in, for a client of this one; absent where it is no other process. */
+  /** The protocol of requests to a target, by the protocol of the client; absent for embedded models. */
   protocolFor?(client: Prompt["protocol"], target: Target): string;
   /** Fewest tokens that an answer of a target may be limited to, as `Dialect.leastTokens`; absent: any number. */
   leastTokens?(client: Prompt["protocol"], target: Target): number;

@@ -1,4 +1,4 @@
-/** Demo clients that keep sending requests while somebody watches. */
+/** Demo clients that keep sending requests while the demo is watched. */
 import { delay } from "../../lib/abort.ts";
 import type { JsonObject } from "../../lib/json/mod.ts";
 import type { MeteredEndpoint } from "../../lib/store/ledger.ts";

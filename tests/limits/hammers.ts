@@ -14,7 +14,7 @@ export interface HammerLine {
 export interface Hammer {
   told: HammerLine[];
   kill(signal: Deno.Signal): void;
-  /** Ends it in good order. */
+  /** Ends it after its open requests. */
   end(): Promise<void>;
   status: Promise<Deno.CommandStatus>;
 }

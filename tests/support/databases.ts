@@ -18,7 +18,7 @@ export interface Engine extends AsyncDisposable {
   readonly port: number;
   /** Starts it (again). Resolves when it answers. */
   start(): Promise<void>;
-  /** Ends it: at once, as by a crash, or in good order. Resolves when its port is closed. */
+  /** Ends it: at once, as by a crash, or cleanly. Resolves when its port is closed. */
   stop(how?: "crash" | "orderly"): Promise<void>;
   /** Pauses or resumes it, like an overloaded machine or a broken network. */
   signal(signal: "SIGSTOP" | "SIGCONT"): void;

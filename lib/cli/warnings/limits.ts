@@ -8,7 +8,7 @@ import { outputTokens } from "../../billing/image_tokens.ts";
 import { type Amount, costOf, formatUsd, parseFactor, parseUsd, timesFactor } from "../../billing/money.ts";
 import type { Warning } from "./warning.ts";
 
-/** Tokens of a short prompt and of the answer that is expected where a request names no maximum. */
+/** Tokens of a short prompt, and of an answer to a request without a maximum. */
 const USUAL_TEXT = 1_280;
 const USUAL_IMAGE = { width: 1024, height: 1024 };
 

@@ -6,7 +6,7 @@ import type { Warning } from "./warning.ts";
 import { httpUpstreams, lacksKey, sendsBills } from "./upstreams.ts";
 import { parseUsd } from "../../billing/money.ts";
 
-/** Warnings about every model of the file; the embedded ones are beyond warning. */
+/** Warnings about every model of the file, without the embedded ones. */
 export function modelWarnings(config: Config, now: number): Warning[] {
   const hosts = new Map(httpUpstreams(config));
   return config.models.flatMap((model, index) => {

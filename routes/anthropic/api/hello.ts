@@ -1,6 +1,6 @@
 import { greet } from "../../../lib/status/health.ts";
 
-/** Claude Code asks here, without a key, whether anybody is there. */
+/** Claude Code checks with it, without a key, that a server answers. */
 export function GET(): Response {
   return greet();
 }

@@ -274,7 +274,7 @@ Deno.test("an entry has the vendor's request id, and the targets that were passe
   assert((skipped?.wait_ms ?? 0) > 0);
 });
 
-Deno.test("an upstream without a key that wants one is out of use, also where it lists its models for everybody", async () => {
+Deno.test("an upstream without the key that it needs is out of use, even if it lists its models without one", async () => {
   await using host = startUpstream(({ method }) =>
     method === "GET" ? json({ object: "list", data: [] }) : json(errorBody("chat", "who"), { status: 401 })
   );

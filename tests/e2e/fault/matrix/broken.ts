@@ -54,7 +54,7 @@ export const inTheMiddle =
 export const soundly = (change: (text: string, said: Said) => string): Play => (line, said) =>
   send(line, changed(said, (text) => change(text, said)));
 
-/** An answer in good order, with other bytes for its head. */
+/** A valid answer, with other bytes for its head. */
 export const withHead =
   (lines: string, more: string | ((body: string) => string) = (body) => body): Play => async (line, said) => {
     const body = said.stream ? streamOf(said) : said.whole;

@@ -44,7 +44,7 @@ export async function chunks(line: FaultConnection, texts: readonly string[], be
   for (const text of texts) await chunk(line, text);
 }
 
-/** Sends an answer in good order. */
+/** Sends a valid answer. */
 export async function send(line: FaultConnection, said: Said): Promise<Then> {
   if (!said.stream) return await sendWhole(line, said.whole, { headers: typeOf(said) });
   const frames = [...said.opening, ...said.pieces, ...said.ending];
