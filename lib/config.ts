@@ -26,6 +26,7 @@ export const ENDPOINTS = [
   "chat",
   "responses",
   "messages",
+  "gemini",
   "images",
   "embeddings",
   "rerank",
@@ -147,8 +148,10 @@ export const groupSchema = z.strictObject({
   models: z.array(modelGlobSchema).default(["*"])
     .describe("Ids of the models that its keys may use. `*` stands for any text"),
   endpoints: z.array(endpointSchema).default(["*"]).describe("Endpoints that its keys may call. `*` is all of them"),
-  protocols: z.array(z.enum(["chat", "responses", "messages", "*"])).default(["*"])
-    .describe("Text protocols that its keys may speak. `*` is all; everything under /anthropic is `messages`"),
+  protocols: z.array(z.enum(["chat", "responses", "messages", "gemini", "*"])).default(["*"])
+    .describe(
+      "Text protocols that its keys may speak. `*` is all; everything under /anthropic is `messages`, everything under /v1beta is `gemini`",
+    ),
   ips: z.array(networkSchema).optional().describe(
     "Addresses and networks that its keys may be used from; others get 403. Absent: all",
   ),

@@ -15,6 +15,9 @@ import * as v1_models_provider from "./v1/models/[provider].ts";
 import * as v1_models_provider_model_id from "./v1/models/[provider]/[model_id].ts";
 import * as v1_responses from "./v1/responses.ts";
 import * as v1_usage from "./v1/usage.ts";
+import * as v1beta_models from "./v1beta/models.ts";
+import * as v1beta_models_provider from "./v1beta/models/[provider].ts";
+import * as v1beta_models_provider_model_id from "./v1beta/models/[provider]/[model_id].ts";
 
 /** Every route of the gateway. */
 export const routes: Route[] = [
@@ -289,4 +292,13 @@ export const routes: Route[] = [
     },
   },
   { path: "/v1/usage", handlers: { GET: v1_usage.GET } },
+  { path: "/v1beta/models", handlers: { GET: v1beta_models.GET } },
+  {
+    path: "/v1beta/models/[provider]",
+    handlers: { GET: v1beta_models_provider.GET, POST: v1beta_models_provider.POST },
+  },
+  {
+    path: "/v1beta/models/[provider]/[model_id]",
+    handlers: { GET: v1beta_models_provider_model_id.GET, POST: v1beta_models_provider_model_id.POST },
+  },
 ];

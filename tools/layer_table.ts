@@ -51,6 +51,8 @@ const SHARED_BY_PROTOCOLS = [
 
 const PROTOCOL = ["lib/protocols/canonical", "lib/catalog/model.ts", ...SHARED_BY_PROTOCOLS];
 
+const PROTOCOLS = ["chat", "responses", "messages", "gemini"].map((protocol) => `lib/protocols/${protocol}`);
+
 const DATA = ["lib/config.ts", "lib/config", "lib/catalog/model.ts"];
 
 /** The longest matching area of a file decides. Every area may import itself and the ground. */
@@ -58,6 +60,7 @@ export const LAYERS: Layers = {
   ...Object.fromEntries(GROUND.map((file) => [file, []])),
   "lib/protocols/canonical": [],
   "lib/protocols": ["lib/protocols/canonical", "lib/catalog/model.ts"],
+  "lib/protocols/client_codecs.ts": [...PROTOCOL, ...PROTOCOLS],
   "lib/protocols/chat": PROTOCOL,
   "lib/protocols/responses": PROTOCOL,
   "lib/protocols/messages": PROTOCOL,
@@ -130,6 +133,14 @@ export const LAYERS: Layers = {
     "lib/gateway.ts",
     "lib/protocols",
     "lib/recall",
+    "lib/request",
+    "lib/server",
+  ],
+  "lib/gemini": [
+    "lib/access",
+    "lib/billing",
+    "lib/o200k",
+    "lib/protocols",
     "lib/request",
     "lib/server",
   ],
@@ -305,6 +316,7 @@ export const LAYERS: Layers = {
     "lib/request",
     "lib/responses",
     "lib/status",
+    "lib/gemini",
     "lib/catalog",
     "lib/openapi",
     "lib/protocols",
@@ -320,6 +332,7 @@ export const HTTP_AREAS = [
   "lib/request",
   "lib/responses",
   "lib/status",
+  "lib/gemini",
   "lib/images",
   "lib/retrieval",
   "lib/upstreams",

@@ -1,8 +1,11 @@
 /** The credential and permission of every route. Unlisted routes are refused. */
 import type { Protocol } from "../protocols/canonical/types.ts";
 
-/** `bearer`: `Authorization: Bearer`, whatever else is sent. `api_key`: `x-api-key` if present, else the bearer key. */
-export type Credential = "bearer" | "api_key";
+/**
+ * `bearer`: `Authorization: Bearer`, whatever else is sent. `api_key`: `x-api-key` if present, else the bearer key.
+ * `google_key`: `x-goog-api-key` if present, else `key` in the query, else the bearer key.
+ */
+export type Credential = "bearer" | "api_key" | "google_key";
 
 /** Credentials of the admin side. */
 export type OperatorCredential = "admin" | "session" | "sign_in";
@@ -13,6 +16,7 @@ export type Endpoint =
   | "chat"
   | "responses"
   | "messages"
+  | "gemini"
   | "images"
   | "embeddings"
   | "rerank"
@@ -51,6 +55,8 @@ const NATIVE_MODELS: Access = { credential: "api_key", endpoint: "models", proto
 const RESPONSES: Access = { credential: "bearer", endpoint: "responses", protocol: "responses" };
 const IMAGES: Access = { credential: "bearer", endpoint: "images" };
 const MESSAGES: Access = { credential: "api_key", endpoint: "messages", protocol: "messages" };
+const GEMINI_MODELS: Access = { credential: "google_key", endpoint: "models", protocol: "gemini" };
+const GEMINI: Access = { credential: "google_key", endpoint: "gemini", protocol: "gemini" };
 
 /** The access table of the gateway. */
 export const ACCESS: AccessTable = {
@@ -77,6 +83,11 @@ export const ACCESS: AccessTable = {
   "GET /anthropic/v1/models/[provider]/[model_id]": NATIVE_MODELS,
   "POST /anthropic/v1/messages": MESSAGES,
   "POST /anthropic/v1/messages/count_tokens": MESSAGES,
+  "GET /v1beta/models": GEMINI_MODELS,
+  "GET /v1beta/models/[provider]": GEMINI_MODELS,
+  "GET /v1beta/models/[provider]/[model_id]": GEMINI_MODELS,
+  "POST /v1beta/models/[provider]": GEMINI,
+  "POST /v1beta/models/[provider]/[model_id]": GEMINI,
   "GET /admin/console": SESSION,
   "GET /admin/console/sign-in": SIGN_IN,
   "POST /admin/console/sign-in": SIGN_IN,

@@ -9,6 +9,7 @@ import type { Credential } from "./access_table.ts";
 const INSTRUCTIONS: Readonly<Record<Credential, string>> = {
   bearer: 'send it in the header "Authorization: Bearer <API_KEY>"',
   api_key: 'send it in the header "x-api-key: <API_KEY>" or "Authorization: Bearer <API_KEY>"',
+  google_key: 'send it in the header "x-goog-api-key: <API_KEY>" or "Authorization: Bearer <API_KEY>"',
 };
 /** Longer than any key. Keeps a huge header from being hashed. */
 const LONGEST_KEY = 256;
@@ -17,6 +18,8 @@ const LONGEST_KEY = 256;
 export interface AuthenticationOptions {
   /** The headers to read. */
   credential: Credential;
+  /** Returns the member `key` of the query, which Google's clients may send the key in; absent: there is none. */
+  queryKey?: () => string | null;
   keys: KeyRing;
   /** Returns the client's address, `undefined` if it is unknown. Called only if a rule needs it. */
   address: () => string | undefined;
@@ -28,7 +31,7 @@ export interface AuthenticationOptions {
  * key without a group, or an address outside the key's networks; `overloaded` if the keys cannot be read
  */
 export function authenticate(headers: Pick<Headers, "get">, options: AuthenticationOptions): Caller | Promise<Caller> {
-  const key = readCredential(headers, options.credential);
+  const key = readCredential(headers, options);
   const found = isPlausible(key) ? options.keys.find(key) : undefined;
   return found instanceof Promise ? found.then((record) => checkKey(record, options)) : checkKey(found, options);
 }
@@ -63,12 +66,16 @@ function requireAddress(
   throw new GatewayError("forbidden", "This API key may not be used from this address");
 }
 
-function readCredential(headers: Pick<Headers, "get">, credential: Credential): string {
+function readCredential(
+  headers: Pick<Headers, "get">,
+  { credential, queryKey }: Pick<AuthenticationOptions, "credential" | "queryKey">,
+): string {
   // An empty header carries no credential.
   const apiKey = headers.get("x-api-key") || undefined;
   const authorization = headers.get("authorization") || undefined;
-  if (credential === "api_key") {
-    if (apiKey !== undefined) return apiKey;
+  if (credential !== "bearer") {
+    const named = credential === "api_key" ? apiKey : headers.get("x-goog-api-key") || queryKey?.() || undefined;
+    if (named !== undefined) return named;
     if (authorization !== undefined) return readBearer(authorization, credential);
     throw refuse(`Missing API key: ${INSTRUCTIONS[credential]}`);
   }

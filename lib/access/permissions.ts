@@ -13,7 +13,8 @@ interface PermittedModels {
   rules: Pick<Permitted["rules"], "models">;
 }
 
-const TEXT_ENDPOINTS: ReadonlySet<Endpoint> = new Set<Protocol>(["chat", "responses", "messages"]);
+/** Text endpoints, which are named as their protocols. */
+const TEXT_ENDPOINTS: ReadonlySet<Endpoint> = new Set<Protocol>(["chat", "responses", "messages", "gemini"]);
 
 /** Checks the endpoint. @throws {GatewayError} `forbidden` if the caller may not call it */
 export function requireEndpoint({ group, rules }: Permitted, endpoint: Endpoint): void {

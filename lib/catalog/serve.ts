@@ -9,12 +9,13 @@ import type { JsonObject } from "../json/mod.ts";
 import { isExpired, isLanguageModel, kindOf, missingModel } from "./catalog.ts";
 import { CODEX_ENDPOINT, codexList } from "./codex_format.ts";
 import { compatibleModel } from "./compatible_format.ts";
+import { geminiModel, geminiPage } from "./gemini_format.ts";
 import type { Model, ModelKind } from "./model.ts";
 import { nativeModel } from "./native_format.ts";
 import { takePage } from "./page.ts";
 
-/** `compatible` for `/v1/models`, `native` for `/anthropic/v1/models`. */
-export type CatalogFormat = "compatible" | "native";
+/** `compatible` for `/v1/models`, `native` for `/anthropic/v1/models`, `gemini` for `/v1beta/models`. */
+export type CatalogFormat = "compatible" | "native" | "gemini";
 
 /** Lists every model that the caller may call. Codex, recognized by its version in the query, gets its own format. */
 export function listModels(request: Request, context: RouteContext, format: CatalogFormat): Promise<Response> {
@@ -39,12 +40,12 @@ export function listVendor(request: Request, context: RouteContext, format: Cata
 }
 
 /**
- * Returns one model, by the path parameters `provider` and `model_id`.
+ * Returns one model, by the path parameters `provider` and `model_id`; without the latter, `provider` is the whole id.
  * @throws {GatewayError} `not_found` if it does not exist or the caller may not call it
  */
 export function getModel(request: Request, context: RouteContext, format: CatalogFormat): Promise<Response> {
-  const { provider = "", model_id = "" } = context.params;
-  return answerModel(request, { id: `${provider}/${model_id}`, context, format });
+  const { provider = "", model_id: id } = context.params;
+  return answerModel(request, { id: id === undefined ? provider : `${provider}/${id}`, context, format });
 }
 
 /** Returns whether a text is a model id, or an alias or a name without vendor that the caller may use. */
@@ -87,7 +88,7 @@ function visible(
   );
 }
 
-const TEXT_ENDPOINTS = ["chat", "responses", "messages"] as const;
+const TEXT_ENDPOINTS = ["chat", "responses", "messages", "gemini"] as const;
 
 const ENDPOINTS_OF_KIND: Readonly<Record<ModelKind, readonly Endpoint[]>> = {
   text: TEXT_ENDPOINTS,
@@ -102,12 +103,14 @@ function isCallable(
   { caller, format }: { caller: Permitted; format: CatalogFormat | "codex" },
 ): boolean {
   if (format === "native") return isLanguageModel(model) && mayCall(caller, "messages");
+  if (format === "gemini") return isLanguageModel(model) && mayCall(caller, "gemini");
   if (format === "codex") return isLanguageModel(model) && mayCall(caller, CODEX_ENDPOINT);
   return ENDPOINTS_OF_KIND[kindOf(model)].some((endpoint) => mayCall(caller, endpoint));
 }
 
 function show(model: Model, { context, format }: Show): JsonObject {
   const now = context.gateway.now();
+  if (format === "gemini") return geminiModel(model);
   return format === "compatible" ? compatibleModel(model, now) : nativeModel(model, now);
 }
 
@@ -117,6 +120,7 @@ function envelope(
 ): JsonObject {
   const shown = (models: readonly Model[]) => models.map((model) => show(model, { context, format }));
   if (format === "compatible") return { object: "list", data: shown(models) };
+  if (format === "gemini") return geminiPage(models, query);
   const page = takePage(models, query);
   return {
     data: shown(page.models),

@@ -1,8 +1,6 @@
 /** `fault`: an upstream that misbehaves on request, until a signal stops it. */
 import { FAULTS, readFault, type RequestedFault, startFaultServer } from "../fault/mod.ts";
-import { chat } from "../protocols/chat/mod.ts";
-import { messages } from "../protocols/messages/mod.ts";
-import { responses } from "../protocols/responses/mod.ts";
+import { CLIENT_CODECS } from "../protocols/client_codecs.ts";
 import { type Invocation, UsageError } from "./arguments.ts";
 import { writeErr, writeOut } from "./output.ts";
 import { listenForStopSignals } from "./shutdown.ts";
@@ -26,7 +24,7 @@ export async function fault({ values }: Pick<Invocation, "values">): Promise<num
     server = startFaultServer({
       hostname,
       port,
-      codecs: [chat, responses, messages],
+      codecs: Object.values(CLIENT_CODECS),
       ...(always !== undefined && { always }),
       onRequest: printRequest,
     });

@@ -1,14 +1,10 @@
 /** Resolves the protocols and the vendor that `translate` was asked for. */
 import type { Protocol } from "../protocols/canonical/types.ts";
-import { chat } from "../protocols/chat/mod.ts";
+import { CLIENT_CODECS } from "../protocols/client_codecs.ts";
 import type { Codec } from "../protocols/codec.ts";
-import { messages } from "../protocols/messages/mod.ts";
 import { QUIRKS } from "../protocols/quirks/mod.ts";
-import { responses } from "../protocols/responses/mod.ts";
 import type { UpstreamProtocol } from "../protocols/upstream_codec.ts";
 import { spokenBy, type Vendor, type VendorName, vendorOf, VENDORS } from "../upstreams/vendors.ts";
-
-const CODECS: Readonly<Record<Protocol, Codec>> = { chat, responses, messages };
 
 const TARGETS: Readonly<Record<UpstreamProtocol, VendorName>> = {
   chat: "openai-compatible",
@@ -30,7 +26,9 @@ export interface TranslationTarget {
 export function translationTarget(
   { from, to, vendor }: { from: string; to: string; vendor: string | undefined },
 ): TranslationTarget | string {
-  if (!Object.hasOwn(CODECS, from)) return `Unknown protocol "${from}"; known: ${Object.keys(CODECS).join(", ")}`;
+  if (!Object.hasOwn(CLIENT_CODECS, from)) {
+    return `Unknown protocol "${from}"; known: ${Object.keys(CLIENT_CODECS).join(", ")}`;
+  }
   if (!Object.hasOwn(TARGETS, to)) return `Unknown protocol "${to}"; known: ${Object.keys(TARGETS).join(", ")}`;
   const protocol = to as UpstreamProtocol;
   const name = vendor ?? TARGETS[protocol];
@@ -41,5 +39,5 @@ export function translationTarget(
   if (!spoken.includes(protocol)) {
     return `Vendor "${name}" does not support protocol "${to}"; it supports: ${spoken.join(", ")}`;
   }
-  return { codec: CODECS[from as Protocol], protocol, vendorName, vendor: known, quirk: QUIRKS[vendorName] };
+  return { codec: CLIENT_CODECS[from as Protocol], protocol, vendorName, vendor: known, quirk: QUIRKS[vendorName] };
 }

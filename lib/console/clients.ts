@@ -14,7 +14,7 @@ export interface ClientSettings {
   name: string;
   kind: "SDK" | "agent";
   /** Protocol that it speaks with these settings. */
-  protocol: "chat" | "responses" | "messages";
+  protocol: "chat" | "responses" | "messages" | "gemini";
   /** The file that they go into, or the place. */
   place: string;
   settings(connection: ClientConnection): string;
@@ -40,6 +40,14 @@ export const CLIENTS: readonly ClientSettings[] = [
     protocol: "messages",
     place: SHELL,
     settings: ({ origin }) => `export ANTHROPIC_BASE_URL=${origin}/anthropic ANTHROPIC_API_KEY=$SLUICE_API_KEY`,
+  },
+  {
+    name: "Google",
+    kind: "SDK",
+    protocol: "gemini",
+    place: SHELL,
+    settings: ({ origin }) => `export GOOGLE_GEMINI_BASE_URL=${origin} GEMINI_API_KEY=$SLUICE_API_KEY`,
+    note: "With GOOGLE_API_KEY set as well, that key is sent.",
   },
   {
     name: "Vercel AI, chat",
@@ -115,6 +123,15 @@ name = "Sluice"
 base_url = ${quoted(`${origin}/v1`)}
 env_key = "SLUICE_API_KEY"
 wire_api = "responses"`,
+  },
+  {
+    name: "Gemini CLI",
+    kind: "agent",
+    protocol: "gemini",
+    place: SHELL,
+    settings: ({ origin, model }) =>
+      `export GOOGLE_GEMINI_BASE_URL=${origin} GEMINI_API_KEY=$SLUICE_API_KEY
+gemini --model ${shellWord(model)}`,
   },
   {
     name: "opencode",

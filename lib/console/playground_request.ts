@@ -61,8 +61,11 @@ export function readPlaygroundRequest(fields: typeof FIELDS): PlaygroundRequest 
   return { key: key.trim(), endpoint, models, body: { ...bodyOf(endpoint, fields), ...readMore(fields) } };
 }
 
+/** A protocol that the form writes requests in. */
+type TextEndpoint = Protocol & PlaygroundEndpoint;
+
 /** Returns true for an endpoint with protocols that can be streamed and translated. */
-export function isText(endpoint: PlaygroundEndpoint): endpoint is Protocol & PlaygroundEndpoint {
+export function isText(endpoint: PlaygroundEndpoint): endpoint is TextEndpoint {
   return endpoint === "chat" || endpoint === "responses" || endpoint === "messages";
 }
 
@@ -118,14 +121,14 @@ function readTokens({ max_tokens: text }: typeof FIELDS): number | undefined {
 }
 
 /** Tools in the protocol's own form; those with a name alone are functions, and are brought into it. */
-function readTools(protocol: Protocol, { tools: text }: typeof FIELDS): JsonObject {
+function readTools(protocol: TextEndpoint, { tools: text }: typeof FIELDS): JsonObject {
   if (text.trim() === "") return {};
   const tools = readJson(text, "tools");
   if (!Array.isArray(tools)) throw new GatewayError("invalid", "Cannot read the tools: expected a JSON array");
   return { tools: tools.map((tool) => toolOf(protocol, tool)) };
 }
 
-function toolOf(protocol: Protocol, tool: Json): Json {
+function toolOf(protocol: TextEndpoint, tool: Json): Json {
   if (!isObject(tool) || tool.type !== undefined || tool.input_schema !== undefined) return tool;
   const { name = "", description = "", parameters = { type: "object", properties: {} } } = tool;
   switch (protocol) {

@@ -2,18 +2,12 @@
 import { GatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
 import type { JsonObject } from "../json/mod.ts";
-import type { Protocol } from "../protocols/canonical/types.ts";
-import { chat } from "../protocols/chat/mod.ts";
-import type { Codec } from "../protocols/codec.ts";
-import { messages } from "../protocols/messages/mod.ts";
+import { CLIENT_CODECS } from "../protocols/client_codecs.ts";
 import { QUIRKS } from "../protocols/quirks/mod.ts";
 import { quirkFor } from "../protocols/quirks/quirk.ts";
-import { responses } from "../protocols/responses/mod.ts";
 import { UPSTREAM_CODECS } from "../upstreams/protocols.ts";
 import { translateRequest } from "../request/translate_request.ts";
 import { isText, type PlaygroundEndpoint } from "./playground_request.ts";
-
-const CODECS: Readonly<Record<Protocol, Codec>> = { chat, responses, messages };
 
 /** The body for an upstream, or the reason that there is none. */
 export interface ShownTranslation {
@@ -47,7 +41,7 @@ export function showTranslation(
   const issuer = upstream.issuerOf(target);
   try {
     const translated = translateRequest({ ...body, model: id }, {
-      codec: CODECS[endpoint],
+      codec: CLIENT_CODECS[endpoint],
       destinationOf: () => ({ protocol, model, row, issuer, quirk }),
     });
     if (protocol !== endpoint) return { ...translated, note: `Upstream ${name}, in its protocol ${protocol}:` };

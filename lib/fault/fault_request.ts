@@ -28,10 +28,12 @@ export interface StreamStep {
   isPiece: boolean;
 }
 
-const PATHS: Readonly<Record<Protocol, string>> = {
-  chat: "/chat/completions",
-  responses: "/responses",
-  messages: "/messages",
+/** End of the path of each protocol. Gemini's has the model and the streaming mode. */
+const PATHS: Readonly<Record<Protocol, RegExp>> = {
+  chat: /\/chat\/completions$/,
+  responses: /\/responses$/,
+  messages: /\/messages$/,
+  gemini: /\/models\/(?<model>.+):(?<method>generateContent|streamGenerateContent)(?:\?.*)?$/,
 };
 
 /** A PNG of 1x1 pixels. */
@@ -43,8 +45,10 @@ const ID = "rehearsal0000000000000000";
 
 /** Parses a request; `undefined` for an unknown path. @throws {GatewayError} `invalid` */
 export function parseRequest({ path, body }: RawRequest, codecs: readonly Codec[]): FaultRequest | undefined {
-  const codec = codecs.find(({ protocol }) => path.endsWith(PATHS[protocol]));
-  if (codec !== undefined) return textRequest(codec, body);
+  for (const codec of codecs) {
+    const match = PATHS[codec.protocol].exec(path);
+    if (match !== null) return textRequest(codec, { ...parse(body), ...membersOf(match) });
+  }
   if (path.endsWith("/images/generations")) return imageRequest(parse(body));
   if (path.endsWith("/images/edits")) return imageRequest(formMembers(body));
   if (path.endsWith("/embeddings")) return embeddingsRequest(parse(body));
@@ -52,8 +56,13 @@ export function parseRequest({ path, body }: RawRequest, codecs: readonly Codec[
   return undefined;
 }
 
-function textRequest(codec: Codec, text: string): FaultRequest {
-  const body = parse(text);
+/** The members of a body that Gemini has in the path. */
+function membersOf({ groups }: RegExpExecArray): JsonObject {
+  const { model, method } = groups ?? {};
+  return model === undefined ? {} : { model: decodeURIComponent(model), stream: method === "streamGenerateContent" };
+}
+
+function textRequest(codec: Codec, body: JsonObject): FaultRequest {
   const prompt = codec.readPrompt(body);
   const echo: Echo = { requestId: ID, createdAt: CREATED_AT, model: prompt.model, request: body, prompt };
   const { model } = prompt;
@@ -145,6 +154,10 @@ function wholeRequest(
 
 function errorText(protocol: Protocol, status: number): string {
   const error = { type: status === 429 ? "rate_limit_error" : "api_error", message: `Rehearsal: status ${status}` };
+  if (protocol === "gemini") {
+    const name = status === 429 ? "RESOURCE_EXHAUSTED" : "INTERNAL";
+    return JSON.stringify({ error: { code: status, message: error.message, status: name } });
+  }
   return JSON.stringify(
     protocol === "messages" ? { type: "error", error } : { error: { ...error, code: null, param: null } },
   );
@@ -153,11 +166,14 @@ function errorText(protocol: Protocol, status: number): string {
 /** Inserts false token counts, which the codecs would leave out. */
 function falsifyUsage(text: string, { fault, codec }: { fault: RequestedFault | undefined; codec: Codec }): string {
   if (fault?.name === "wrong-usage") {
-    return text.replace(/"(prompt|completion|input|output|total)_tokens":[-\d.e+]+/g, '"$1_tokens":-5');
+    return text.replace(/"(\w+(?:_tokens|TokenCount))":[-\d.e+]+/g, '"$1":-5');
   }
   if (fault?.name !== "no-usage") return text;
   const none = codec.protocol === "messages" ? "{}" : "null";
-  return text.replace(/"usage":\{(?:[^{}]|\{[^{}]*\})*\}/g, `"usage":${none}`);
+  return text.replace(/"usageMetadata":\{[^{}]*\},?/g, "").replace(
+    /"usage":\{(?:[^{}]|\{[^{}]*\})*\}/g,
+    `"usage":${none}`,
+  );
 }
 
 /** Members of a multipart form, found by a simple search. */

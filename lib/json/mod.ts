@@ -16,6 +16,7 @@ export {
   scanMembers,
   spliceBody,
   spliceMembers,
+  splicePath,
 } from "./splice.ts";
 export { isInteger, isObject, isRawNumber, type Json, type JsonObject, type RawNumber, toDouble } from "./values.ts";
 export { writeWithRawSpans } from "./raw_spans.ts";

@@ -141,6 +141,14 @@ function cutAt(
   return cuts;
 }
 
+/** As `spliceMembers`, for one member at a path of names. Missing objects on the way are added. */
+export function splicePath(object: ObjectText | string, path: readonly string[], value: string): string {
+  const [first = "", ...rest] = path;
+  if (rest.length === 0) return spliceMembers(object, { [first]: value });
+  const inner = memberText(typeof object === "string" ? scanMembers(object) : object, first);
+  return spliceMembers(object, { [first]: splicePath(inner?.startsWith("{") === true ? inner : "{}", rest, value) });
+}
+
 /** Names of members, and places in arrays. */
 export type JsonPath = readonly (string | number)[];
 

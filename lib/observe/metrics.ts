@@ -107,7 +107,7 @@ export function requestMetrics(registry: Registry): RequestMetrics {
   return {
     count(record, seconds) {
       const { entry, kind, status } = record;
-      const endpoint = endpointOf(record.route);
+      const endpoint = endpointOf(record);
       const statusClass = STATUS_CLASSES[Math.trunc(status / 100)] ?? "other";
       // Only answering models are labels: requested names are up to the client.
       requests.add([endpoint, entry?.model ?? "", entry?.upstream ?? "", statusClass, endingOf(record)]);

@@ -270,7 +270,7 @@ class RequestObserver implements Observer {
     const { log, logged, probes } = open.watching;
     if (logged === "none") return;
     const isError = record.kind !== undefined || record.status >= 400;
-    if (!isError && (logged === "errors" || !probes && isProbe(record.route))) return;
+    if (!isError && (logged === "errors" || !probes && isProbe(record))) return;
     log(requestLogLine(record, { ms, ending: endingOf(record) }));
   }
 }

@@ -25,7 +25,10 @@ export interface RequestRecord {
   readonly method: string;
   /** Arrival by a monotonic clock, in milliseconds. */
   readonly start: number;
-  /** Pattern of the route, such as `/v1/models/[provider]`; empty for unknown paths. Never the path itself. */
+  /**
+   * Pattern of the route, such as `/v1/models/[provider]`, with the method of a model, if it has one; empty for unknown
+   * paths. Never the path itself.
+   */
   route: string;
   keyId?: string;
   keyName?: string;
@@ -59,17 +62,19 @@ export interface RequestRecord {
   waits: number;
 }
 
-/** The endpoint of a route. */
-export function endpointOf(route: string): ObservedEndpoint {
+/** The endpoint of a request, by its route. */
+export function endpointOf({ route, method }: Pick<RequestRecord, "route" | "method">): ObservedEndpoint {
   const known = ENDPOINTS[route];
   if (known !== undefined) return known;
   if (route.startsWith("/admin/")) return "admin";
-  return /^(?:\/v1|\/anthropic\/v1)\/models(?:\/|$)/.test(route) ? "models" : "other";
+  if (!/^(?:\/v1|\/anthropic\/v1|\/v1beta)\/models(?:\/|$)/.test(route)) return "other";
+  if (method !== "POST") return "models";
+  return route.endsWith(":countTokens") ? "count_tokens" : "gemini";
 }
 
-/** Returns whether monitoring polls a route. */
-export function isProbe(route: string): boolean {
-  const endpoint = endpointOf(route);
+/** Returns whether monitoring sent a request. */
+export function isProbe(record: Pick<RequestRecord, "route" | "method">): boolean {
+  const endpoint = endpointOf(record);
   return endpoint === "health" || endpoint === "metrics";
 }
 
@@ -139,7 +144,7 @@ export function requestLogLine(record: RequestRecord, { ms, ending }: { ms: numb
     request_id: record.id,
     method: record.method,
     route: record.route === "" ? undefined : record.route,
-    endpoint: endpointOf(record.route),
+    endpoint: endpointOf(record),
     status: record.status,
     ending,
     kind: record.kind,

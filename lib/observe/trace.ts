@@ -105,7 +105,7 @@ export function writeRequestSpan(record: RequestRecord, { ms, now }: { ms: numbe
   if (trace === undefined || entry === undefined || entry.model === "") return;
   const tracer = apiOf()?.trace?.getTracer("sluice");
   if (tracer === undefined) return;
-  const operation = OPERATIONS[endpointOf(record.route)] ?? "chat";
+  const operation = OPERATIONS[endpointOf(record)] ?? "chat";
   const endedAt = now();
   const span = tracer.startSpan(
     `${operation} ${entry.model}`,

@@ -4,6 +4,7 @@ import { editSchema } from "../images/read_edit.ts";
 import { generationSchema } from "../images/read_generation.ts";
 import type { JsonObject } from "../json/mod.ts";
 import { chat } from "../protocols/chat/mod.ts";
+import { gemini } from "../protocols/gemini/mod.ts";
 import { countTokensSchema, messages } from "../protocols/messages/mod.ts";
 import { responses } from "../protocols/responses/mod.ts";
 import { embeddingsSchema } from "../retrieval/read_embeddings.ts";
@@ -23,6 +24,18 @@ const PAGE = {
 function asking(summary: string, body: z.ZodType, reply: z.ZodType, more: Partial<Operation> = {}): Operation {
   return { summary, body, reply, others: [502, 504], ...more };
 }
+
+const GOOGLE_KEY = { key: "The API key, where no header has it" };
+
+/** The methods of a model. */
+const GEMINI: Operation = {
+  summary: "Generate content: the id ends with `:generateContent`, `:streamGenerateContent` or `:countTokens`",
+  query: { ...GOOGLE_KEY, alt: "`sse`: a stream has server-sent events; absent: it is a JSON array" },
+  body: gemini.schema.omit({ model: true, stream: true }),
+  reply: z.union([answers.contentReplySchema, z.array(answers.contentReplySchema), answers.tokenCountSchema]),
+  streams: true,
+  others: [502, 504],
+};
 
 /** Every operation for clients by `METHOD path`; a test holds this against the access table. */
 const OPERATIONS: Readonly<Record<string, Operation>> = {
@@ -108,6 +121,30 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
     body: countTokensSchema,
     reply: answers.countReplySchema,
   },
+  "GET /v1beta/models": {
+    summary: "List language models, Gemini's format",
+    query: {
+      ...GOOGLE_KEY,
+      pageSize: "Most models of the answer; absent: all",
+      pageToken: "`nextPageToken` of the page before",
+    },
+    reply: answers.geminiListSchema,
+    others: [304],
+  },
+  "GET /v1beta/models/[provider]": {
+    summary: "Get one language model by an id without a slash, or with an escaped one, Gemini's format",
+    query: GOOGLE_KEY,
+    reply: answers.geminiModelSchema,
+    others: [304, 404],
+  },
+  "GET /v1beta/models/[provider]/[model_id]": {
+    summary: "Get one language model, Gemini's format",
+    query: GOOGLE_KEY,
+    reply: answers.geminiModelSchema,
+    others: [304, 404],
+  },
+  "POST /v1beta/models/[provider]": GEMINI,
+  "POST /v1beta/models/[provider]/[model_id]": GEMINI,
 };
 
 /** The same for requests that must name their quality. */
@@ -139,17 +176,20 @@ export function openapiDocument({ needsQuality }: DocumentOptions = { needsQuali
     info: {
       title: "Sluice",
       version: "1",
-      description: "Gateway for language and image models: three text protocols, images, embeddings, one catalog.",
+      description: "Gateway for language and image models: four text protocols, images, embeddings, one catalog.",
     },
     paths: describePaths(needsQuality ? { ...OPERATIONS, ...WITH_QUALITY } : OPERATIONS),
     components: {
       schemas: {
         OpenaiError: jsonSchema(answers.openaiErrorSchema),
         AnthropicError: jsonSchema(answers.anthropicErrorSchema),
+        GoogleError: jsonSchema(answers.googleErrorSchema),
       },
       securitySchemes: {
         bearer: { type: "http", scheme: "bearer" },
         api_key: { type: "apiKey", in: "header", name: "x-api-key" },
+        google_key: { type: "apiKey", in: "header", name: "x-goog-api-key" },
+        google_key_in_query: { type: "apiKey", in: "query", name: "key" },
       },
     },
   };

@@ -49,7 +49,11 @@ function describe(path: string, key: string, operation: Operation): JsonObject {
   return {
     summary,
     ...(credential !== "none" && {
-      security: credential === "api_key" ? [{ api_key: [] }, { bearer: [] }] : [{ bearer: [] }],
+      security: [
+        ...(credential === "api_key" ? [{ api_key: [] }] : []),
+        ...(credential === "google_key" ? [{ google_key: [] }, { google_key_in_query: [] }] : []),
+        { bearer: [] },
+      ],
     }),
     parameters: [...parameters(path), ...queryParameters(query)],
     ...(body !== undefined && {
@@ -93,7 +97,8 @@ function otherReply(path: string, status: number): [status: string, reply: JsonO
     }];
   }
   const isNative = path.startsWith("/anthropic/");
-  const schema = { $ref: `#/components/schemas/${isNative ? "AnthropicError" : "OpenaiError"}` };
+  const name = isNative ? "AnthropicError" : path.startsWith("/v1beta/") ? "GoogleError" : "OpenaiError";
+  const schema = { $ref: `#/components/schemas/${name}` };
   return [String(isNative && status === 503 ? 529 : status), {
     description: "An error in the shape of the protocol",
     content: { "application/json": { schema } },

@@ -98,6 +98,53 @@ export const openaiErrorSchema = z.strictObject({
   }),
 });
 
+/** An error in Google's shape. */
+export const googleErrorSchema = z.strictObject({
+  error: z.strictObject({
+    code: z.number().int(),
+    message: z.string(),
+    status: z.string(),
+    details: z.array(z.looseObject({ "@type": z.string() })).optional(),
+  }),
+});
+
+/** An answer of `generateContent`. */
+export const contentReplySchema = z.looseObject({
+  candidates: z.array(z.looseObject({
+    content: z.looseObject({ parts: z.array(z.looseObject({})).optional(), role: z.string().optional() }).optional(),
+    finishReason: z.string().optional(),
+    index: z.number().int().optional(),
+  })).optional(),
+  usageMetadata: z.looseObject({
+    promptTokenCount: z.number().int().optional(),
+    candidatesTokenCount: z.number().int().optional(),
+    totalTokenCount: z.number().int().optional(),
+  }),
+  modelVersion: z.string().optional(),
+});
+
+/** An answer of `countTokens`. */
+export const tokenCountSchema = z.strictObject({ totalTokens: z.number().int() });
+
+/** A catalog row at `/v1beta/models`. */
+export const geminiModelSchema = z.strictObject({
+  name: z.string().describe("models/<vendor>/<model_name>"),
+  baseModelId: z.string(),
+  version: z.string(),
+  displayName: z.string(),
+  description: z.string(),
+  inputTokenLimit: z.number().int(),
+  outputTokenLimit: z.number().int(),
+  supportedGenerationMethods: z.array(z.string()),
+  thinking: z.boolean(),
+});
+
+/** The list at `/v1beta/models`. */
+export const geminiListSchema = z.strictObject({
+  models: z.array(geminiModelSchema),
+  nextPageToken: z.string().optional(),
+});
+
 /** An error in the Anthropic shape. */
 export const anthropicErrorSchema = z.strictObject({
   type: z.literal("error"),

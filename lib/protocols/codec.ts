@@ -90,6 +90,26 @@ export interface ContextCounts {
   limit: number;
 }
 
+/** Writes the frames of one stream, where they are no server-sent events. */
+export interface StreamFraming {
+  readonly contentType: string;
+  write(frames: readonly Frame[]): string;
+  /** Text after the last frame. */
+  end(): string;
+}
+
+/** Reads bodies with contents of usual forms. */
+export interface PlainReader {
+  /** The forms. */
+  readonly contents: PlainContents;
+  /**
+   * Reads a body with plain contents, as `Codec.readPrompt`.
+   * @param body decodes the contents at the first access to the prompt's messages or tools
+   * @throws {GatewayError} as `Codec.readPrompt`
+   */
+  readPrompt(head: JsonObject, sizes: ContentSizes, body: () => JsonObject): Prompt;
+}
+
 /** One text protocol, from the client's side. Pure: no clock, no randomness, no I/O. */
 export interface Codec {
   readonly protocol: Protocol;
@@ -112,14 +132,8 @@ export interface Codec {
    * @throws {GatewayError} `invalid` for rules beyond the schema
    */
   readPrompt(body: JsonObject, texts?: Texts, permits?: Permits): Prompt;
-  /** Forms of contents that are decoded only when needed. */
-  readonly plainContents: PlainContents;
-  /**
-   * Reads a body with plain contents, as `readPrompt`.
-   * @param body decodes the contents at the first access to the prompt's messages or tools
-   * @throws {GatewayError} as `readPrompt`
-   */
-  readPlainPrompt(head: JsonObject, sizes: ContentSizes, body: () => JsonObject): Prompt;
+  /** Contents that are decoded only when needed; absent: all bodies are decoded at once. */
+  readonly plain?: PlainReader;
   /** Features of a body that cost more than tokens. */
   readonly extras: ExtrasTable;
   writeReply(reply: Reply, echo: Echo): JsonObject;
@@ -135,8 +149,10 @@ export interface Codec {
    */
   usageFrame?(like: Frame, usage: TokenUsage): Frame;
   writeError(error: GatewayError, requestId: string): ErrorReply;
-  /** Bytes of a keep-alive in a stream: a comment, or the protocol's ping. */
+  /** Bytes of a keep-alive in a stream: a comment, the protocol's ping, or white space. */
   readonly keepAlive: string;
+  /** Creates the framing of a stream; absent: server-sent events. */
+  framing?(): StreamFraming;
   /** The error for a request that exceeds the model's context, worded as clients of the protocol expect it. */
   contextError(counts: ContextCounts): GatewayError;
 }

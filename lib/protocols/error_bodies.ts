@@ -1,5 +1,6 @@
-/** Error bodies: OpenAI's shape for chat, responses, images and catalog, Anthropic's for messages. */
+/** Error bodies: OpenAI's shape for chat, responses, images and catalog, Anthropic's for messages, Google's for Gemini. */
 import type { ErrorKind, GatewayError } from "../errors.ts";
+import type { JsonObject } from "../json/mod.ts";
 import type { ErrorReply } from "./codec.ts";
 
 /** `type` and default `code` of an OpenAI error body, by kind. */
@@ -48,6 +49,27 @@ const ANTHROPIC: Readonly<Record<ErrorKind, string>> = {
   timeout: "timeout_error",
 };
 
+/** `status` of a Google error body, by kind. https://cloud.google.com/apis/design/errors#error_codes */
+const GOOGLE: Readonly<Record<ErrorKind, string>> = {
+  invalid: "INVALID_ARGUMENT",
+  unauthenticated: "UNAUTHENTICATED",
+  forbidden: "PERMISSION_DENIED",
+  not_found: "NOT_FOUND",
+  method_not_allowed: "UNIMPLEMENTED",
+  too_slow: "DEADLINE_EXCEEDED",
+  too_large: "INVALID_ARGUMENT",
+  unsupported_media_type: "INVALID_ARGUMENT",
+  upgrade_required: "FAILED_PRECONDITION",
+  limited: "RESOURCE_EXHAUSTED",
+  exhausted: "RESOURCE_EXHAUSTED",
+  internal: "INTERNAL",
+  upstream: "INTERNAL",
+  overloaded: "UNAVAILABLE",
+  timeout: "DEADLINE_EXCEEDED",
+};
+
+const GOOGLE_TYPE = "type.googleapis.com/google.rpc.";
+
 /** The members of an OpenAI error. The SDKs' types require all four. */
 export interface OpenaiError {
   message: string;
@@ -62,6 +84,14 @@ export interface AnthropicError {
   message: string;
   /** Present for errors about conversations stored at the vendor, whose code clients act upon. */
   details?: { error_code: string };
+}
+
+/** The members of a Google error. */
+export interface GoogleError {
+  code: number;
+  message: string;
+  status: string;
+  details?: JsonObject[];
 }
 
 /** An OpenAI error, for a response or inside a stream. */
@@ -109,6 +139,44 @@ export function anthropicErrorReply(error: GatewayError, requestId: string): Err
     status: anthropicStatus(error),
     headers: { ...headers, "x-request-id": id, "request-id": id },
     body: { type: "error", error: { ...anthropicError(error) }, request_id: id },
+  };
+}
+
+/** A Google error, for a response or inside a stream. */
+export function googleError(error: GatewayError): GoogleError {
+  const details = googleDetails(error);
+  return {
+    code: error.status,
+    message: error.message,
+    status: GOOGLE[error.kind],
+    ...(details.length > 0 && { details }),
+  };
+}
+
+/** Details that Google's clients read: the code, the invalid member, when to retry, and whether that helps. */
+function googleDetails({ code, param, retryAfterMs, final }: GatewayError): JsonObject[] {
+  const details: JsonObject[] = [];
+  if (code !== undefined) {
+    details.push({ "@type": `${GOOGLE_TYPE}ErrorInfo`, reason: code.toUpperCase(), domain: "sluice" });
+  }
+  if (param !== undefined) {
+    details.push({ "@type": `${GOOGLE_TYPE}BadRequest`, fieldViolations: [{ field: param }] });
+  }
+  // Gemini CLI waits for a quota per minute, and gives up at one per day.
+  if (final) details.push({ "@type": `${GOOGLE_TYPE}QuotaFailure`, violations: [{ quotaId: "BudgetPerDay" }] });
+  if (retryAfterMs !== undefined) {
+    const retryDelay = `${Math.max(0.001, retryAfterMs / 1000)}s`;
+    details.push({ "@type": `${GOOGLE_TYPE}RetryInfo`, retryDelay });
+  }
+  return details;
+}
+
+/** An error response in Google's shape. */
+export function googleErrorReply(error: GatewayError, requestId: string): ErrorReply {
+  return {
+    status: error.status,
+    headers: { ...errorHeaders(error), "x-request-id": `req_${requestId}` },
+    body: { error: { ...googleError(error) } },
   };
 }
 

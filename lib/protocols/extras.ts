@@ -37,6 +37,11 @@ export interface ExtrasTable {
   plainTools: ReadonlySet<string>;
   /** Types of tools that are remote servers. */
   remoteTools: ReadonlySet<string>;
+  /**
+   * Hosted tools, by the member of a tool that asks for one, where tools have no types but members. `plainTools` and
+   * `remoteTools` are names of members then.
+   */
+  toolMembers?: Readonly<Record<string, string>>;
   /** Tools defined outside of `tools`: in the member `tools` of entries of this list with these types. */
   nested?: { list: string; types: ReadonlySet<string> };
   /** Items that refer to vendor state by their `id` unless they have this member. */
@@ -57,6 +62,7 @@ const STATE_MEMBERS: ReadonlySet<string> = new Set([
   "container_id",
   "skill_id",
   "container",
+  "fileSearchStoreNames",
 ]);
 
 /** Members of tools, of every protocol, at any depth. */
@@ -128,6 +134,16 @@ export function extraOfTool(tool: JsonObject, { plainTools, remoteTools }: Extra
   const { environment } = tool;
   const isHosted = name === "shell" && isObject(environment) && environment.type !== "local";
   return isHosted ? { asks: "hosted_tool", tool: name } : undefined;
+}
+
+/** The feature of a tool's member; undefined if it costs only tokens. */
+export function extraOfToolMember(
+  name: string,
+  { plainTools, remoteTools, toolMembers = {} }: ExtrasTable,
+): Extra | undefined {
+  if (plainTools.has(name)) return undefined;
+  if (remoteTools.has(name)) return { asks: "remote_mcp" };
+  return { asks: "hosted_tool", tool: Object.hasOwn(toolMembers, name) ? toolMembers[name] ?? name : name };
 }
 
 /** Path, inside a hosted tool, of the first member that refers to vendor state. */

@@ -17,6 +17,10 @@ export interface RelayMachine {
 
 /** Relays one protocol. */
 export interface Relay {
+  /** Member of an answer that names the model; absent: `model`. */
+  readonly replyModel?: string;
+  /** Edits of the body of any request that name the model; absent: the member `model`. */
+  modelEdits?(model: string): Edits;
   /** Edits of the body of a streaming request; absent: none. */
   streamEdits?(body: ObjectText): Edits;
   /** Edits of the body of any request whose answer is stored; absent: none. */
@@ -27,8 +31,8 @@ export interface Relay {
 }
 
 /** Replaces the model of a whole answer by its public id. */
-export function relayedReply({ text, members }: ObjectText, { model }: Echo): string {
-  const member = members.find(({ name }) => name === "model");
+export function relayedReply({ text, members }: ObjectText, { model }: Echo, { replyModel = "model" }: Relay): string {
+  const member = members.find(({ name }) => name === replyModel);
   return member === undefined ? text : replaceSpan(text, member, JSON.stringify(model));
 }
 

@@ -2,7 +2,7 @@
 import { requireCaller } from "../access/permissions.ts";
 import { budgetClaims } from "../billing/budgets.ts";
 import { GatewayError } from "../errors.ts";
-import { type JsonObject, scanMembers, spliceMembers } from "../json/mod.ts";
+import { isObject, type JsonObject, scanMembers, splicePath } from "../json/mod.ts";
 import type { LimitRequest } from "../limits/limiter.ts";
 import type { Echo } from "../protocols/codec.ts";
 import { withSettings } from "../protocols/plain_contents.ts";
@@ -132,7 +132,7 @@ function admittedModel(
     limitRequests,
     client: {
       echo: new RequestEcho({ model, prompt, cap }, request),
-      body: cap === undefined ? body : scanMembers(spliceMembers(body, { [cap.param]: String(cap.tokens) })),
+      body: cap === undefined ? body : scanMembers(splicePath(body, cap.param.split("."), String(cap.tokens))),
       header: (name) => name === BETAS && betas !== undefined ? betas.value : headers.get(name),
     },
   };
@@ -166,6 +166,12 @@ class RequestEcho implements Echo {
 
   get request(): JsonObject {
     const { value } = this.#body;
-    return this.#cap === undefined ? value : { ...value, [this.#cap.param]: this.#cap.tokens };
+    return this.#cap === undefined ? value : withNumber(value, this.#cap.param.split("."), this.#cap.tokens);
   }
+}
+
+/** A copy of an object with a number at a path of names. */
+function withNumber(object: JsonObject, [first = "", ...rest]: readonly string[], number: number): JsonObject {
+  const inner = object[first];
+  return { ...object, [first]: rest.length === 0 ? number : withNumber(isObject(inner) ? inner : {}, rest, number) };
 }

@@ -1,5 +1,6 @@
 /** The models that may answer a request: the one it asks for, then those it names to try next. */
 import { requireCaller, requireModel } from "../access/permissions.ts";
+import { PARAMETER_NAMES } from "../protocols/canonical/parameter_names.ts";
 import { UnsupportedParameters } from "../protocols/canonical/unsupported_parameters.ts";
 import type { Prompt } from "../protocols/canonical/types.ts";
 import type { Model, ModelKind } from "../catalog/model.ts";
@@ -91,7 +92,7 @@ function candidateOf(
   asked: Prompt,
   { context, lost }: { context: RouteContext; lost: readonly string[] },
 ): Candidate {
-  const param = asked.protocol === "messages" ? "fallbacks" : "models";
+  const param = PARAMETER_NAMES[asked.protocol].fallbacks;
   const model = id === asked.model ? findModel(id, context) : findNamedFallback(id, { context, param });
   const dropped = new UnsupportedParameters();
   for (const name of lost) dropped.add(name);

@@ -97,7 +97,9 @@ function mayReason({ reasoning }: Prompt, { model: { reasoning: can }, spoken, d
       return true;
     case false:
       // If the upstream does not support the parameter, it is in `dropped`.
-      return dropped.names.some((name) => /^(reasoning|thinking|output_config)/.test(name));
+      return dropped.names.some((name) =>
+        /^(reasoning|thinking|output_config|generationConfig\.thinkingConfig)/.test(name)
+      );
     case undefined:
       // The messages protocol has budgeted thinking only on request. Everything else depends on the model.
       return spoken !== "messages" || can.modes.includes("adaptive");

@@ -21,6 +21,7 @@ export function openStream(state: RequestState): StreamLoop {
     request: state,
     timers,
     keepAlive: codec.keepAlive,
+    framing: codec.framing?.(),
     keepAliveMs: config.keep_alive_seconds * 1000,
     unreadMs: config.limits.answer_unread_ms,
   });

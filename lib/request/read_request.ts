@@ -16,10 +16,11 @@ export async function readRequest({ codec, request, context, meter }: RequestSta
   attributeRequest(meter, request.headers);
   codec.checkHeaders?.((name) => request.headers.get(name));
   const isWanted = (model: string) => isRelayed(model, codec.protocol, context.gateway);
-  const { schema, plainContents } = codec;
-  const body = await context.readJson({ ...plainContents, isWanted });
+  const { schema, plain } = codec;
+  const body = await context.readJson(plain && { ...plain.contents, isWanted });
   attributeUser(meter, headOf(body));
-  const isRight = body.scanned !== undefined && acceptsHead(schema, plainContents.shapes.keys(), body.scanned.head);
+  const isRight = plain !== undefined && body.scanned !== undefined &&
+    acceptsHead(schema, plain.contents.shapes.keys(), body.scanned.head);
   if (!isRight) checkBody(schema, body.value);
   return screenExtras(body, codec, requireCaller(context.caller));
 }
@@ -39,8 +40,9 @@ export async function decodePrompt(screened: Screened, { codec }: RequestState):
   const { body } = screened;
   const { scanned } = body;
   let prompt: Prompt;
-  if (scanned !== undefined) prompt = codec.readPlainPrompt(scanned.head, scanned.sizes, () => body.value);
-  else {
+  if (scanned !== undefined && codec.plain !== undefined) {
+    prompt = codec.plain.readPrompt(scanned.head, scanned.sizes, () => body.value);
+  } else {
     const isLong = documentSize(body) > LONG_TEXT_CHARS;
     const texts = isLong ? await codec.writeTexts?.(body.value) : undefined;
     prompt = codec.readPrompt(body.value, texts, screened);

@@ -1,39 +1,12 @@
 /** Rules about a prompt that depend on the model's catalog row and on no protocol. */
 import type { UnsupportedParameters } from "../protocols/canonical/unsupported_parameters.ts";
+import { PARAMETER_NAMES } from "../protocols/canonical/parameter_names.ts";
 import { modalityOf } from "../protocols/canonical/media.ts";
 import type { ContentBlock, Prompt, Protocol, Reasoning } from "../protocols/canonical/types.ts";
 import type { Model } from "../catalog/model.ts";
 import { GatewayError } from "../errors.ts";
 import { sendContent } from "../protocols/extras.ts";
 import { withSettings } from "../protocols/plain_contents.ts";
-
-/** Names of the checked parameters in each protocol. */
-const NAMES: Record<Protocol, Record<"maxTokens" | "messages" | "budget" | "mode" | "effort" | "reasoning", string>> = {
-  chat: {
-    maxTokens: "max_completion_tokens",
-    messages: "messages",
-    budget: "reasoning.max_tokens",
-    mode: "reasoning",
-    effort: "reasoning_effort",
-    reasoning: "reasoning",
-  },
-  responses: {
-    maxTokens: "max_output_tokens",
-    messages: "input",
-    budget: "reasoning",
-    mode: "reasoning",
-    effort: "reasoning.effort",
-    reasoning: "reasoning",
-  },
-  messages: {
-    maxTokens: "max_tokens",
-    messages: "messages",
-    budget: "thinking.budget_tokens",
-    mode: "thinking.type",
-    effort: "output_config.effort",
-    reasoning: "thinking",
-  },
-};
 
 /**
  * Checks that the model can do what is asked. Reasoning is removed and named for a model without it.
@@ -63,7 +36,7 @@ export function checkModelRules(prompt: Prompt, model: Model, dropped: Unsupport
 }
 
 function tooManyTokens({ maxTokens, protocol }: Prompt, { id, top_provider }: Model): GatewayError {
-  const param = NAMES[protocol].maxTokens;
+  const param = PARAMETER_NAMES[protocol].maxTokens;
   const most = top_provider.max_completion_tokens;
   return new GatewayError(
     "invalid",
@@ -95,7 +68,7 @@ function checkUrl(url: string, { protocol }: AskedOfModel): void {
   throw new GatewayError(
     "invalid",
     `Cannot use this address: expected a public http(s) URL, or ${sendContent("the content")}`,
-    { param: NAMES[protocol].messages },
+    { param: PARAMETER_NAMES[protocol].messages },
   );
 }
 
@@ -124,7 +97,7 @@ function checkModality(
   if (modality === "text" || architecture.input_modalities.includes(modality)) return;
   const reads = architecture.input_modalities.join(", ");
   throw new GatewayError("invalid", `Cannot send input of type "${modality}" to ${id}: it reads ${reads}`, {
-    param: NAMES[protocol].messages,
+    param: PARAMETER_NAMES[protocol].messages,
   });
 }
 
@@ -132,7 +105,7 @@ function checkReasoning(
   { mode, effort }: Reasoning,
   { prompt, model, modes, efforts }: { prompt: Prompt; model: Model } & NonNullable<Model["reasoning"]>,
 ): void {
-  const names = NAMES[prompt.protocol];
+  const names = PARAMETER_NAMES[prompt.protocol];
   if (mode === "manual" && !modes.includes("manual")) {
     throw new GatewayError(
       "invalid",
@@ -160,7 +133,7 @@ function checkReasoning(
 
 /** Names of the parameters that ask for reasoning; none for a request that turns it off. */
 function askedReasoning({ mode, effort, display }: Reasoning, protocol: Protocol): string[] {
-  const names = NAMES[protocol];
+  const names = PARAMETER_NAMES[protocol];
   const byEffort = effort !== undefined && effort !== "none";
   const shown = display !== undefined && mode !== "off" && effort === undefined;
   const byMode = mode === "manual" || mode === "adaptive" || shown;

@@ -1,7 +1,14 @@
 /** Screens the tools of a body: those that its caller may not use are taken out, wherever they are listed or chosen. */
 import { GatewayError } from "../errors.ts";
 import { isObject, type Json, type JsonObject, type JsonPath } from "../json/mod.ts";
-import { extraOfTool, type ExtrasTable, spellingsInTool, stateInTool, usualName } from "../protocols/extras.ts";
+import {
+  extraOfTool,
+  extraOfToolMember,
+  type ExtrasTable,
+  spellingsInTool,
+  stateInTool,
+  usualName,
+} from "../protocols/extras.ts";
 import type { BodyEdits, ExtraPermissions } from "./extras.ts";
 
 /** The allowed tools of a list, and the paths to cut out of its text. */
@@ -70,7 +77,9 @@ export class ToolScreening {
     const { tools } = this.#value;
     if (this.#scanned > 0) return true;
     if (!Array.isArray(tools) || tools.length === 0) return false;
-    const list = this.#screenList(tools, "tools");
+    const list = this.#table.toolMembers === undefined
+      ? this.#screenList(tools, "tools")
+      : this.#screenToolMembers(tools, "tools");
     if (list.cuts.length === 0) return true;
     if (list.tools.length === 0) this.#edits.remove("tools");
     else this.#edits.cut("tools", list.tools, list.cuts);
@@ -105,6 +114,41 @@ export class ToolScreening {
       else left.cuts.push([index]);
     }
     return left;
+  }
+
+  /** Tools whose members say what they are: those that are not permitted go, and tools without any member left. */
+  #screenToolMembers(tools: readonly Json[], path: string): ToolList {
+    const left: ToolList = { tools: [], cuts: [] };
+    for (const [index, tool] of tools.entries()) {
+      if (!isObject(tool)) {
+        left.tools.push(tool);
+        continue;
+      }
+      const gone = Object.keys(tool).filter((name) =>
+        !this.#keepsMember(name, tool[name], `${path}[${index}].${name}`)
+      );
+      if (gone.length === 0) left.tools.push(tool);
+      else if (gone.length === Object.keys(tool).length) left.cuts.push([index]);
+      else {
+        left.tools.push(gone.reduce<JsonObject>((rest, name) => without(rest, [name]), tool));
+        for (const name of gone) left.cuts.push([index, name]);
+      }
+    }
+    return left;
+  }
+
+  /** Whether a member of a tool stays. */
+  #keepsMember(name: string, value: Json | undefined, path: string): boolean {
+    const extra = value === null ? undefined : extraOfToolMember(name, this.#table);
+    if (extra === undefined) return true;
+    const state = stateInTool(value);
+    if (state !== undefined && !this.#permissions.vendorState) {
+      throw this.#permissions.refusal({ asks: "vendor_state" }, path + state);
+    }
+    if (this.#permissions.takes(extra)) return true;
+    this.#gone.add(name);
+    this.#permissions.drop(extra, `tools.${name}`);
+    return false;
   }
 
   /** True if a tool stays. */
@@ -187,7 +231,7 @@ export class ToolScreening {
 
   /** A choice among no tools says nothing; some upstreams refuse it. */
   #dropVoid(): void {
-    for (const name of ["tool_choice", "parallel_tool_calls"]) {
+    for (const name of ["tool_choice", "parallel_tool_calls", "toolConfig"]) {
       if (this.#value[name] !== undefined) this.#edits.remove(name);
     }
   }

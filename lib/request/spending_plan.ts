@@ -1,5 +1,6 @@
 /** The spending of a text request: its limits, the models that its budgets can pay for, and its highest cost. */
-import type { Prompt, Protocol } from "../protocols/canonical/types.ts";
+import { PARAMETER_NAMES } from "../protocols/canonical/parameter_names.ts";
+import type { Prompt } from "../protocols/canonical/types.ts";
 import type { Model, Target } from "../catalog/model.ts";
 import type { Gateway } from "../gateway.ts";
 import {
@@ -21,17 +22,10 @@ import type { Candidate } from "./candidates.ts";
 
 /** The output limit that a budget can pay, for a request without a limit of its own. */
 export interface OutputCap {
-  /** Its name in the client's protocol. */
+  /** Its path in the client's body. */
   param: string;
   tokens: number;
 }
-
-/** Names of the output limit. Requests of the messages protocol always have one. */
-const CAP_PARAMS: Readonly<Record<Protocol, string>> = {
-  chat: "max_completion_tokens",
-  responses: "max_output_tokens",
-  messages: "max_tokens",
-};
 
 /** The models that may answer, and the amount to hold. */
 export interface SpendingPlan {
@@ -111,7 +105,7 @@ function capFor(
   const forTokens = left - mostCostOfTools(prompt, extraPrices);
   if (mostCost(most, dearest) <= forTokens) return undefined;
   const tokens = affordableOutput({ left: forTokens, inputTokens: most.input, sheet: dearest, n: prompt.n });
-  return tokens === undefined ? undefined : { param: CAP_PARAMS[prompt.protocol], tokens };
+  return tokens === undefined ? undefined : { param: PARAMETER_NAMES[prompt.protocol].maxTokens, tokens };
 }
 
 /** Bounds of the input: Gemini infers the type of a file at a URL. */

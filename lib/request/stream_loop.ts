@@ -8,7 +8,7 @@ import { type BodyObserver, setBodyObservable } from "../observe/observer.ts";
 import { MOST_LATE_MS, type Phase, type PhaseTimers, type StreamTimer } from "../phase_timers.ts";
 import { yieldToEventLoop } from "../scheduler.ts";
 import type { ReplyEvent } from "../protocols/canonical/types.ts";
-import type { Frame } from "../protocols/codec.ts";
+import type { Frame, StreamFraming } from "../protocols/codec.ts";
 import { characterEnd } from "../text.ts";
 import type { EventFeed, FrameFeed, Step } from "../upstreams/upstream.ts";
 import type { Shown } from "./client_leaves.ts";
@@ -45,6 +45,8 @@ export interface StreamLoopOptions {
   timers: PhaseTimers;
   /** Keep-alive in the client's protocol. */
   keepAlive: string;
+  /** Absent: the frames are server-sent events. */
+  framing?: StreamFraming | undefined;
   /** Silence before a keep-alive, in milliseconds. */
   keepAliveMs: number;
   /** Longest time that the client may leave data unread, in milliseconds. */
@@ -127,6 +129,11 @@ export class StreamLoop {
     this.#isLate = true;
     opening.catch((thrown) => this.#failUnanswered(thrown));
     return false;
+  }
+
+  /** Media type of the body; absent: that of server-sent events. */
+  get contentType(): string | undefined {
+    return this.#options.framing?.contentType;
   }
 
   /** Returns the response body. */
@@ -236,7 +243,7 @@ export class StreamLoop {
   #send(step: Step | undefined): void {
     if (step === undefined) return this.#close();
     try {
-      const text = formatFrames(step.frames);
+      const text = this.#format(step.frames);
       this.#answer?.meter.sent();
       // `pull` is called again only after something was enqueued.
       if (text === "") return this.#next();
@@ -306,7 +313,7 @@ export class StreamLoop {
       request.settleUnanswered();
       return this.#stop();
     }
-    const text = formatFrames(request.failUnanswered(toGatewayError(thrown)));
+    const text = this.#format(request.failUnanswered(toGatewayError(thrown)));
     this.#stage = "open";
     this.#ready.splice(0, Infinity, undefined);
     if (this.#isAsked) this.#put(text);
@@ -337,12 +344,17 @@ export class StreamLoop {
   #giveUp(): void {
     const frames = this.#errorFrames(unreadError(this.#options.unreadMs));
     void this.leave();
-    this.#enqueue(this.#rest + formatFrames(frames));
+    this.#enqueue(this.#rest + this.#format(frames) + (this.#options.framing?.end() ?? ""));
     this.#controller?.close();
+  }
+
+  #format(frames: readonly Frame[]): string {
+    return this.#options.framing?.write(frames) ?? formatFrames(frames);
   }
 
   #close(): void {
     this.#stop();
+    if (this.#options.framing !== undefined) this.#enqueue(this.#options.framing.end());
     this.#controller?.close();
     this.#listener?.over();
   }

@@ -38,14 +38,22 @@ export async function writeReply(
 export function streamResponse(loop: StreamLoop, isInTime: boolean, state: RequestState): Response {
   if (!isInTime) {
     // Another target than the present one may still answer: only changes of the request are named.
-    return new Response(loop.body(), { headers: streamHeaders(Object.fromEntries(changeHeaders(state))) });
+    return streamOf(loop, Object.fromEntries(changeHeaders(state)), state);
   }
   if (state.clientHasLeft) {
     state.context.gateway.backgroundTasks.add(loop.leave());
     return new Response(null, { status: CLIENT_LEFT });
   }
   addAnswerHeaders(state);
-  return new Response(loop.body(), { headers: streamHeaders({}) });
+  return streamOf(loop, {}, state);
+}
+
+function streamOf(loop: StreamLoop, headers: Record<string, string>, { context }: RequestState): Response {
+  context.record.streamed = true;
+  const { contentType } = loop;
+  return new Response(loop.body(), {
+    headers: { ...streamHeaders(headers), ...(contentType !== undefined && { "content-type": contentType }) },
+  });
 }
 
 /** Characters of the text in an answer. */

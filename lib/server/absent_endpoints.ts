@@ -44,6 +44,21 @@ const ENDPOINTS: Readonly<Record<string, ReadonlySet<string>>> = {
     "skills",
     "vaults",
   ]),
+  // https://ai.google.dev/api
+  "/v1beta": new Set([
+    "agents",
+    "auth_tokens",
+    "batches",
+    "cachedContents",
+    "corpora",
+    "dynamic",
+    "fileSearchStores",
+    "files",
+    "generatedFiles",
+    "interactions",
+    "operations",
+    "tunedModels",
+  ]),
 };
 
 /** Endpoints that Sluice has, without the vendor's stored objects below them. */

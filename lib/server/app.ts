@@ -49,7 +49,7 @@ export function createApp(options: AppOptions): App {
     const gateway = options.gateway();
     const { observer } = gateway;
     const exchange = beginExchange({ request, info, requestId: nextRequestId() }, settingsOf(gateway), server);
-    const { record, answerHeaders, head, isNative } = exchange;
+    const { record, answerHeaders, head, errors } = exchange;
     const endUse = gateway.uses.begin();
     timers.hold();
     let response: Response;
@@ -67,7 +67,7 @@ export function createApp(options: AppOptions): App {
     response = request.method === "HEAD" ? withoutBody(response) : observed(response, { record, observer });
     observer.answered(record, response.status);
     answerHeaders.push(["x-request-id", `req_${exchange.requestId}`]);
-    if (isNative) answerHeaders.push(["request-id", `req_${exchange.requestId}`]);
+    if (errors === "anthropic") answerHeaders.push(["request-id", `req_${exchange.requestId}`]);
     if (exchange.origins.length > 0) answerHeaders.push(...corsHeaders(head, exchange.origins));
     if (exchange.shownAddress !== undefined) answerHeaders.push(["x-sluice-client-address", exchange.shownAddress]);
     // The client of a kept connection is asked to open the next one elsewhere.

@@ -38,9 +38,11 @@ export function createClientTracker({ monotonic }: { monotonic: () => number }):
   };
 }
 
-/** The credentials of a request, as it sends them. */
-function credentialOf({ head }: GuardedRequest): string {
-  return `${head.get("x-api-key") ?? ""}\n${head.get("authorization") ?? ""}`;
+/** The credentials of a request, as it sends them; empty if it sends none. A query may have one, too. */
+function credentialOf({ head, request }: GuardedRequest): string {
+  const named = ["x-api-key", "authorization", "x-goog-api-key"].map((name) => head.get(name) ?? "").join("\n");
+  const query = /\/v1beta\/[^?]*\?(?:[^#]*&)?key=([^&#]+)/.exec(request.url)?.[1] ?? "";
+  return named === "\n\n" ? query : `${named}\n${query}`;
 }
 
 /**
@@ -52,7 +54,7 @@ export function countFailure(
   guarded: GuardedRequest,
   failure: Failure,
 ): never {
-  if (toGatewayError(failure.error).kind !== "unauthenticated" || credentialOf(guarded) === "\n") throw failure.error;
+  if (toGatewayError(failure.error).kind !== "unauthenticated" || credentialOf(guarded) === "") throw failure.error;
   refuseCredential(guarded, failure);
 }
 

@@ -14,7 +14,13 @@ import {
   createRatedLog,
   type GuardedRequest,
 } from "./client_tracker.ts";
-import { createRouteMatcher, isAnthropicPath, type RouteMatch, type RouteMatcher } from "./route_matcher.ts";
+import {
+  createRouteMatcher,
+  type ErrorShape,
+  errorShapeOf,
+  type RouteMatch,
+  type RouteMatcher,
+} from "./route_matcher.ts";
 import { type AnswerHeader, METHODS } from "./router.ts";
 import { routesOn, type Surface } from "./surface.ts";
 import type { App, AppOptions } from "./app.ts";
@@ -36,8 +42,8 @@ export interface Exchange extends GuardedRequest {
   readonly record: RequestRecord;
   /** Its route, where that is known before its target is read. */
   readonly match: RouteMatch | undefined;
-  /** True if the path belongs to the messages protocol. */
-  readonly isNative: boolean;
+  /** Shape of its errors, by its path. */
+  readonly errors: ErrorShape;
   /** Called when all of its body is there. */
   readonly bodyArrived: () => void;
   /** The client's address, if a caller with a valid key asks for it. */
@@ -142,7 +148,7 @@ export function beginExchange(
     settings,
     record,
     match,
-    isNative: match === undefined ? isAnthropicPath(addressed) : match.native,
+    errors: match === undefined ? errorShapeOf(addressed) : match.errors,
     bodyArrived: hasBody(request, head) ? drain.arrive() : nothing,
     shownAddress: undefined,
     origins,

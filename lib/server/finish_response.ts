@@ -4,7 +4,7 @@ import type { RequestRecord } from "../observe/request_record.ts";
 import { JsonAnswer } from "./json_response.ts";
 import type { AnswerHeader } from "./router.ts";
 import { type GatewayError, toGatewayError } from "../errors.ts";
-import { anthropicErrorReply, openaiErrorReply } from "../protocols/error_bodies.ts";
+import { anthropicErrorReply, googleErrorReply, openaiErrorReply } from "../protocols/error_bodies.ts";
 import type { Exchange } from "./exchange.ts";
 import { describeCause } from "./cause.ts";
 
@@ -18,7 +18,7 @@ export function observed(
     return response;
   }
   const length = response.headers.get("content-length");
-  record.streamed = response.headers.get("content-type")?.startsWith("text/event-stream") === true;
+  record.streamed ||= response.headers.get("content-type")?.startsWith("text/event-stream") === true;
   if (length !== null) record.bytesOut = Number(length);
   // Reading `response.body` creates a stream, which costs more than a text. Only streams are read.
   else if (record.streamed || record.route.startsWith("/v1/images/")) {
@@ -75,12 +75,14 @@ function isAbortError(cause: unknown): boolean {
   return cause instanceof DOMException && cause.name === "AbortError";
 }
 
+const REPLIES = { openai: openaiErrorReply, anthropic: anthropicErrorReply, google: googleErrorReply };
+
 /** The error body of the path's protocol; what went wrong underneath is logged. */
-export function writeError(thrown: unknown, { requestId, gateway, record, isNative }: Exchange): Response {
+export function writeError(thrown: unknown, { requestId, gateway, record, errors }: Exchange): Response {
   const error = toGatewayError(thrown);
   gateway.observer.failed(record, error);
   if (error.status >= 500) logFailure(error, { gateway, requestId });
-  const reply = isNative ? anthropicErrorReply(error, requestId) : openaiErrorReply(error, requestId);
+  const reply = REPLIES[errors](error, requestId);
   return new JsonAnswer(JSON.stringify(reply.body), {
     status: reply.status,
     headers: { ...reply.headers, "cache-control": "no-store" },

@@ -16,6 +16,7 @@ const VISIBLE = /^[\t\x20-\x7e]*$/;
 const READ = [
   "authorization",
   "x-api-key",
+  "x-goog-api-key",
   "content-type",
   "content-encoding",
   "content-length",

@@ -11,6 +11,7 @@ interface ResponseHeader {
 export const REQUEST_HEADERS = {
   "authorization": "`Bearer KEY`: the API key, or the admin key under /admin and for /metrics",
   "x-api-key": "The API key under /anthropic. It goes before `authorization`",
+  "x-goog-api-key": "The API key under /v1beta. It goes before `key` in the query, and that before `authorization`",
   "content-type": "`application/json`, or `multipart/form-data` for image edits",
   "content-encoding": "`gzip` or `deflate`: compression of the body, if it is JSON",
   "content-length": "Size of the body. A body that is too large is refused before it is read",

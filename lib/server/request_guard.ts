@@ -12,6 +12,7 @@ import { hasConsole, isFromThisMachine, requireReading, sessionOf } from "./cons
 import { openMeter } from "../billing/meter.ts";
 import { endpointOf, type ObservedEndpoint } from "../observe/request_record.ts";
 import { anthropicStatus } from "../protocols/error_bodies.ts";
+import { readTarget } from "./route_matcher.ts";
 import type { MeteredEndpoint } from "../store/ledger.ts";
 
 /**
@@ -27,6 +28,7 @@ export function authorizeRequest(
       return undefined;
     case "bearer":
     case "api_key":
+    case "google_key":
       return authorizeCaller(guarded, { ...row, credential: row.credential }, clients);
     case "admin":
       return authorizeAdmin(guarded, clients);
@@ -111,11 +113,12 @@ async function authorizeCaller(
   { credential, endpoint, protocol }: Access & { credential: Credential },
   clients: ClientTracker,
 ): Promise<Caller> {
-  const { head, gateway: { keys } } = guarded;
+  const { head, request, gateway: { keys } } = guarded;
   if (endpoint === undefined) throw new GatewayError("forbidden", "Cannot use this endpoint");
   let caller: Caller;
   try {
-    caller = await authenticate(head, { credential, keys, address: () => addressOf(guarded) });
+    const queryKey = () => new URLSearchParams(readTarget({ url: request.url, headers: head }).query).get("key");
+    caller = await authenticate(head, { credential, keys, queryKey, address: () => addressOf(guarded) });
   } catch (error) {
     countFailure(guarded, { clients, error });
   }
@@ -134,13 +137,14 @@ export function noSuchRoute(path?: string): GatewayError {
   return new GatewayError(
     "not_found",
     absent === undefined
-      ? "Cannot find this path: no such route; a client's base URL ends with /v1, of the messages protocol with /anthropic"
+      ? "Cannot find this path: no such route; a client's base URL ends with /v1, of the messages protocol with /anthropic, " +
+        "of Gemini's protocol with nothing after the port"
       : `Cannot use this endpoint: Sluice does not have ${absent}`,
   );
 }
 
 const METERED: ReadonlySet<ObservedEndpoint> = new Set<MeteredEndpoint>([
-  ...["chat", "responses", "messages", "images.generations", "images.edits", "embeddings", "rerank"] as const,
+  ...["chat", "responses", "messages", "gemini", "images.generations", "images.edits", "embeddings", "rerank"] as const,
 ]);
 
 /** Enters a refused request if its endpoint has ledger entries. @throws the given error */
@@ -150,7 +154,7 @@ export async function enterRefusal(
     & Pick<GuardedRequest, "gateway" | "requestId" | "record">
     & { caller: Caller },
 ): Promise<never> {
-  const endpoint = endpointOf(record.route);
+  const endpoint = endpointOf(record);
   if (!(error instanceof GatewayError) || !isMetered(endpoint)) throw error;
   const meter = openMeter(gateway, { id: requestId, keyId, group: groupName, endpoint });
   const status = endpoint === "messages" ? anthropicStatus(error) : error.status;

@@ -27,8 +27,8 @@ export interface ServedRoute {
 
 /** The route of a URL under one `Host`. */
 export interface RouteMatch {
-  /** True if the path is under `/anthropic`. */
-  readonly native: boolean;
+  /** Shape of the errors of its path. */
+  readonly errors: ErrorShape;
   readonly route: ServedRoute;
   readonly params: Readonly<Record<string, string>>;
 }
@@ -57,7 +57,7 @@ export function createRouteMatcher(routes: readonly Route[], access: AccessTable
       const found = match && served.get(match.route);
       if (match === undefined || found === undefined) return undefined;
       const host = request.headers.get("host");
-      const known = { native: isAnthropicPath(request), route: found, params: match.params, host };
+      const known = { errors: errorShapeOf(request), route: found, params: match.params, host };
       if (Object.keys(match.params).length > 0) return known;
       if (latest.size >= MOST_MATCHES) latest.clear();
       latest.set(request.url, known);
@@ -134,17 +134,21 @@ export function readTarget(request: Addressed): RequestTarget {
   return { path, segments, query: mark < 0 ? "" : target.slice(mark + 1) };
 }
 
+/** Vendor whose errors a client reads. */
+export type ErrorShape = "openai" | "anthropic" | "google";
+
 /**
- * Returns true if the path is under `/anthropic`. It accepts targets that cannot be parsed, so that their errors have
- * the right shape too. Only the shape of an error may depend on it.
+ * Returns Anthropic's shape under `/anthropic`, Google's under `/v1beta`. It accepts targets that cannot be parsed, so that
+ * their errors have the right shape too. Only the shape of an error may depend on it.
  */
-export function isAnthropicPath(request: Addressed): boolean {
+export function errorShapeOf(request: Addressed): ErrorShape {
   const cut = cutOrigin(request.url, request.headers.get("host") ?? "");
   // The server puts its own address into a URL whose `Host` is empty.
   const target = cut?.startsWith("/") === true
     ? cut
     : request.url.slice(Math.max(0, request.url.indexOf("/", request.url.indexOf("://") + 3)));
-  return /^\/anthropic(?![^/?#])/.test(target);
+  const base = /^\/(anthropic|v1beta)(?![^/?#])/.exec(target)?.[1];
+  return base === "anthropic" ? "anthropic" : base === "v1beta" ? "google" : "openai";
 }
 
 /** Returns the rest of the URL after `http://<host>`, or undefined if the URL does not begin with it. */

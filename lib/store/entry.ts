@@ -11,6 +11,7 @@ export type MeteredEndpoint =
   | "chat"
   | "responses"
   | "messages"
+  | "gemini"
   | "images.generations"
   | "images.edits"
   | "embeddings"

@@ -2,7 +2,7 @@
 import { GatewayError } from "../errors.ts";
 import type { HeaderFilter } from "../http1/mod.ts";
 import type { Quirk } from "../protocols/quirks/quirk.ts";
-import { PARAMETER_NAMES } from "../protocols/translate/adapt_target.ts";
+import { PARAMETER_NAMES } from "../protocols/canonical/parameter_names.ts";
 import type { UpstreamProtocol } from "../protocols/upstream_codec.ts";
 import { contentFilter } from "../redact.ts";
 import { LONG_TEXT_CHARS } from "../scheduler.ts";

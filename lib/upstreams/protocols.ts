@@ -1,7 +1,8 @@
 /** Protocols that upstreams may speak. A new protocol is a folder and a line here. */
 import { chatRelay } from "../protocols/chat/relay.ts";
 import { chatUpstream } from "../protocols/chat/upstream.ts";
-import { geminiUpstream } from "../protocols/gemini/mod.ts";
+import { geminiRelay } from "../protocols/gemini/relay.ts";
+import { geminiUpstream } from "../protocols/gemini/upstream.ts";
 import { messagesRelay } from "../protocols/messages/relay.ts";
 import { messagesUpstream } from "../protocols/messages/upstream.ts";
 import type { Relay } from "../protocols/relay.ts";
@@ -23,4 +24,5 @@ export const RELAYS: Readonly<Record<Protocol, Relay>> = {
   chat: chatRelay,
   responses: responsesRelay,
   messages: messagesRelay,
+  gemini: geminiRelay,
 };

@@ -57,7 +57,7 @@ export function relayBody(
       { fallbacks: undefined }),
     ...needed,
     ...quirkChanges,
-    model: JSON.stringify(target.model),
+    ...relay.modelEdits?.(target.model) ?? { model: JSON.stringify(target.model) },
   };
   // Encoding 60 KB of text takes 4 µs, or 50 µs for Chinese.
   return spliceBody(body, edits);
@@ -100,7 +100,6 @@ function quirkEdits(body: JsonObject, applyQuirk: (body: JsonObject) => JsonObje
 /** Relays the client's body with edited members. */
 export function relayAttempt(call: Call, { protocol, quirk, origin, filter }: UpstreamAttemptOptions): UpstreamAttempt {
   const { client } = call;
-  if (protocol === "gemini") throw new TypeError("Cannot relay a protocol that no client speaks");
   const relay = RELAYS[protocol];
   const dialect = quirkFor(quirk, protocol);
   const body = relayBody(call, { relay, quirk: dialect });
@@ -115,7 +114,7 @@ export function relayAttempt(call: Call, { protocol, quirk, origin, filter }: Up
     whole(answer, texts) {
       const reply = codec.readReply(answer.value, { ...origin, ...(texts !== undefined && { texts }) });
       const shown = relay.keepReply?.(answer, client.echo) ?? answer;
-      return { type: "text", text: relayedReply(shown, client.echo), reply };
+      return { type: "text", text: relayedReply(shown, client.echo, relay), reply };
     },
   };
 }

@@ -1,4 +1,5 @@
 /** Attempts that translate the prompt: adapt it to the target's dialect, encode it, apply the vendor's quirks. */
+import { PARAMETER_NAMES } from "../protocols/canonical/parameter_names.ts";
 import type { Machine, Prompt, ReplyEvent } from "../protocols/canonical/types.ts";
 import { GatewayError } from "../errors.ts";
 import { type JsonObject, writeJsonSliced, writeWithRawSpans } from "../json/mod.ts";
@@ -55,7 +56,7 @@ export function translatePrompt(
 function oneAnswer(prompt: Prompt, dropped: WriteTarget["dropped"]): Prompt {
   if ((prompt.n ?? 1) > 1) {
     throw new GatewayError("invalid", `Cannot return ${prompt.n} answers: this model returns one per request`, {
-      param: "n",
+      param: PARAMETER_NAMES[prompt.protocol].n,
     });
   }
   if (prompt.sampling.logprobs === undefined && prompt.sampling.topLogprobs === undefined) return prompt;

@@ -73,7 +73,18 @@ Deno.test("the rules of a key narrow those of its group and never extend them", 
 
 Deno.test("mayCall() requires the endpoint in group and key, and its protocol", () => {
   const cases: [Partial<Group>, KeyRules, Endpoint[]][] = [
-    [{}, {}, ["models", "chat", "responses", "messages", "images", "embeddings", "rerank", "openapi", "usage"]],
+    [{}, {}, [
+      "models",
+      "chat",
+      "responses",
+      "messages",
+      "gemini",
+      "images",
+      "embeddings",
+      "rerank",
+      "openapi",
+      "usage",
+    ]],
     [{ endpoints: ["chat", "images"] }, {}, ["chat", "images"]],
     [{ endpoints: ["chat", "images"] }, { endpoints: ["*"] }, ["chat", "images"]],
     [{ endpoints: ["chat", "images"] }, { endpoints: ["images", "models"] }, ["images"]],
@@ -99,12 +110,12 @@ Deno.test("requireProtocol() refuses with 403 and names the protocol", () => {
   assertEquals(error.status, 403);
 });
 
-Deno.test("routes under /anthropic require the messages protocol, and text endpoints their own", () => {
+Deno.test("routes under /anthropic and /v1beta require their protocol, and text endpoints their own", () => {
   for (const [route, { credential, endpoint, protocol }] of Object.entries(ACCESS)) {
     if (credential === "none" || isOperatorCredential(credential)) continue;
-    const native = route.includes(" /anthropic/");
+    const base = route.includes(" /anthropic/") ? "messages" : route.includes(" /v1beta/") ? "gemini" : undefined;
     const speaks = endpoint === "chat" || endpoint === "responses" ? endpoint : undefined;
-    assertEquals(protocol, native ? "messages" : speaks, route);
+    assertEquals(protocol, base ?? speaks, route);
   }
 });
 

@@ -57,8 +57,8 @@ Deno.test("parseConfig() reports problems in groups and keys", () => {
   const network = 'Expected an IP address or a network, such as "10.0.0.0/8" or "2001:db8::1"';
   const cases: [Json, string][] = [
     [
-      group({ protocols: ["gemini"] }),
-      'groups.g.protocols[0]: Expected one of "chat", "responses", "messages", "*", not "gemini"',
+      group({ protocols: ["telnet"] }),
+      'groups.g.protocols[0]: Expected one of "chat", "responses", "messages", "gemini", "*", not "telnet"',
     ],
     [group({ ips: ["10.0.0.0/33"] }), `groups.g.ips[0]: ${network}`],
     [group({ ips: ["localhost"] }), `groups.g.ips[0]: ${network}`],
@@ -88,7 +88,7 @@ Deno.test("parseConfig() reports problems in groups and keys", () => {
     ],
     [
       key({ endpoints: ["chats"] }),
-      'keys[0].endpoints[0]: Expected one of "models", "chat", "responses", "messages", "images", "embeddings", "rerank", "openapi", "usage", "*", not "chats"',
+      'keys[0].endpoints[0]: Expected one of "models", "chat", "responses", "messages", "gemini", "images", "embeddings", "rerank", "openapi", "usage", "*", not "chats"',
     ],
     [key({ ips: [""] }), `keys[0].ips[0]: ${network}`],
     [

@@ -331,7 +331,7 @@ Deno.test("parseConfig() names the invalid member and the problem", () => {
     [
       "an unknown endpoint",
       { groups: { g: { endpoints: ["chats"] } } },
-      'groups.g.endpoints[0]: Expected one of "models", "chat", "responses", "messages", "images", "embeddings", "rerank", "openapi", "usage", "*", not "chats"',
+      'groups.g.endpoints[0]: Expected one of "models", "chat", "responses", "messages", "gemini", "images", "embeddings", "rerank", "openapi", "usage", "*", not "chats"',
     ],
     [
       "a wildcard origin",

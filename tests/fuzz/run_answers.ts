@@ -1,6 +1,6 @@
 /** Broken upstream answers for a whole gateway, and a check of the state afterwards. */
 import { assert, assertEquals } from "@std/assert";
-import type { Protocol } from "../../lib/protocols/canonical/types.ts";
+import type { TestProtocol as Protocol } from "../upstream/replies.ts";
 import type { TransportKind } from "../../lib/upstreams/select_transport.ts";
 import type { Seen } from "../e2e/fault/matrix/fault.ts";
 import { SPOKEN } from "../e2e/fault/matrix/said.ts";

@@ -2,21 +2,19 @@
 import { EFFORTS, type Protocol } from "../../lib/protocols/canonical/types.ts";
 import { type Model, modelSchema } from "../../lib/catalog/model.ts";
 import type { JsonObject } from "../../lib/json/mod.ts";
-import { chat } from "../../lib/protocols/chat/mod.ts";
-import type { Codec, Echo } from "../../lib/protocols/codec.ts";
+import { CLIENT_CODECS } from "../../lib/protocols/client_codecs.ts";
+import type { Echo } from "../../lib/protocols/codec.ts";
 import { checkBody } from "../../lib/protocols/fields.ts";
-import { messages } from "../../lib/protocols/messages/mod.ts";
-import { responses } from "../../lib/protocols/responses/mod.ts";
 import type { UpstreamProtocol } from "../../lib/protocols/upstream_codec.ts";
 import { QUIRKS } from "../../lib/protocols/quirks/mod.ts";
 import type { Quirk } from "../../lib/protocols/quirks/quirk.ts";
 import { type VendorName, vendorOf } from "../../lib/upstreams/vendors.ts";
 
 /** The codecs of clients' protocols. */
-export const CLIENTS: Readonly<Record<Protocol, Codec>> = { chat, responses, messages };
+export const CLIENTS = CLIENT_CODECS;
 
 /** Clients' protocols. */
-export const PROTOCOLS: readonly Protocol[] = ["chat", "responses", "messages"];
+export const PROTOCOLS: readonly Protocol[] = ["chat", "responses", "messages", "gemini"];
 
 /** Upstreams' protocols. */
 export const UPSTREAMS: readonly UpstreamProtocol[] = ["chat", "responses", "messages", "gemini"];
@@ -123,6 +121,12 @@ const ASKED: Readonly<Record<Protocol, JsonObject>> = {
     messages: [{ role: "user", content: "Hi" }],
     stream: true,
     thinking: { type: "adaptive", display: "summarized" },
+  },
+  gemini: {
+    model: "acme/thinker",
+    contents: [{ role: "user", parts: [{ text: "Hi" }] }],
+    stream: true,
+    generationConfig: { thinkingConfig: { includeThoughts: true } },
   },
 };
 

@@ -33,6 +33,9 @@ export function readBack(frames: readonly Frame[], client: Protocol): ReplyEvent
   return [...frames.flatMap((frame) => reader.push(frame)), ...reader.end()];
 }
 
+/** Protocols without refusals and custom tools: refusals are text, and free-form input is wrapped into an object. */
+const MERGING: ReadonlySet<Protocol> = new Set(["messages", "gemini"]);
+
 /** The content of an answer in an order that every protocol has. */
 export interface ReplySummary {
   text: string;
@@ -47,8 +50,8 @@ export interface ReplySummary {
 export function summarizeReply({ blocks, finish, usage }: Reply, client: Protocol): ReplySummary {
   const texts = (type: "text" | "refusal" | "reasoning") =>
     blocks.flatMap((block) => block.type === type ? [block.text] : []).filter((text) => text !== "");
-  // Messages mark a refusal by the reason only; its content is text.
-  const merged = client === "messages";
+  // Messages and Gemini mark a refusal by the reason only; its content is text.
+  const merged = MERGING.has(client);
   const calls = blocks.flatMap((block) => block.type === "tool_call" ? [callOf(block, client)] : []);
   const text = blocks.flatMap((block) =>
     block.type === "text" || (merged && block.type === "refusal") ? [block.text] : []
@@ -58,8 +61,10 @@ export function summarizeReply({ blocks, finish, usage }: Reply, client: Protoco
     // In chat, some servers write white space for no content.
     text: client === "chat" && text.trim() === "" ? "" : text,
     refusal: merged ? "" : texts("refusal").join(""),
-    // Chat joins reasoning with blank lines.
-    thoughts: client === "chat" ? [texts("reasoning").join("").replaceAll("\n", "")] : texts("reasoning"),
+    // Chat joins reasoning with blank lines, Gemini without.
+    thoughts: client === "chat" || client === "gemini"
+      ? [texts("reasoning").join("").replaceAll("\n", "")]
+      : texts("reasoning"),
     calls,
     finish: finishFor({ blocks, finish }, client),
     usage: totals(usage),
@@ -71,9 +76,24 @@ function callOf(
   { id, name, arguments: text, custom }: Extract<ContentBlock, { type: "tool_call" }>,
   client: Protocol,
 ): ReplySummary["calls"][number] {
-  const wrapped = custom === true && client === "messages";
+  const wrapped = custom === true && MERGING.has(client);
   const value = wrapped ? JSON.stringify({ input: text }) : text;
-  return { id, name, arguments: spelled(value), custom: custom === true && !wrapped };
+  return {
+    id,
+    name,
+    arguments: spelled(client === "gemini" ? objectText(value) : value),
+    custom: custom === true && !wrapped,
+  };
+}
+
+/** Gemini has arguments as objects only, also in streams. */
+function objectText(text: string): string {
+  try {
+    if (isObject(parseJson(text))) return text;
+  } catch {
+    // Incomplete arguments.
+  }
+  return JSON.stringify({ _raw: text });
 }
 
 /** Normalizes JSON text; other text stays. */
@@ -87,10 +107,10 @@ function spelled(text: string): string {
 
 function finishFor({ blocks, finish }: Pick<Reply, "blocks" | "finish">, client: Protocol): FinishReason {
   const refused = blocks.some((block) => block.type === "refusal" && block.text !== "");
-  if (client === "messages") {
-    // A refusal is text here, marked by the reason only.
-    return finish === "end" && refused ? "refusal" : finish;
-  }
+  // A refusal is text here, marked by the reason only.
+  const marked = finish === "end" && refused ? "refusal" : finish;
+  if (client === "messages") return marked;
+  if (client === "gemini") return marked === "stop_sequence" || marked === "pause" ? "end" : marked;
   if (finish === "stop_sequence" || finish === "pause") return "end";
   return client === "responses" && finish === "refusal" && refused ? "end" : finish;
 }
@@ -123,6 +143,13 @@ function nextRequest(answer: JsonObject, client: Protocol): JsonObject {
     case "messages": {
       const turn = list(answer.content).length > 0 ? [{ role: "assistant", content: answer.content }] : [];
       return { model: "acme/thinker", max_tokens: 9, messages: [user, ...turn, user] };
+    }
+    case "gemini": {
+      const said = { role: "user", parts: [{ text: "On" }] };
+      const turns = list(answer.candidates).flatMap((candidate) =>
+        isObject(candidate) ? [candidate.content ?? null] : []
+      );
+      return { model: "acme/thinker", contents: [said, ...turns, said] };
     }
   }
 }

@@ -13,6 +13,7 @@ import { crossRequest, REQUESTS } from "../golden/requests.ts";
 import { readBack, replayBlocks, replyOf, signatures, summarizeReply, writeFrames } from "../golden/round_trips.ts";
 import { accumulate as accumulateChat } from "./chat/accumulate.ts";
 import { STREAMS as CHAT } from "./chat/upstream_streams.ts";
+import { accumulate as accumulatePieces } from "./gemini/accumulate.ts";
 import { signedBefore, whole } from "./gemini/recorded_streams.ts";
 import { accumulate } from "./messages/accumulate.ts";
 import { accumulate as accumulateResponse } from "./responses/accumulate.ts";
@@ -38,7 +39,7 @@ Deno.test("reading and writing a request in its own protocol is idempotent", () 
 });
 
 /** Translates a request into its own protocol; undefined if it is refused. */
-function cross(from: "chat" | "responses" | "messages", body: JsonObject): JsonObject | undefined {
+function cross(from: Protocol, body: JsonObject): JsonObject | undefined {
   try {
     return crossRequest(from, from, body).body;
   } catch {
@@ -197,9 +198,14 @@ function read({ protocol }: RecordedStream, frames: readonly Frame[]): unknown[]
 }
 
 /** Frames that end a stream successfully. */
-const CLEAN = /^\[DONE\]$|"message_stop"|"response\.(?:completed|incomplete)"/;
+const CLEAN = /^\[DONE\]$|"message_stop"|"response\.(?:completed|incomplete)"|"finishReason":/;
 /** Frames that report a failure. */
-const FAILED = { chat: /^\{"error":/, messages: /^\{"type":"error"/, responses: /^\{"type":"response\.failed"/ };
+const FAILED = {
+  chat: /^\{"error":/,
+  messages: /^\{"type":"error"/,
+  responses: /^\{"type":"response\.failed"/,
+  gemini: /^\{"error":/,
+};
 
 Deno.test("a cut stream is an error in every client protocol", () => {
   let cuts = 0;
@@ -265,6 +271,8 @@ function puttingTogether(frames: Frame[], client: Protocol): JsonObject {
       return accumulate(frames);
     case "responses":
       return accumulateResponse(frames).built;
+    case "gemini":
+      return accumulatePieces(frames);
   }
 }
 

@@ -39,9 +39,9 @@ const MARK = { cache_control: { type: "ephemeral", ttl: "1h" } };
 const PNG = "iVBORw0KGgoAAAANSUhEUgAAACgAAAAeCAIAAADRv8uK";
 
 /** Requests of coding agents. */
-const AGENTS: readonly { codec: Codec; body: JsonObject }[] = [
+const AGENTS: readonly { codec: PlainCodec; body: JsonObject }[] = [
   {
-    codec: chat,
+    codec: plain(chat),
     body: {
       model: "m",
       messages: [
@@ -76,7 +76,7 @@ const AGENTS: readonly { codec: Codec; body: JsonObject }[] = [
     },
   },
   {
-    codec: responses,
+    codec: plain(responses),
     body: {
       model: "m",
       instructions: "Be brief.",
@@ -118,7 +118,7 @@ const AGENTS: readonly { codec: Codec; body: JsonObject }[] = [
     },
   },
   {
-    codec: messages,
+    codec: plain(messages),
     body: {
       model: "m",
       max_tokens: 2000,
@@ -166,8 +166,17 @@ const AGENTS: readonly { codec: Codec; body: JsonObject }[] = [
   },
 ];
 
-const scan = (codec: Codec, bytes: Uint8Array<ArrayBuffer>) =>
-  parseBody(bytes, { ...codec.plainContents, isWanted: () => true });
+/** A protocol with forms that are decoded only when needed. */
+type PlainCodec = Codec & Required<Pick<Codec, "plain">>;
+
+function plain(codec: Codec): PlainCodec {
+  const { plain } = codec;
+  assert(plain !== undefined);
+  return { ...codec, plain };
+}
+
+const scan = (codec: PlainCodec, bytes: Uint8Array<ArrayBuffer>) =>
+  parseBody(bytes, { ...codec.plain.contents, isWanted: () => true });
 
 /** The value or the error of a call. */
 async function outcomeOf<T>(work: () => T | Promise<T>): Promise<{ value?: T; error?: string }> {
@@ -186,21 +195,21 @@ const screened = (body: JsonBody, codec: Codec) =>
   });
 
 /** Checks that a body is refused, screened and decoded alike, whether it is scanned or parsed. @returns whether it was scanned */
-async function assertAlike(codec: Codec, text: string, bytes = encoder.encode(text)): Promise<boolean> {
+async function assertAlike(codec: PlainCodec, text: string, bytes = encoder.encode(text)): Promise<boolean> {
   const parsed = await outcomeOf(() => parseBody(bytes));
   const read = await outcomeOf(() => scan(codec, bytes));
   assertEquals(read.error, parsed.error, text);
   const [body, whole] = [read.value, parsed.value];
   if (body?.scanned === undefined || whole === undefined) return false;
   const { head, sizes } = body.scanned;
-  if (!acceptsHead(codec.schema, codec.plainContents.shapes.keys(), head)) return false;
+  if (!acceptsHead(codec.schema, codec.plain.contents.shapes.keys(), head)) return false;
   checkBody(codec.schema, whole.value);
   assertEquals(await screened(body, codec), await screened(whole, codec), text);
   assertEquals(body.members, whole.members, text);
   assertStrictEquals(body.text, whole.text);
   const permits = screenExtrasOrNone(whole, codec);
   if (permits === undefined) return false;
-  const plain = await outcomeOf(() => codec.readPlainPrompt(head, sizes, () => body.value));
+  const plain = await outcomeOf(() => codec.plain.readPrompt(head, sizes, () => body.value));
   const eager = await outcomeOf(() => codec.readPrompt(whole.value, undefined, permits));
   assertEquals(plain.error, eager.error, text);
   if (plain.value === undefined || eager.value === undefined) return true;
@@ -256,9 +265,10 @@ Deno.test("images that are not decoded count for limits as decoded ones do", asy
 });
 
 Deno.test("golden requests are checked and decoded alike, scanned or parsed", async () => {
-  const codecs = { chat, responses, messages };
+  const codecs = { chat: plain(chat), responses: plain(responses), messages: plain(messages) };
   let recognized = 0;
   for (const { from, bodies } of REQUESTS) {
+    if (from === "gemini") continue;
     for (const body of Object.values(bodies)) {
       if (await assertAlike(codecs[from], JSON.stringify(body))) recognized++;
     }
@@ -380,7 +390,7 @@ Deno.test("a replacement character is read like any other", async () => {
       tools: [{ type: "function", function: { name: "f", parameters: { "\ufffd": "\ufffd" } } }],
     },
   ];
-  for (const text of texts) await assertAlike(chat, JSON.stringify(text));
+  for (const text of texts) await assertAlike(plain(chat), JSON.stringify(text));
 });
 
 Deno.test(`randomly mutated bytes are checked and decoded alike (seed ${seedOf()})`, async () => {
@@ -421,15 +431,15 @@ Deno.test("look-alikes of hosted tools, files and images are not recognized", as
     bodyOf({ messages: [{ role: "user", content: "x", audio: { id: "a" } }] }),
   ];
   for (const text of hidden) {
-    const body = await outcomeOf(() => scan(chat, encoder.encode(text)));
+    const body = await outcomeOf(() => scan(plain(chat), encoder.encode(text)));
     assertStrictEquals(body.value?.scanned, undefined, text);
   }
-  const plain = bodyOf({
+  const harmless = bodyOf({
     messages: [{ role: "user", content: '{"tools":[{"type":"web_search"}],"image_url":{"url":"gs://x"}}' }],
     tools: [{
       type: "function",
       function: { name: "f", parameters: { type: "object", properties: { type: { const: "web_search" } } } },
     }],
   });
-  assert((await scan(chat, encoder.encode(plain))).scanned !== undefined);
+  assert((await scan(plain(chat), encoder.encode(harmless))).scanned !== undefined);
 });

@@ -3,7 +3,7 @@
  * allowed them.
  */
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
-import type { Protocol } from "../../lib/protocols/canonical/types.ts";
+import type { TestProtocol as Protocol } from "../upstream/replies.ts";
 import type { Json, JsonObject } from "../../lib/json/mod.ts";
 import { oneModel, startGateway, type TestGateway } from "../support/gateway.ts";
 import { PROTOCOLS, STREAMED, WHOLE } from "../upstream/replies.ts";

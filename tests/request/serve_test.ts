@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import type { Protocol } from "../../lib/protocols/canonical/types.ts";
+import type { TestProtocol as Protocol } from "../upstream/replies.ts";
 import { model, oneModel, startGateway, type TestGateway, upstream } from "../support/gateway.ts";
 import { errorBody, prompt, PROTOCOLS, STREAMED, SUCCESS, WHOLE } from "../upstream/replies.ts";
 import { events, json, type ScriptedAnswer, startUpstream } from "../upstream/mod.ts";

@@ -28,6 +28,8 @@ const ABSENT: readonly (readonly [path: string, endpoint: string])[] = [
   ["/anthropic/v1/messages/batches/msgbatch_1/results", "/anthropic/v1/messages/batches"],
   ["/anthropic/v1/skills", "/anthropic/v1/skills"],
   ["/anthropic/v1/complete", "/anthropic/v1/complete"],
+  ["/v1beta/files/file_1", "/v1beta/files"],
+  ["/v1beta/cachedContents?key=x", "/v1beta/cachedContents"],
 ];
 
 /** Paths for which the base URL is wrong, or that no vendor has. */
@@ -42,6 +44,7 @@ const WRONG = [
   "/anthropic/files",
   "/anthropic/v1/embeddings",
   "/anthropic/v1/messages/other",
+  "/v1beta/v1beta/models",
 ];
 
 Deno.test("vendor endpoints that Sluice lacks are 404 with their name, in the shape of their protocol", async () => {
@@ -51,13 +54,14 @@ Deno.test("vendor endpoints that Sluice lacks are 404 with their name, in the sh
       const response = await fetch(gateway.url + path, { method });
       const { type, error } = await response.json();
       const isNative = path.startsWith("/anthropic");
+      const isGoogles = path.startsWith("/v1beta");
       assertEquals(
-        [response.status, error.message, type, error.type],
+        [response.status, error.message, type, isGoogles ? error.status : error.type],
         [
           404,
           `Cannot use this endpoint: Sluice does not have ${endpoint}`,
           isNative ? "error" : undefined,
-          isNative ? "not_found_error" : "invalid_request_error",
+          isNative ? "not_found_error" : isGoogles ? "NOT_FOUND" : "invalid_request_error",
         ],
         path,
       );
@@ -67,6 +71,6 @@ Deno.test("vendor endpoints that Sluice lacks are 404 with their name, in the sh
     const response = await fetch(gateway.url + path, { method: "POST" });
     const { error } = await response.json();
     assertEquals(response.status, 404, path);
-    assertMatch(error.message, /base URL ends with \/v1, .*\/anthropic$/, path);
+    assertMatch(error.message, /base URL ends with \/v1, .*\/anthropic, .*port$/, path);
   }
 });

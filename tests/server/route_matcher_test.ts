@@ -1,6 +1,6 @@
 import { assertEquals, assertThrows } from "@std/assert";
 import { GatewayError } from "../../lib/errors.ts";
-import { isAnthropicPath, readTarget } from "../../lib/server/route_matcher.ts";
+import { errorShapeOf, readTarget } from "../../lib/server/route_matcher.ts";
 import { exchange, startServer } from "./serve.ts";
 
 const GOOD_HOSTS = [
@@ -141,12 +141,15 @@ Deno.test("a target in another form is 400 unless it matches the Host", async ()
   }
 });
 
-Deno.test("a target under /anthropic is recognized whatever the Host is", () => {
-  const isNative = (url: string, host: string) => isAnthropicPath(new Request(url, { headers: { host } }));
-  assertEquals(isNative("http://x/anthropic/v1", "x"), true);
+Deno.test("the shape of errors follows the start of the path, whatever the Host is", () => {
+  const shapeOf = (url: string, host: string) => errorShapeOf(new Request(url, { headers: { host } }));
+  assertEquals(shapeOf("http://x/anthropic/v1", "x"), "anthropic");
+  assertEquals(shapeOf("http://x/v1beta?key=x", "x"), "google");
+  assertEquals(shapeOf("http://x/v1beta2/models", "x"), "openai");
   // The server puts its own address in place of an empty host.
-  assertEquals(isNative("http://127.0.0.1:80/anthropic/v1", ""), true);
-  assertEquals(isNative("http://127.0.0.1:80/v1/anthropic", ""), false);
+  assertEquals(shapeOf("http://127.0.0.1:80/anthropic/v1", ""), "anthropic");
+  assertEquals(shapeOf("http://127.0.0.1:80/v1beta/models", ""), "google");
+  assertEquals(shapeOf("http://127.0.0.1:80/v1/anthropic", ""), "openai");
 });
 
 Deno.test("readTarget() splits path, segments and query", () => {

@@ -79,12 +79,21 @@ export interface AskOptions {
   signal?: AbortSignal;
 }
 
-/** Path of each protocol. */
-export const PATHS: Readonly<Record<Protocol, string>> = {
+/** Path of each protocol; Gemini's depends on the body. */
+export const PATHS: Readonly<Record<Exclude<Protocol, "gemini">, string>> = {
   chat: "/v1/chat/completions",
   responses: "/v1/responses",
   messages: "/anthropic/v1/messages",
 };
+
+/** Path and body of a request. Gemini's path has the members `model` and `stream` of the given body. */
+export function addressed(protocol: Protocol, body: string | JsonObject): { path: string; body: string } {
+  const text = typeof body === "string" ? body : JSON.stringify(body);
+  if (protocol !== "gemini") return { path: PATHS[protocol], body: text };
+  const { model, stream, ...others } = typeof body === "string" ? JSON.parse(body) : body;
+  const method = stream === true ? "streamGenerateContent?alt=sse" : "generateContent";
+  return { path: `/v1beta/models/${model}:${method}`, body: JSON.stringify(others) };
+}
 
 /** A row of the catalog that can do everything. */
 export function model(id: string, targets: JsonObject[], more: JsonObject = {}): JsonObject {
@@ -186,6 +195,8 @@ export function startGateway(
       "content-type": "application/json",
       ...(protocol === "messages"
         ? { "x-api-key": key, "anthropic-version": "2023-06-01" }
+        : protocol === "gemini"
+        ? { "x-goog-api-key": key }
         : { authorization: `Bearer ${key}` }),
     };
   }
@@ -204,18 +215,20 @@ export function startGateway(
       await store.keys.add(record);
       return { id: record.id, key };
     },
-    ask: (protocol, body, more = {}) =>
-      fetch(url + PATHS[protocol], {
+    ask(protocol, body, more = {}) {
+      const request = addressed(protocol, body);
+      return fetch(url + request.path, {
         method: "POST",
         headers: { ...headers(protocol, more.key), ...more.headers },
-        body: typeof body === "string" ? body : JSON.stringify(body),
+        body: request.body,
         ...(more.signal !== undefined && { signal: more.signal }),
-      }),
+      });
+    },
     raw(protocol, body) {
-      const text = typeof body === "string" ? body : JSON.stringify(body);
+      const { path, body: text } = addressed(protocol, body);
       const lines = Object.entries(headers(protocol)).map(([name, value]) => `${name}: ${value}\r\n`).join("");
       const length = new TextEncoder().encode(text).length;
-      return `POST ${PATHS[protocol]} HTTP/1.1\r\nhost: localhost\r\n${lines}content-length: ${length}\r\n\r\n${text}`;
+      return `POST ${path} HTTP/1.1\r\nhost: localhost\r\n${lines}content-length: ${length}\r\n\r\n${text}`;
     },
     async [Symbol.asyncDispose]() {
       await closeGateway(built);

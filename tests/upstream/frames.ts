@@ -1,5 +1,5 @@
 /** Answers of real upstreams in each protocol, built from pieces of text and a usage. */
-import type { Protocol } from "../../lib/protocols/canonical/types.ts";
+import type { TestProtocol as Protocol } from "./replies.ts";
 import type { JsonObject } from "../../lib/json/mod.ts";
 
 /** The reported usage: token counts, counts with reasoning, none at all, impossible numbers, or zeros. */

@@ -2,11 +2,14 @@
 import type { Protocol } from "../../lib/protocols/canonical/types.ts";
 import type { JsonObject } from "../../lib/json/mod.ts";
 
-/** The three client protocols. */
+/** Client protocols that these tests run in. */
 export const PROTOCOLS = ["chat", "responses", "messages"] as const satisfies readonly Protocol[];
 
+/** One of them. */
+export type TestProtocol = typeof PROTOCOLS[number];
+
 /** A prompt of one word. */
-export function prompt(protocol: Protocol, more: JsonObject = {}): JsonObject {
+export function prompt(protocol: TestProtocol, more: JsonObject = {}): JsonObject {
   const base: JsonObject = { model: "acme/one" };
   if (protocol === "responses") return { ...base, input: "Hello", ...more };
   const messages = [{ role: "user", content: "Hello" }];
@@ -14,7 +17,7 @@ export function prompt(protocol: Protocol, more: JsonObject = {}): JsonObject {
 }
 
 /** A whole answer with the text "Hello there". */
-export const WHOLE: Readonly<Record<Protocol, JsonObject>> = {
+export const WHOLE: Readonly<Record<TestProtocol, JsonObject>> = {
   chat: {
     id: "chatcmpl-1",
     object: "chat.completion",
@@ -123,31 +126,31 @@ function messagesFrames(): string[] {
 }
 
 /** The frames of a streamed answer with the text "Hello thére 🙂", as bytes on the wire. */
-export const STREAMED: Readonly<Record<Protocol, readonly string[]>> = {
+export const STREAMED: Readonly<Record<TestProtocol, readonly string[]>> = {
   chat: chatFrames(),
   responses: responsesFrames(),
   messages: messagesFrames(),
 };
 
 /** Number of those frames before the first text. */
-export const OPENING: Readonly<Record<Protocol, number>> = { chat: 1, responses: 2, messages: 1 };
+export const OPENING: Readonly<Record<TestProtocol, number>> = { chat: 1, responses: 2, messages: 1 };
 
 /** Texts that only a complete stream contains. */
-export const SUCCESS: Readonly<Record<Protocol, string>> = {
+export const SUCCESS: Readonly<Record<TestProtocol, string>> = {
   chat: "[DONE]",
   responses: "response.completed",
   messages: "message_stop",
 };
 
 /** A protocol's error in its vendor's format. */
-export function errorBody(protocol: Protocol, message: string, type = "server_error"): JsonObject {
+export function errorBody(protocol: TestProtocol, message: string, type = "server_error"): JsonObject {
   return protocol === "messages"
     ? { type: "error", error: { type, message } }
     : { error: { message, type, param: null, code: null } };
 }
 
 /** A protocol's error as a frame. */
-export function errorFrame(protocol: Protocol, message: string, type = "server_error"): string {
+export function errorFrame(protocol: TestProtocol, message: string, type = "server_error"): string {
   switch (protocol) {
     case "chat":
       return `data: ${JSON.stringify(errorBody(protocol, message, type))}\n\n`;

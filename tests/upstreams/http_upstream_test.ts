@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import type { Protocol } from "../../lib/protocols/canonical/types.ts";
+import type { TestProtocol as Protocol } from "../upstream/replies.ts";
 import type { JsonObject } from "../../lib/json/mod.ts";
 import { oneModel, startGateway, UPSTREAM_KEY } from "../support/gateway.ts";
 import { chunk, CHUNKED_EVENTS, say, startRawUpstream } from "../upstream/raw.ts";

@@ -1,7 +1,8 @@
 import { assert, assertEquals, assertGreater, assertStrictEquals } from "@std/assert";
-import type { ContentBlock, Message, Protocol } from "../../lib/protocols/canonical/types.ts";
+import type { ContentBlock, Message } from "../../lib/protocols/canonical/types.ts";
+import type { TestProtocol as Protocol } from "../upstream/replies.ts";
 import { isObject, type JsonObject, writeJson } from "../../lib/json/mod.ts";
-import { geminiUpstream } from "../../lib/protocols/gemini/mod.ts";
+import { geminiUpstream } from "../../lib/protocols/gemini/upstream.ts";
 import { readLongInputs } from "../../lib/upstreams/long_inputs.ts";
 import { promptOf } from "../protocols/canonical/messages.ts";
 import { said, targetOf, write } from "../protocols/messages/upstream_targets.ts";

@@ -24,7 +24,8 @@ export const KIND_ENTRIES: Readonly<Record<ErrorKind, Entry>> = {
   unauthenticated: {
     about: "The key is missing, wrong, expired or revoked",
     see: "`sluice keys list` shows the keys with their state and expiry",
-    act: "Send `Authorization: Bearer KEY`, under /anthropic `x-api-key: KEY`. Make a new key with `sluice keys add`",
+    act:
+      "Send `Authorization: Bearer KEY`, under /anthropic `x-api-key: KEY`, under /v1beta `x-goog-api-key: KEY`. Make a new key with `sluice keys add`",
   },
   forbidden: {
     about: "The key is valid, but its group or its own rules do not allow this",
@@ -34,7 +35,8 @@ export const KIND_ENTRIES: Readonly<Record<ErrorKind, Entry>> = {
   not_found: {
     about: "The path, the model or the thing that it names does not exist",
     see: "`GET /v1/models` with the same key lists its models",
-    act: "Correct the base URL (OpenAI clients: ending with /v1; Anthropic clients: with /anthropic) or the model's id",
+    act:
+      "Correct the base URL (OpenAI clients: ending with /v1; Anthropic clients: with /anthropic; Google clients: without a path) or the model's id",
   },
   method_not_allowed: {
     about: "The path exists, but not with this method",

@@ -1,7 +1,7 @@
 /** Makes docs/reference/error-codes.md and docs/troubleshooting.md from the tables of errors and events. */
 import { ERROR_STATUS, type ErrorKind, GatewayError } from "../../lib/errors.ts";
 import { LOG_EVENTS, type LogEvent } from "../../lib/log_events.ts";
-import { anthropicError, anthropicStatus, openaiError } from "../../lib/protocols/error_bodies.ts";
+import { anthropicError, anthropicStatus, googleError, openaiError } from "../../lib/protocols/error_bodies.ts";
 import { CODE_ENTRIES, type Entry, KIND_ENTRIES, REASON_MEANINGS } from "./error_entries.ts";
 import { type ErrorText, type OperatorTexts, readErrorTexts, readOperatorTexts } from "./error_texts.ts";
 import { EVENT_ENTRIES } from "./event_entries.ts";
@@ -9,8 +9,9 @@ import { code, pageHead, table } from "./markdown.ts";
 import { START_TEXT } from "./troubleshooting_texts.ts";
 
 const CODES_INTRO = `
-Errors have the shape of the client's protocol: OpenAI's \`{"error": {"message", "type", "param", "code"}}\`, and under
-/anthropic Anthropic's \`{"type": "error", "error": {"type", "message"}, "request_id"}\`. The log, the metric
+Errors have the shape of the client's protocol: OpenAI's \`{"error": {"message", "type", "param", "code"}}\`, under
+/anthropic Anthropic's \`{"type": "error", "error": {"type", "message"}, "request_id"}\`, and under /v1beta Google's
+\`{"error": {"code", "message", "status", "details"}}\`. The log, the metric
 \`sluice_errors_total\` and \`sluice requests\` name the kind, the code and the reason.
 [Troubleshooting](../troubleshooting.md) says what to do.
 `;
@@ -34,6 +35,7 @@ export function errorCodesPage(): string {
       status,
       `${code(type)}${openaiCode === null ? "" : `, ${code(openaiCode)}`}`,
       code(anthropicError(error).type),
+      code(googleError(error).status),
       `${KIND_ENTRIES[kind].about}.`,
     ];
   });
@@ -45,7 +47,7 @@ export function errorCodesPage(): string {
   return [
     pageHead("Error codes", CODES_INTRO),
     "## Kinds\n",
-    table(["Kind", "Status", "OpenAI type, code", "Anthropic type", "Meaning"], kinds),
+    table(["Kind", "Status", "OpenAI type, code", "Anthropic type", "Google status", "Meaning"], kinds),
     "## Codes\n",
     "More precise codes, in `code` of an OpenAI error and in the log. Codes of vendors are passed on, too.\n",
     table(["Code", "Meaning"], codes),

@@ -8,6 +8,13 @@ export interface NamedRequest {
   request: JsonObject;
 }
 
+/** Gemini's ways to ask for reasoning. */
+const THINKING = [
+  "generationConfig.thinkingConfig.thinkingBudget",
+  "generationConfig.thinkingConfig.thinkingLevel",
+  "generationConfig.thinkingConfig",
+];
+
 /** Alternative names of a parameter, by protocol: paths into the body, the likeliest first. */
 const OTHER_NAMES: Readonly<Record<Protocol, ReadonlyMap<string, readonly string[]>>> = {
   chat: new Map([
@@ -36,6 +43,24 @@ const OTHER_NAMES: Readonly<Record<Protocol, ReadonlyMap<string, readonly string
     ["thinking.type", ["output_config.effort"]],
     ["user", ["metadata.user_id"]],
     ["stop", ["stop_sequences"]],
+  ]),
+  gemini: new Map([
+    ["max_completion_tokens", ["generationConfig.maxOutputTokens"]],
+    ["temperature", ["generationConfig.temperature"]],
+    ["top_p", ["generationConfig.topP"]],
+    ["top_k", ["generationConfig.topK"]],
+    ["seed", ["generationConfig.seed"]],
+    ["presence_penalty", ["generationConfig.presencePenalty"]],
+    ["frequency_penalty", ["generationConfig.frequencyPenalty"]],
+    ["stop", ["generationConfig.stopSequences"]],
+    ["logprobs", ["generationConfig.responseLogprobs"]],
+    ["top_logprobs", ["generationConfig.logprobs"]],
+    ["tool_choice", ["toolConfig"]],
+    ["images", ["contents.parts.inlineData", "contents.parts.fileData"]],
+    ["contents.parts.thought", ["contents.parts.thoughtSignature"]],
+    ["generationConfig.responseSchema", ["generationConfig.responseJsonSchema", "generationConfig.responseMimeType"]],
+    ["generationConfig.thinkingConfig.thinkingLevel", THINKING],
+    ["generationConfig.thinkingConfig.thinkingBudget", THINKING],
   ]),
 };
 

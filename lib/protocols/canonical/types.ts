@@ -6,7 +6,7 @@ import type { GatewayError } from "../../errors.ts";
 import type { JsonObject, RawNumber } from "../../json/mod.ts";
 
 /** A text protocol of clients and upstreams. */
-export type Protocol = "chat" | "responses" | "messages";
+export type Protocol = "chat" | "responses" | "messages" | "gemini";
 
 /** Members of an object that the canonical form does not model, kept for their own protocol only. */
 export interface UnknownMembers {

@@ -1,4 +1,5 @@
 /** Writes message content: a string for one plain text, else parts. */
+import { PARAMETER_NAMES } from "../canonical/parameter_names.ts";
 import { decodeTextFile, modalityOf, writeMediaUrl } from "../canonical/media.ts";
 import type { CacheMark, ContentBlock, ContentBlockOf, Prompt, UnknownMembers } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
@@ -37,7 +38,7 @@ export function writePart(block: ContentBlock, { prompt, target }: ChatWriteCont
   ];
   switch (block.type) {
     case "text":
-      if (block.citations !== undefined) dropped.add(prompt.protocol === "messages" ? "citations" : "annotations");
+      if (block.citations !== undefined) dropped.add(PARAMETER_NAMES[prompt.protocol].citations);
       return finish({ type: "text", text: block.text });
     // Outside of assistant messages a refusal is plain text.
     case "refusal":
@@ -77,7 +78,7 @@ function writeMedia({ media, name }: ContentBlockOf<"media">, { prompt, target }
   const modality = modalityOf(media, name);
   // An image that a chat client sends as a file stays a file.
   if (modality === "image" && (name === undefined || prompt.protocol !== "chat")) {
-    if (name !== undefined) target.dropped.add(prompt.protocol === "messages" ? "title" : "filename");
+    if (name !== undefined) target.dropped.add(PARAMETER_NAMES[prompt.protocol].fileName);
     return { type: "image_url", image_url: { url: writeMediaUrl(media) } };
   }
   const format = media.kind === "bytes" ? AUDIO.get(media.mediaType) : undefined;
@@ -88,7 +89,7 @@ function writeMedia({ media, name }: ContentBlockOf<"media">, { prompt, target }
   if (text !== undefined) return { type: "text", text: name === undefined ? text : `${name}\n${text}` };
   const own = prompt.protocol === "chat";
   if (media.kind === "url" && !own) {
-    const param = prompt.protocol === "responses" ? "input" : "messages";
+    const param = PARAMETER_NAMES[prompt.protocol].messages;
     throw new GatewayError("invalid", "Cannot pass on a file by its URL: this model takes files as data only", {
       param,
     });

@@ -1,18 +1,12 @@
 /** Writes reasoning options, and reasoning of earlier messages. */
 import { effortOfBudget } from "../canonical/effort_of_budget.ts";
-import { type ContentBlock, type Effort, EFFORTS, type Protocol, type Reasoning } from "../canonical/types.ts";
+import { PARAMETER_NAMES } from "../canonical/parameter_names.ts";
+import { type ContentBlock, type Effort, EFFORTS, type Reasoning } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import { objectsOf } from "../members.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
 import { writeDetails } from "./reasoning_details.ts";
 import { type ChatWriteContext, ownUnknownMembers } from "./write_parts.ts";
-
-/** Parameter names of the clients' protocols. */
-const NAMES: Readonly<Record<Protocol, { effort: string; off: string; past: string }>> = {
-  chat: { effort: "reasoning_effort", off: "reasoning_effort", past: "reasoning_details" },
-  responses: { effort: "reasoning.effort", off: "reasoning.effort", past: "input.reasoning" },
-  messages: { effort: "output_config.effort", off: "thinking.type", past: "messages.thinking" },
-};
 
 /**
  * Writes `reasoning_effort`, for spreading. A budget becomes an effort. How much reasoning is shown is up to the
@@ -28,7 +22,7 @@ export function writeEffort({ prompt, target }: ChatWriteContext): JsonObject {
   if (reasoning.encrypted === true && dialect.reasoningDetails !== true) dropped.add("include");
   const wanted = wantedEffort(reasoning);
   if (wanted === undefined) return {};
-  const names = NAMES[protocol];
+  const names = PARAMETER_NAMES[protocol];
   if (row.reasoning === undefined) {
     // For a model without reasoning, the effort "none" changes nothing.
     if (wanted !== "none") dropped.add(names.effort);
@@ -72,7 +66,7 @@ export function writePastReasoning(blocks: readonly ContentBlock[], { prompt, ta
     } else if (block.type === "reasoning" && block.text !== "" && dialect.unsignedReasoning) {
       texts.push(block.text);
     } else {
-      dropped.add(NAMES[prompt.protocol].past);
+      dropped.add(PARAMETER_NAMES[prompt.protocol].signed);
     }
   }
   return {

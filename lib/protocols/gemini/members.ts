@@ -1,4 +1,5 @@
 /** Helpers to read JSON members; a value of another type counts as absent. */
+import type { UnknownMembers } from "../canonical/types.ts";
 import { isObject, type Json, type JsonObject } from "../../json/mod.ts";
 
 /** The value if it is a non-empty string: an empty one counts as absent. */
@@ -15,4 +16,9 @@ export function objectOf(value: Json | undefined): JsonObject {
 export function someOf(members: JsonObject): JsonObject | undefined {
   const entries = Object.entries(members).filter(([, value]) => value !== undefined);
   return entries.length === 0 ? undefined : Object.fromEntries(entries);
+}
+
+/** Returns unknown members of this protocol. */
+export function ownMembers(unknownMembers: UnknownMembers | undefined): JsonObject {
+  return unknownMembers?.from === "gemini" ? unknownMembers.members : {};
 }

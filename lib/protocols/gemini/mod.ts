@@ -1,28 +1,39 @@
-/** Google's generateContent, for upstreams only. */
-import type { UpstreamCodec } from "../upstream_codec.ts";
-import { readReply } from "./read_reply.ts";
-import { readError } from "./read_error.ts";
-import { writePrompt } from "./write_prompt.ts";
-import { streamReader } from "./read_stream.ts";
+/** The client's side of generateContent: `POST /v1beta/models/{model}:generateContent` and `:streamGenerateContent`. */
+import { GatewayError } from "../../errors.ts";
+import { spliceMembers } from "../../json/mod.ts";
+import type { Codec } from "../codec.ts";
+import { googleErrorReply } from "../error_bodies.ts";
+import { geminiExtras } from "./extras.ts";
+import { writeObjects } from "./read_contents.ts";
+import { readPrompt } from "./read_prompt.ts";
+import { schema } from "./schema.ts";
+import { writeUsage } from "./write_gemini_usage.ts";
+import { writeReply } from "./write_reply.ts";
+import { streamWriter } from "./write_stream.ts";
 
-/** The codec for `models/{model}:generateContent` and `:streamGenerateContent?alt=sse`. */
-export const geminiUpstream: UpstreamCodec = {
+export { inCamelCase } from "./member_names.ts";
+
+const USAGE = /"usageMetadata"\s*:\s*\{/;
+
+/** Gemini's protocol. */
+export const gemini: Codec = {
   protocol: "gemini",
-  dialect: {
-    customTools: false,
-    namespaces: false,
-    hostedFrom: [],
-    stops: 5,
-    toolName: { legal: /[A-Za-z0-9_.:-]/, max: 128 },
-    // Ids stay as they are, because signatures refer to them.
-    callId: { legal: /[\s\S]/, max: 1_024 },
-    alternates: true,
-    prefill: false,
-    mediaInResults: true,
-    unsignedReasoning: false,
+  schema,
+  writeTexts: writeObjects,
+  readPrompt,
+  extras: geminiExtras,
+  writeReply,
+  writer: streamWriter,
+  tellsUsage: ({ data }) => USAGE.test(data),
+  withUsage: (text, usage) => spliceMembers(text, { usageMetadata: JSON.stringify(writeUsage(usage)) }),
+  writeError: googleErrorReply,
+  // Google's SDKs for Python and Go fail at a comment; blank lines are passed over by all of them.
+  keepAlive: "\n\n",
+  contextError({ input, output, limit }) {
+    const message = input > limit
+      ? `The input token count (${input}) exceeds the maximum number of tokens allowed (${limit}).`
+      : `The input token count (${input}) and maxOutputTokens (${output}) exceed the maximum number of tokens allowed ` +
+        `(${limit}).`;
+    return new GatewayError("invalid", message, { code: "context_length_exceeded" });
   },
-  writePrompt,
-  readReply,
-  reader: streamReader,
-  readError,
 };

@@ -1,9 +1,10 @@
+import { PARAMETER_NAMES } from "../canonical/parameter_names.ts";
 import type { ContentBlock, ContentBlockOf, Message, Prompt } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
 import { writeModelParts } from "./write_model_parts.ts";
-import { NAMES } from "./parameter_names.ts";
+import { objectOf, ownMembers } from "./members.ts";
 import { writeMedia } from "./write_media.ts";
 import { writeResponse } from "./write_function_responses.ts";
 
@@ -67,14 +68,15 @@ function writeUserParts(blocks: readonly ContentBlock[], context: WriteContext):
     switch (block.type) {
       case "text":
       case "refusal":
-        return block.text === "" ? [] : [{ text: block.text }];
+        return block.text === "" ? [] : [{ text: block.text, ...ownMembers(block.unknownMembers) }];
       case "media":
-        if (block.name !== undefined) dropped.add(NAMES[prompt.protocol].fileName);
-        return [writeMedia(block.media)];
+        if (block.name !== undefined) dropped.add(PARAMETER_NAMES[prompt.protocol].fileName);
+        return [{ ...writeMedia(block.media), ...ownMembers(block.unknownMembers) }];
       case "tool_result":
         return [writeResult(block, context)];
       case "vendor_specific":
-        dropped.add(NAMES[prompt.protocol].messages);
+        if (block.from === "gemini") return [block.value];
+        dropped.add(PARAMETER_NAMES[prompt.protocol].messages);
         return [];
       default:
         return [];
@@ -86,10 +88,14 @@ function writeResult(block: ContentBlockOf<"tool_result">, { prompt, names }: Wr
   const name = names?.get(block.callId);
   if (name === undefined) {
     throw new GatewayError("invalid", `Cannot send the result of call "${block.callId}": there is no such call`, {
-      param: NAMES[prompt.protocol].messages,
+      param: PARAMETER_NAMES[prompt.protocol].messages,
     });
   }
-  return { functionResponse: { id: block.callId, name, ...writeResponse(block) } };
+  const { functionResponse, ...others } = ownMembers(block.unknownMembers);
+  return {
+    functionResponse: { id: block.callId, name, ...writeResponse(block), ...objectOf(functionResponse) },
+    ...others,
+  };
 }
 
 /** Results directly follow their calls, before other user content. */

@@ -1,8 +1,8 @@
+import { PARAMETER_NAMES } from "../canonical/parameter_names.ts";
 import type { OutputFormat, Prompt } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
 import { someOf } from "./members.ts";
-import { NAMES } from "./parameter_names.ts";
 import { writeThinking } from "./write_thinking.ts";
 
 /**
@@ -12,7 +12,7 @@ import { writeThinking } from "./write_thinking.ts";
 export function writeGeneration(prompt: Prompt, target: WriteTarget): JsonObject | undefined {
   const { row, dropped } = target;
   const { sampling, stop, protocol } = prompt;
-  const names = NAMES[protocol];
+  const names = PARAMETER_NAMES[protocol];
 
   /** Returns the value if the model has the parameter. */
   function take<T>(value: T | undefined, listed: string, name = listed): T | undefined {

@@ -1,8 +1,9 @@
+import { PARAMETER_NAMES } from "../canonical/parameter_names.ts";
 import type { ContentBlock, ContentBlockOf, Prompt } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
+import { objectOf, ownMembers } from "./members.ts";
 import { writeMedia } from "./write_media.ts";
-import { NAMES } from "./parameter_names.ts";
 import { writeArgs } from "./write_function_responses.ts";
 import { signedCallId, TEXT, TEXT_BEFORE, UNSIGNED } from "./signatures.ts";
 
@@ -30,15 +31,16 @@ export function writeModelParts(
     switch (block.type) {
       case "text":
       case "refusal":
-        if (block.text !== "") parts.push({ text: block.text });
+        if (block.text !== "") parts.push({ text: block.text, ...ownMembers(block.unknownMembers) });
         break;
       case "media":
-        parts.push(writeMedia(block.media));
+        parts.push({ ...writeMedia(block.media), ...ownMembers(block.unknownMembers) });
         break;
       case "tool_call": {
         const value = ofCalls.get(block.id);
-        const functionCall = { id: block.id, name: block.name, args: writeArgs(block) };
-        parts.push(value === undefined ? { functionCall } : { functionCall, thoughtSignature: value });
+        const { functionCall: ofCall, ...others } = ownMembers(block.unknownMembers);
+        const functionCall = { id: block.id, name: block.name, args: writeArgs(block), ...objectOf(ofCall) };
+        parts.push({ functionCall, ...(value !== undefined && { thoughtSignature: value }), ...others });
         break;
       }
       case "reasoning": {
@@ -51,7 +53,8 @@ export function writeModelParts(
         break;
       }
       case "vendor_specific":
-        target.dropped.add(NAMES[prompt.protocol].messages);
+        if (block.from === "gemini") parts.push(block.value);
+        else target.dropped.add(PARAMETER_NAMES[prompt.protocol].messages);
         break;
     }
   }

@@ -1,9 +1,9 @@
+import { PARAMETER_NAMES } from "../canonical/parameter_names.ts";
 import { type Effort, EFFORTS, type Prompt, type Reasoning } from "../canonical/types.ts";
 import type { Model } from "../../catalog/model.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
-import { someOf } from "./members.ts";
-import { NAMES } from "./parameter_names.ts";
+import { ownMembers, someOf } from "./members.ts";
 
 type Can = NonNullable<Model["reasoning"]>;
 
@@ -42,12 +42,19 @@ export function writeThinking(prompt: Prompt, { row, dropped }: WriteTarget): Js
   if (reasoning === undefined || row.reasoning === undefined) return undefined;
   if (reasoning.mode === "off" || reasoning.effort === "none") {
     const { depth, isOff } = writeOff(row.reasoning);
-    if (!isOff) dropped.add(reasoning.effort === "none" ? NAMES[prompt.protocol].effort : NAMES[prompt.protocol].off);
+    if (!isOff) {
+      dropped.add(
+        reasoning.effort === "none"
+          ? PARAMETER_NAMES[prompt.protocol].effort
+          : PARAMETER_NAMES[prompt.protocol].reasoning,
+      );
+    }
     return depth;
   }
   return someOf({
     ...writeDepth(reasoning, { prompt, can: row.reasoning, dropped }),
     includeThoughts: isShown(prompt, reasoning) ? true : undefined,
+    ...ownMembers(reasoning.unknownMembers),
   });
 }
 
@@ -63,7 +70,7 @@ function writeDepth(
   { mode, budgetTokens, effort }: Reasoning,
   { prompt, can, dropped }: { prompt: Prompt; can: Can; dropped: WriteTarget["dropped"] },
 ): JsonObject {
-  const { budget: budgetName, effort: effortName } = NAMES[prompt.protocol];
+  const { budget: budgetName, effort: effortName } = PARAMETER_NAMES[prompt.protocol];
   if (budgetTokens !== undefined && can.modes.includes("manual")) {
     if (effort !== undefined) dropped.add(effortName);
     return { thinkingBudget: budgetTokens };
@@ -82,7 +89,9 @@ function levelOf(effort: Effort): string {
   return LEVELS[effort === "none" ? "minimal" : effort];
 }
 
-/** True if the client may see the thoughts. In responses they are a summary, which has to be requested. */
+/** True if the client may see the thoughts. In responses and here they are summaries, which have to be requested. */
 function isShown({ protocol }: Prompt, { display }: Reasoning): boolean {
-  return protocol === "responses" ? display !== undefined && display !== "omitted" : display !== "omitted";
+  return protocol === "responses" || protocol === "gemini"
+    ? display !== undefined && display !== "omitted"
+    : display !== "omitted";
 }

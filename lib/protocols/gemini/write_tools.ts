@@ -1,28 +1,29 @@
+import { PARAMETER_NAMES } from "../canonical/parameter_names.ts";
 import type { Prompt, Tool, ToolChoice } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
-import { NAMES } from "./parameter_names.ts";
+import { objectOf, ownMembers, someOf } from "./members.ts";
 
-/** Writes `tools` and `toolConfig`; neither if there is no tool. */
+/** Writes `tools` and `toolConfig`. */
 export function writeTools(prompt: Prompt, { dropped }: WriteTarget): JsonObject {
-  if (prompt.parallelToolCalls === false) dropped.add(NAMES[prompt.protocol].parallel);
+  if (prompt.parallelToolCalls === false) dropped.add(PARAMETER_NAMES[prompt.protocol].parallel);
   const functionDeclarations = prompt.tools.flatMap((tool) => writeTool(tool, dropped));
-  if (functionDeclarations.length === 0) {
-    if (!["auto", "none", undefined].includes(prompt.toolChoice?.type)) dropped.add("tool_choice");
-    return {};
-  }
-  const tools = { tools: [{ functionDeclarations }] };
-  const choice = prompt.toolChoice;
-  if (choice === undefined) return tools;
-  const config = writeChoice(choice);
-  if (config === undefined) {
-    dropped.add("tool_choice");
-    return tools;
-  }
-  return { ...tools, toolConfig: { functionCallingConfig: config } };
+  const hosted = prompt.tools.flatMap((tool) => tool.type === "hosted" && tool.from === "gemini" ? [tool.value] : []);
+  const { functionCallingConfig, ...others } = objectOf(ownMembers(prompt.unknownMembers).toolConfig);
+  const choice = functionDeclarations.length === 0 ? undefined : prompt.toolChoice && writeChoice(prompt.toolChoice);
+  if (choice === undefined && isForced(prompt.toolChoice)) dropped.add("tool_choice");
+  const calling = someOf({ ...choice, ...objectOf(functionCallingConfig) });
+  const toolConfig = someOf({ functionCallingConfig: calling, ...others });
+  const tools = [...(functionDeclarations.length > 0 ? [{ functionDeclarations }] : []), ...hosted];
+  return { ...(tools.length > 0 && { tools }), ...(toolConfig !== undefined && { toolConfig }) };
+}
+
+function isForced(choice: ToolChoice | undefined): boolean {
+  return choice !== undefined && choice.type !== "auto" && choice.type !== "none";
 }
 
 function writeTool(tool: Tool, dropped: WriteTarget["dropped"]): JsonObject[] {
+  if (tool.type === "hosted" && tool.from === "gemini") return [];
   if (tool.type !== "function") {
     dropped.add("tools");
     return [];
@@ -37,6 +38,7 @@ function writeTool(tool: Tool, dropped: WriteTarget["dropped"]): JsonObject[] {
     ...(parameters !== undefined && {
       parametersJsonSchema: parameters.type === undefined ? { type: "object", ...parameters } : parameters,
     }),
+    ...ownMembers(tool.unknownMembers),
   }];
 }
 

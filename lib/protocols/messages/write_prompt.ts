@@ -1,10 +1,10 @@
+import { PARAMETER_NAMES } from "../canonical/parameter_names.ts";
 import type { OutputFormat, Prompt } from "../canonical/types.ts";
 import type { Model } from "../../catalog/model.ts";
 import { GatewayError } from "../../errors.ts";
 import { isObject, type Json, type JsonObject, writeJson } from "../../json/mod.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
 import { writeMessages } from "./write_messages.ts";
-import { parameterName } from "./parameter_names.ts";
 import { writeSampling, writeStop } from "./write_sampling.ts";
 import { isThinking, writeThinking } from "./write_thinking.ts";
 import { enforcesSchemas, writeTools } from "./write_tools.ts";
@@ -69,7 +69,7 @@ function writeFormat(prompt: Prompt, target: WriteTarget): { format?: JsonObject
       return { lines: ["Answer with one JSON object and nothing else."] };
     case "json_schema": {
       if (!enforcesSchemas(target)) {
-        target.dropped.add(parameterName("format", protocol));
+        target.dropped.add(PARAMETER_NAMES[protocol].format);
         return { lines: [schemaLine(format)] };
       }
       // The protocol has no other place for a description of the answer.

@@ -1,8 +1,8 @@
 /** Writes sampling parameters and stop sequences. */
+import { PARAMETER_NAMES } from "../canonical/parameter_names.ts";
 import type { Prompt, Sampling } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
-import { parameterName } from "./parameter_names.ts";
 
 /** The highest temperature. Higher ones are clamped, because scaling would change the meaning of 1. */
 const HOTTEST = 1;
@@ -17,7 +17,7 @@ export function writeSampling(
 ): JsonObject {
   const { row, dropped } = target;
   for (const name of unknownNames(sampling)) {
-    dropped.add(name === "logprobs" ? parameterName("logprobs", protocol) : name);
+    dropped.add(name === "logprobs" ? PARAMETER_NAMES[protocol].logprobs : name);
   }
   const members: JsonObject = {};
 
@@ -44,7 +44,7 @@ export function writeSampling(
 /** Writes the stop sequences. Anthropic refuses those of white space only. */
 export function writeStop({ stop, protocol }: Prompt, { row, dropped }: WriteTarget): JsonObject {
   const usable = row.supported_parameters.includes("stop") ? stop.filter((text) => text.trim() !== "") : [];
-  if (usable.length < stop.length) dropped.add(parameterName("stop", protocol));
+  if (usable.length < stop.length) dropped.add(PARAMETER_NAMES[protocol].stop);
   return usable.length === 0 ? {} : { stop_sequences: usable };
 }
 

@@ -1,8 +1,8 @@
 /** Writes the reasoning options. */
+import { PARAMETER_NAMES } from "../canonical/parameter_names.ts";
 import { type Effort, EFFORTS, type Prompt, type Reasoning } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
-import { parameterName } from "./parameter_names.ts";
 
 /** Anthropic's minimum budget of thinking tokens. */
 const LEAST_BUDGET = 1024;
@@ -77,7 +77,7 @@ function writeAsked(reasoning: Reasoning, context: Context): WrittenThinking {
   if (budgetTokens !== undefined && context.target.row.reasoning?.modes.includes("manual") === true) {
     return budget(budgetTokens, context);
   }
-  if (budgetTokens !== undefined) context.target.dropped.add(parameterName("budget", context.prompt.protocol));
+  if (budgetTokens !== undefined) context.target.dropped.add(PARAMETER_NAMES[context.prompt.protocol].budget);
   const wanted = mode !== undefined || effort !== undefined;
   // A request for a summary alone still needs thinking to summarize.
   if (!wanted && (!adaptive || display === undefined || display === "omitted")) return {};
@@ -98,7 +98,7 @@ function showsReasoning({ protocol, reasoning }: Prompt): boolean {
 function switchOff(context: Context, members: JsonObject = {}): WrittenThinking {
   const { row, dropped } = context.target;
   if (row.reasoning?.mandatory !== true) return { thinking: { ...members, type: "disabled" } };
-  dropped.add(parameterName("thinking", context.prompt.protocol));
+  dropped.add(PARAMETER_NAMES[context.prompt.protocol].reasoning);
   const effort = nearest("low", row.reasoning.efforts);
   return effort === undefined ? {} : { effort };
 }
@@ -111,17 +111,17 @@ function budget(
   const { dropped } = target;
   if (maxTokens <= LEAST_BUDGET) {
     const byEffort = share === true && prompt.reasoning?.effort !== undefined;
-    dropped.add(parameterName(byEffort ? "effort" : "thinking", prompt.protocol));
+    dropped.add(PARAMETER_NAMES[prompt.protocol][byEffort ? "effort" : "reasoning"]);
     return {};
   }
   const fitted = Math.min(Math.max(Math.floor(tokens), LEAST_BUDGET), maxTokens - 1);
-  if (share !== true && fitted !== tokens) dropped.add(parameterName("budget", prompt.protocol));
+  if (share !== true && fitted !== tokens) dropped.add(PARAMETER_NAMES[prompt.protocol].budget);
   return { thinking: { ...members, type: "enabled", budget_tokens: fitted } };
 }
 
 function writeEffort(effort: Effort, { target, prompt }: Context): WrittenThinking {
   const supported = nearest(effort, target.row.reasoning?.efforts ?? []);
-  if (supported !== effort) target.dropped.add(parameterName("effort", prompt.protocol));
+  if (supported !== effort) target.dropped.add(PARAMETER_NAMES[prompt.protocol].effort);
   return supported === undefined ? {} : { effort: supported };
 }
 

@@ -1,11 +1,11 @@
 /** Writes tools and the tool choice. */
+import { PARAMETER_NAMES } from "../canonical/parameter_names.ts";
 import { structuredOutputSchema } from "../canonical/structured_schema.ts";
 import type { Prompt, Tool } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
 import { cacheControl } from "./write_content.ts";
-import { parameterName } from "./parameter_names.ts";
 
 /** Schema of a tool without parameters. */
 const NOTHING: JsonObject = { type: "object", properties: {} };
@@ -29,7 +29,7 @@ function writeTool(tool: Tool, { prompt, target }: { prompt: Prompt; target: Wri
   const own = tool.unknownMembers?.from === "messages" ? tool.unknownMembers.members : {};
   const wanted = tool.type === "function" && tool.strict === true;
   const strict = wanted && enforcesSchemas(target);
-  if (wanted && !strict) target.dropped.add(parameterName("strict", prompt.protocol));
+  if (wanted && !strict) target.dropped.add(PARAMETER_NAMES[prompt.protocol].strict);
   const schema = tool.type === "custom" ? TEXT : tool.parameters ?? NOTHING;
   return {
     ...own,

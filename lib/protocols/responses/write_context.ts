@@ -1,4 +1,5 @@
-import type { ContentBlock, Prompt, Protocol, UnknownMembers } from "../canonical/types.ts";
+import { PARAMETER_NAMES, type ParameterNames } from "../canonical/parameter_names.ts";
+import type { ContentBlock, Prompt, UnknownMembers } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
 
@@ -8,51 +9,10 @@ export interface ResponsesWriteContext {
   own: boolean;
   target: WriteTarget;
   /** The client's names of parameters that may be dropped. */
-  names: Readonly<Names>;
+  names: Readonly<ParameterNames>;
   /** Ids of custom tool calls. */
   customCalls: ReadonlySet<string>;
 }
-
-/** Parameter names of a client's protocol. */
-interface Names {
-  stop: string;
-  effort: string;
-  off: string;
-  verbosity: string;
-  reasoning: string;
-  citations: string;
-  fileName: string;
-}
-
-const NAMES: Readonly<Record<Protocol, Names>> = {
-  chat: {
-    stop: "stop",
-    effort: "reasoning_effort",
-    off: "reasoning_effort",
-    verbosity: "verbosity",
-    reasoning: "reasoning_details",
-    citations: "annotations",
-    fileName: "filename",
-  },
-  responses: {
-    stop: "stop",
-    effort: "reasoning.effort",
-    off: "reasoning.effort",
-    verbosity: "text.verbosity",
-    reasoning: "input.reasoning",
-    citations: "annotations",
-    fileName: "filename",
-  },
-  messages: {
-    stop: "stop_sequences",
-    effort: "output_config.effort",
-    off: "thinking.type",
-    verbosity: "verbosity",
-    reasoning: "messages.thinking",
-    citations: "citations",
-    fileName: "title",
-  },
-};
 
 /** Returns the context of a prompt. */
 export function writeContextOf(prompt: Prompt, target: WriteTarget): ResponsesWriteContext {
@@ -60,7 +20,7 @@ export function writeContextOf(prompt: Prompt, target: WriteTarget): ResponsesWr
   return {
     own: prompt.protocol === "responses",
     target,
-    names: NAMES[prompt.protocol],
+    names: PARAMETER_NAMES[prompt.protocol],
     customCalls: new Set(calls.filter(({ custom }) => custom === true).map(({ id }) => id)),
   };
 }

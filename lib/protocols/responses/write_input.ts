@@ -154,7 +154,7 @@ function writeReasoning(block: ContentBlockOf<"reasoning">, context: ResponsesWr
   const { own, target } = context;
   const { signature } = block;
   if (signature === undefined ? !target.dialect.unsignedReasoning : signature.issuer !== target.issuer) {
-    target.dropped.add(context.names.reasoning);
+    target.dropped.add(context.names.signed);
     return [];
   }
   const { id: itemId, summary, content, ...members } = ownMembers(block.unknownMembers);

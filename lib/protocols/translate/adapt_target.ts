@@ -1,5 +1,5 @@
 /** Types that the steps of `adaptPrompt()` share. */
-import type { Machine, Prompt, Protocol, ReplyEvent } from "../canonical/types.ts";
+import type { Machine, Prompt, ReplyEvent } from "../canonical/types.ts";
 import type { UpstreamProtocol, WriteTarget } from "../upstream_codec.ts";
 
 /** The target of a prompt and its protocol. */
@@ -19,33 +19,3 @@ export interface AdaptedPrompt {
   /** Most tokens of the answer, if the upstream's minimum is higher: the gateway cuts the answer. */
   limit?: number;
 }
-
-/** Parameter names of each protocol, for dropped and refused parameters. */
-export const PARAMETER_NAMES: Readonly<
-  Record<Protocol, Record<"messages" | "stop" | "reasoning" | "effort" | "signed" | "unsigned", string>>
-> = {
-  chat: {
-    messages: "messages",
-    stop: "stop",
-    reasoning: "reasoning",
-    effort: "reasoning_effort",
-    signed: "reasoning_details",
-    unsigned: "reasoning_content",
-  },
-  responses: {
-    messages: "input",
-    stop: "stop",
-    reasoning: "reasoning",
-    effort: "reasoning.effort",
-    signed: "input.reasoning",
-    unsigned: "input.reasoning",
-  },
-  messages: {
-    messages: "messages",
-    stop: "stop_sequences",
-    reasoning: "thinking",
-    effort: "output_config.effort",
-    signed: "messages.thinking",
-    unsigned: "messages.thinking",
-  },
-};

@@ -1,4 +1,5 @@
 /** Members that only the client's own protocol knows: carried over if the target has an equivalent, else named. */
+import { PARAMETER_NAMES } from "../canonical/parameter_names.ts";
 import type { UnsupportedParameters } from "../canonical/unsupported_parameters.ts";
 import type { ContentBlock, Message, Prompt, Protocol, Reasoning, Tool, UnknownMembers } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
@@ -21,12 +22,16 @@ const REFUSED: Readonly<Record<Protocol, readonly string[]>> = {
   chat: [],
   responses: [],
   messages: ["mcp_servers", "container", "thread", "fallbacks"],
+  gemini: ["cachedContent", "continuationToken"],
 };
 
 type RestTarget = Pick<AdaptTarget, "protocol" | "dropped">;
 
 /** Objects that only group members: their members are named, not the object. */
-const WRAPPERS = new Set(["function", "custom", "image_url", "file", "item"]);
+const WRAPPERS = new Set(["function", "custom", "image_url", "file", "item", "functionCall", "functionResponse"]);
+
+/** Members of Gemini's body that only group others. */
+const GROUPS = new Set(["generationConfig", "toolConfig", "functionCallingConfig"]);
 
 /** Members without a meaning of their own, which are not named. */
 const SILENT = new Set([
@@ -75,7 +80,7 @@ export function dropUnknownMembers(prompt: Prompt, target: RestTarget): Prompt {
     if (reasoning.unknownMembers === undefined || reasoning.unknownMembers.from === protocol) return reasoning;
     const { unknownMembers, ...kept } = reasoning;
     for (const [name, value] of Object.entries(unknownMembers.members)) {
-      if (!isNothing(value)) dropped.add(`${unknownMembers.from === "messages" ? "thinking" : "reasoning"}.${name}`);
+      if (!isNothing(value)) dropped.add(`${PARAMETER_NAMES[unknownMembers.from].reasoning}.${name}`);
     }
     return kept;
   }
@@ -101,7 +106,7 @@ function dropCitations(block: ContentBlock, { protocol, dropped }: RestTarget): 
   const { citations, ...text } = block;
   const own = citations.filter(({ from }) => from === protocol);
   for (const { from } of citations) {
-    if (from !== protocol) dropped.add(from === "messages" ? "citations" : "annotations");
+    if (from !== protocol) dropped.add(PARAMETER_NAMES[from].citations);
   }
   return own.length > 0 ? { ...text, citations: own } : text;
 }
@@ -128,8 +133,16 @@ function nameBody({ from, members }: UnknownMembers, names: readonly string[], d
     // The gateway stores nothing, so `store: false` is no loss.
     if (isNothing(value) || (name === "store" && value === false)) continue;
     refuseMember(name, from);
-    dropped.add(name);
+    for (const path of namesOf(name, value)) dropped.add(path);
   }
+}
+
+/** The name of a member, or the paths of its members if it only groups them. */
+function namesOf(name: string, value: Json | undefined): string[] {
+  if (!GROUPS.has(name.slice(name.lastIndexOf(".") + 1)) || !isObject(value)) return [name];
+  return Object.entries(value).flatMap(([inner, member]) =>
+    isNothing(member) ? [] : namesOf(`${name}.${inner}`, member)
+  );
 }
 
 function refuseMember(name: string, from: Protocol): void {

@@ -1,8 +1,9 @@
 /** Replaces, moves or drops contents that the target does not support. */
+import { PARAMETER_NAMES } from "../canonical/parameter_names.ts";
 import type { ContentBlock, Message, Prompt } from "../canonical/types.ts";
 import { flattenVendorSpecific } from "./flatten_vendor_specific.ts";
 import { mapPrompt, withMessages } from "./map_blocks.ts";
-import { type AdaptTarget, PARAMETER_NAMES } from "./adapt_target.ts";
+import type { AdaptTarget } from "./adapt_target.ts";
 import type { TextRule } from "../upstream_codec.ts";
 import { hashText, isLegal } from "./legal_names.ts";
 

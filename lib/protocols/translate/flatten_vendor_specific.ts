@@ -1,12 +1,12 @@
 /**
  * Flattens blocks of one protocol for upstreams of another: content that the model must read becomes text and media.
  */
+import { PARAMETER_NAMES } from "../canonical/parameter_names.ts";
 import type { UnsupportedParameters } from "../canonical/unsupported_parameters.ts";
 import { normalizeMediaType, readBase64, readMediaUrl } from "../canonical/media.ts";
 import type { CacheMark, ContentBlock, ContentBlockOf, Media, Message, Protocol } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import { isObject, type Json, type JsonObject } from "../../json/mod.ts";
-import { PARAMETER_NAMES } from "./adapt_target.ts";
 
 /** Records of what ran at a vendor. They are dropped: the text around them has the outcome. */
 const REPLAYS: Readonly<Record<Protocol, ReadonlySet<string>>> = {
@@ -48,6 +48,7 @@ const REPLAYS: Readonly<Record<Protocol, ReadonlySet<string>>> = {
     "configuration_update",
   ]),
   chat: new Set(),
+  gemini: new Set(["executableCode", "codeExecutionResult", "toolCall", "toolResponse"]),
 };
 
 /**
@@ -58,7 +59,7 @@ export function flattenVendorSpecific(
   { from, value, cache }: ContentBlockOf<"vendor_specific">,
   { role, protocol, dropped }: { role: Message["role"]; protocol: Protocol; dropped: UnsupportedParameters },
 ): ContentBlock[] {
-  const type = typeof value.type === "string" ? value.type : "unknown";
+  const type = typeOf(value);
   // In an assistant message of chat these are unknown entries of `reasoning_details`.
   if (REPLAYS[from].has(type) || (from === "chat" && role === "assistant")) {
     dropped.add(from === "chat" ? PARAMETER_NAMES.chat.signed : type);
@@ -77,6 +78,12 @@ export function flattenVendorSpecific(
   }
   const mark = cache ?? readMark(value.cache_control);
   return mark === undefined ? blocks : [...blocks.slice(0, -1), { ...last, cache: mark }];
+}
+
+/** The type of a block; of a part of Gemini's, the member that it has. */
+function typeOf(value: JsonObject): string {
+  if (typeof value.type === "string") return value.type;
+  return Object.keys(value).find((name) => name !== "thoughtSignature" && name !== "thought") ?? "unknown";
 }
 
 /** Flattens a block of the messages protocol; undefined or nothing if it has no text. */

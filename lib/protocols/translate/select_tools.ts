@@ -34,7 +34,7 @@ export function selectTools(prompt: Prompt, target: AdaptTarget): Prompt {
 }
 
 function hostedType({ value }: Extract<Tool, { type: "hosted" }>): string {
-  return typeof value.type === "string" ? value.type : "hosted";
+  return typeof value.type === "string" ? value.type : Object.keys(value)[0] ?? "hosted";
 }
 
 /** True if a choice of this name means the tool. Some clients put the namespace before the name. */

@@ -1,7 +1,8 @@
 /** Enforces the stop sequences that the upstream is not given. */
+import { PARAMETER_NAMES } from "../canonical/parameter_names.ts";
 import type { Machine, Prompt, ReplyEvent, TokenUsage } from "../canonical/types.ts";
 import { isHighSurrogate } from "../../text.ts";
-import { type AdaptTarget, PARAMETER_NAMES } from "./adapt_target.ts";
+import type { AdaptTarget } from "./adapt_target.ts";
 
 /** A prompt with the stop sequences for its upstream, and those for the gateway. */
 export interface SplitStopSequences {

@@ -1,4 +1,5 @@
 /** Reads the last user turn of a conversation for the echo model. Images and files become words in brackets. */
+import { PARAMETER_NAMES } from "../../protocols/canonical/parameter_names.ts";
 import { modalityOf } from "../../protocols/canonical/media.ts";
 import type { ContentBlock, ContentBlockOf, Message, Prompt } from "../../protocols/canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
@@ -77,7 +78,7 @@ function describeBlock(block: ContentBlock): string {
       throw new GatewayError(
         "invalid",
         `Cannot read a part of type "${String(block.value.type)}": this model reads text, images and files`,
-        { param: block.from === "responses" ? "input" : "messages" },
+        { param: PARAMETER_NAMES[block.from].messages },
       );
     default:
       return "";

@@ -1,5 +1,6 @@
 /** Reasoning of the echo model: a sentence or two about what it will do, signed. */
 import { createHash } from "node:crypto";
+import { PARAMETER_NAMES } from "../../protocols/canonical/parameter_names.ts";
 import { fromBase64Url, toBase64Url } from "../../protocols/canonical/signature.ts";
 import type { Message, OutputFormat, Protocol, Reasoning, Signature } from "../../protocols/canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
@@ -13,6 +14,7 @@ const SIGNATURE_ERRORS: Record<Protocol, string> = {
   messages: "Invalid `signature` in `thinking` block",
   chat: "Invalid `signature` in `reasoning_details`",
   responses: "Invalid `encrypted_content` in `reasoning` item",
+  gemini: "Invalid `thoughtSignature`",
 };
 
 /** True when the client wants the model to reason. */
@@ -53,7 +55,7 @@ export function checkThoughts({ messages, protocol }: { messages: readonly Messa
       if (block.type !== "reasoning" || block.signature?.issuer !== ISSUER) continue;
       if (isGenuine(block.signature.value, block.text)) continue;
       throw new GatewayError("invalid", SIGNATURE_ERRORS[protocol], {
-        param: protocol === "responses" ? "input" : "messages",
+        param: PARAMETER_NAMES[protocol].messages,
       });
     }
   }

@@ -69,6 +69,13 @@ function orphan(protocol: Prompt["protocol"], id: string): GatewayError {
           "corresponding `tool_use` block in the previous message",
         { param: "messages" },
       );
+    case "gemini":
+      return new GatewayError(
+        "invalid",
+        "Please ensure that function response turn comes immediately after a function call turn, and that each " +
+          "function response has a function call with its name",
+        { param: "contents" },
+      );
   }
 }
 

@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
+import type { TestProtocol as Protocol } from "../../upstream/replies.ts";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import { entriesOf } from "../request/world.ts";
 import { model, startGateway, type TestGateway, upstream } from "../../support/gateway.ts";

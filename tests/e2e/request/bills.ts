@@ -1,6 +1,6 @@
 /** Reads the bill that each protocol reports to the client. */
 import { assert, assertEquals } from "@std/assert";
-import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
+import type { TestProtocol as Protocol } from "../../upstream/replies.ts";
 import { sseReader } from "../../../lib/server/sse.ts";
 import type { KeptEntry } from "../../../lib/store/ledger.ts";
 

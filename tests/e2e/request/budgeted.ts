@@ -1,5 +1,5 @@
 /** A gateway with budgets that are easy to calculate: the input is free, and an answer costs the reported output. */
-import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
+import type { TestProtocol as Protocol } from "../../upstream/replies.ts";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import type { BudgetClaim } from "../../../lib/store/ledger.ts";
 import type { Store } from "../../../lib/store/store.ts";

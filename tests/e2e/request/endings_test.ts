@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
+import type { TestProtocol as Protocol } from "../../upstream/replies.ts";
 import { loadTokenCounter } from "../../../lib/o200k/mod.ts";
 import type { Ending } from "../../../lib/store/ledger.ts";
 import { errorBody, errorFrame, PROTOCOLS, SUCCESS } from "../../upstream/replies.ts";

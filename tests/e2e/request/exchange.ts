@@ -1,6 +1,6 @@
 /** One exchange: the upstream's answer, the client's behaviour, and the expected entry. */
 import { assert, assertEquals } from "@std/assert";
-import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
+import type { TestProtocol as Protocol } from "../../upstream/replies.ts";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import type { BilledTokens, Ending, KeptEntry, UsageSource } from "../../../lib/store/ledger.ts";
 import { othersTurns } from "../../support/others_turns.ts";

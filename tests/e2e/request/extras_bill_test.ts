@@ -1,6 +1,6 @@
 /** Usage beyond the plain price of tokens is held for, billed, explained and audited. */
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
-import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
+import type { TestProtocol as Protocol } from "../../upstream/replies.ts";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import { formatUsd, parseUsd } from "../../../lib/billing/money.ts";
 import { auditLedger } from "../../../lib/billing/reports/audit.ts";

@@ -3,7 +3,7 @@ import type { TestGateway, TestKey } from "../../support/gateway.ts";
 import { prompt, PROTOCOLS } from "../../upstream/replies.ts";
 import { assertSameBill, streamedBill, wholeBill } from "./bills.ts";
 import { answer, asking, COST, leftOf, MOST, startBudgeted, worth } from "./budgeted.ts";
-import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
+import type { TestProtocol as Protocol } from "../../upstream/replies.ts";
 import type { KeptEntry } from "../../../lib/store/ledger.ts";
 import type { ScriptedAnswer, UpstreamRequest } from "../../upstream/mod.ts";
 

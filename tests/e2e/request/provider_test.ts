@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import { writeSignature } from "../../../lib/protocols/canonical/signature.ts";
-import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
+import type { TestProtocol as Protocol } from "../../upstream/replies.ts";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import { model, startGateway, type TestGateway, upstream } from "../../support/gateway.ts";
 import { errorBody, prompt, PROTOCOLS, WHOLE } from "../../upstream/replies.ts";

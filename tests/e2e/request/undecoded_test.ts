@@ -2,7 +2,7 @@
 import { Session } from "node:inspector";
 import { assertEquals } from "@std/assert";
 import type { JsonObject } from "../../../lib/json/mod.ts";
-import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
+import type { TestProtocol as Protocol } from "../../upstream/replies.ts";
 import { model, startGateway, upstream } from "../../support/gateway.ts";
 import { startUpstream } from "../../upstream/mod.ts";
 import { PROTOCOLS } from "../../upstream/replies.ts";

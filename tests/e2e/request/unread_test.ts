@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
+import type { TestProtocol as Protocol } from "../../upstream/replies.ts";
 import { loadTokenCounter } from "../../../lib/o200k/mod.ts";
 import { simulateTime } from "../../support/simulated_time.ts";
 import { prompt, PROTOCOLS, SUCCESS } from "../../upstream/replies.ts";

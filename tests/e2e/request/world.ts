@@ -1,6 +1,6 @@
 /** One request through a whole gateway with limits, a budget and prices, and its ledger entry. */
 import { assert, assertEquals } from "@std/assert";
-import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
+import type { TestProtocol as Protocol } from "../../upstream/replies.ts";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import { NO_TOKENS } from "../../../lib/store/days.ts";
 import type { BilledTokens, Entry, KeptEntry, LedgerStore } from "../../../lib/store/ledger.ts";

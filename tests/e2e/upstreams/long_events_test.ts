@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
+import type { TestProtocol as Protocol } from "../../upstream/replies.ts";
 import { LONG_TEXT_CHARS } from "../../../lib/scheduler.ts";
 import { oneModel, startGateway } from "../../support/gateway.ts";
 import { errorFrame, prompt, PROTOCOLS, STREAMED, SUCCESS } from "../../upstream/replies.ts";

@@ -62,6 +62,7 @@ export const REQUIRED: Readonly<Record<Protocol, JsonObject>> = {
   chat: { model: "acme/thinker" },
   responses: { model: "acme/thinker" },
   messages: { model: "acme/thinker", max_tokens: 9_000 },
+  gemini: { model: "acme/thinker" },
 };
 
 /** One chunk of a chat stream. */

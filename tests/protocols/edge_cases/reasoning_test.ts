@@ -7,6 +7,7 @@ import { replayBlocks, signatures } from "../../golden/round_trips.ts";
 import { block, chunk, collected, events, framesOf, get, list, lost, message, sent, streamed } from "./play.ts";
 
 const USER = { role: "user", content: "Go" };
+const SAID = { role: "user", parts: [{ text: "Hi" }] };
 const TOOL = { name: "now", input_schema: { type: "object" } };
 const CALL = { type: "tool_use", id: "t1", name: "now", input: {} };
 const RESULT = { role: "user", content: [{ type: "tool_result", tool_use_id: "t1", content: "12:00" }] };
@@ -48,6 +49,13 @@ Deno.test("redacted thinking passes through every client and returns unchanged",
     responses: { input: [USER, ...list(collected("messages", stream, "responses").output), USER] },
     messages: {
       messages: [USER, { role: "assistant", content: collected("messages", stream, "messages").content }, USER],
+    },
+    gemini: {
+      contents: [
+        SAID,
+        get(collected("messages", stream, "gemini"), "candidates", 0, "content") ?? null,
+        SAID,
+      ],
     },
   };
   for (const client of PROTOCOLS) {

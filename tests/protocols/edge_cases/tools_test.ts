@@ -7,6 +7,7 @@ import { echoOf, PROTOCOLS } from "../../golden/crossings.ts";
 import { block, chunk, collected, events, framesOf, get, list, message, REQUIRED, sent, streamed } from "./play.ts";
 
 const USER = { role: "user", content: "Go" };
+const SAID = { role: "user", parts: [{ text: "Hi" }] };
 
 /** A tool of a chat request, of a messages request. */
 const chatTool = (name: string, parameters?: JsonObject) => ({
@@ -208,6 +209,13 @@ Deno.test("a signature beside a call returns through every client, to its issuer
       }],
       tools: [messagesTool("now")],
     },
+    gemini: {
+      contents: [SAID, get(collected("chat", stream, "gemini"), "candidates", 0, "content") ?? null, {
+        role: "user",
+        parts: results.map((id) => ({ functionResponse: { id, name: "now", response: { output: "12:00" } } })),
+      }],
+      tools: [{ functionDeclarations: [{ name: "now" }] }],
+    },
   };
   for (const client of PROTOCOLS) {
     const body = sent(client, "chat", requests[client] ?? {});
@@ -406,6 +414,7 @@ Deno.test("no client gets an empty text block before a call", () => {
       chat: get(answer, "choices", 0, "message", "content"),
       responses: answer.output,
       messages: answer.content,
+      gemini: get(answer, "candidates", 0, "content", "parts"),
     };
     assertEquals(client === "chat" ? parts.chat : list(parts[client]).length, client === "chat" ? null : 1);
   }

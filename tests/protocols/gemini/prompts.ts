@@ -3,7 +3,7 @@ import { UnsupportedParameters } from "../../../lib/protocols/canonical/unsuppor
 import type { ContentBlock, Prompt } from "../../../lib/protocols/canonical/types.ts";
 import { type Model, modelSchema } from "../../../lib/catalog/model.ts";
 import type { JsonObject } from "../../../lib/json/mod.ts";
-import { geminiUpstream } from "../../../lib/protocols/gemini/mod.ts";
+import { geminiUpstream } from "../../../lib/protocols/gemini/upstream.ts";
 import type { WriteTarget } from "../../../lib/protocols/upstream_codec.ts";
 import { promptOf, user } from "../canonical/messages.ts";
 

@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import type { Json } from "../../../lib/json/mod.ts";
-import { geminiUpstream } from "../../../lib/protocols/gemini/mod.ts";
+import { geminiUpstream } from "../../../lib/protocols/gemini/upstream.ts";
 
 function errorOf(status: string, message = "It failed.", code = 400): Json {
   return { error: { code, message, status } };

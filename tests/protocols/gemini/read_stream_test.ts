@@ -3,7 +3,7 @@ import { aggregateEvents } from "../../../lib/protocols/canonical/aggregate_even
 import type { ContentBlock, Reply, ReplyEvent } from "../../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../../lib/errors.ts";
 import type { JsonObject } from "../../../lib/json/mod.ts";
-import { geminiUpstream } from "../../../lib/protocols/gemini/mod.ts";
+import { geminiUpstream } from "../../../lib/protocols/gemini/upstream.ts";
 import { ANSWERS, framesOf, NAMES, ORIGIN, read } from "./recorded_streams.ts";
 
 const TEXT_SIGNATURE = { issuer: "google", value: "c2lnLXRleHQ=", id: "text" };

@@ -6,7 +6,7 @@ import { checkGrammar } from "../canonical/event_grammar.ts";
 import type { ContentBlock, Reply, ReplyEvent } from "../../../lib/protocols/canonical/types.ts";
 import { isObject, type Json, type JsonObject, parseJson } from "../../../lib/json/mod.ts";
 import type { Frame } from "../../../lib/protocols/codec.ts";
-import { geminiUpstream } from "../../../lib/protocols/gemini/mod.ts";
+import { geminiUpstream } from "../../../lib/protocols/gemini/upstream.ts";
 
 const FOLDER = new URL("../../fixtures/gemini/", import.meta.url);
 
@@ -19,8 +19,8 @@ export function framesOf(name: string): Frame[] {
 }
 
 /** Names of all recorded streams; streams that end in an error begin with `error_`. */
-export const NAMES: readonly string[] = [...Deno.readDirSync(FOLDER)].map(({ name }) => name.replace(".jsonl", ""))
-  .sort();
+export const NAMES: readonly string[] = [...Deno.readDirSync(FOLDER)].map(({ name }) => name)
+  .filter((name) => name.endsWith(".jsonl")).map((name) => name.replace(".jsonl", "")).sort();
 
 /** Names of the streams that are whole answers. */
 export const ANSWERS: readonly string[] = NAMES.filter((name) => !name.startsWith("error_"));

@@ -4,7 +4,7 @@ import type { Prompt, Reply } from "../../../lib/protocols/canonical/types.ts";
 import { isObject, type Json, type JsonObject, parseJson, writeJson } from "../../../lib/json/mod.ts";
 import { chat } from "../../../lib/protocols/chat/mod.ts";
 import type { Codec, Frame } from "../../../lib/protocols/codec.ts";
-import { geminiUpstream } from "../../../lib/protocols/gemini/mod.ts";
+import { geminiUpstream } from "../../../lib/protocols/gemini/upstream.ts";
 import { messages } from "../../../lib/protocols/messages/mod.ts";
 import { responses } from "../../../lib/protocols/responses/mod.ts";
 import { type Random, seeded } from "../../support/random.ts";

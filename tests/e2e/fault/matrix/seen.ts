@@ -1,6 +1,6 @@
 /** Classifies what a client received by the rules of its protocol. */
 import { assert, assertEquals } from "@std/assert";
-import type { Protocol } from "../../../../lib/protocols/canonical/types.ts";
+import type { TestProtocol as Protocol } from "../../../upstream/replies.ts";
 import { sseReader } from "../../../../lib/server/sse.ts";
 import { anthropicErrorSchema, openaiErrorSchema } from "../../../../lib/openapi/schemas.ts";
 import type { Seen } from "./fault.ts";

@@ -1,6 +1,6 @@
 /** One cell of the matrix: a request that meets a fault, and everything that must be so afterwards. */
 import { assert, assertEquals } from "@std/assert";
-import type { Protocol } from "../../../../lib/protocols/canonical/types.ts";
+import type { TestProtocol as Protocol } from "../../../upstream/replies.ts";
 import type { JsonObject } from "../../../../lib/json/mod.ts";
 import type { UpstreamProtocol } from "../../../../lib/protocols/upstream_codec.ts";
 import type { TransportKind } from "../../../../lib/upstreams/select_transport.ts";

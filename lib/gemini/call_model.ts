@@ -1,0 +1,89 @@
+/** Gemini's methods of models: `POST /v1beta/models/{model}:{method}`. */
+import { GatewayError } from "../errors.ts";
+import { type JsonObject, scanMembers, writeJson } from "../json/mod.ts";
+import { gemini, inCamelCase } from "../protocols/gemini/mod.ts";
+import { arrayFraming } from "../protocols/gemini/array_framing.ts";
+import { serve } from "../request/serve.ts";
+import { readTarget } from "../server/route_matcher.ts";
+import type { JsonBody, RouteContext } from "../server/router.ts";
+import { countTokens } from "./count_tokens.ts";
+
+/** Gemini's protocol with streams as JSON arrays, which Google sends without `alt=sse`. */
+const geminiArrays = { ...gemini, framing: arrayFraming, keepAlive: "\n" };
+
+/** A method of the path, and the model that it is called on. */
+interface CalledMethod {
+  model: string;
+  method: string;
+}
+
+/** Calls a method of a model. @throws {GatewayError} as `serve`, and `not_found` for another method */
+export async function callModel(request: Request, context: RouteContext): Promise<Response> {
+  const { model, method } = readMethod(context.params);
+  const { record } = context;
+  const route = `${record.route}:${method}`;
+  switch (method) {
+    case "generateContent":
+      record.route = route;
+      return await serve(gemini, request, withModel(context, { model, stream: false }));
+    case "streamGenerateContent":
+      record.route = route;
+      return await serve(
+        hasEvents(request) ? gemini : geminiArrays,
+        request,
+        withModel(context, { model, stream: true }),
+      );
+    case "countTokens":
+      record.route = route;
+      return await countTokens(context, model);
+    default:
+      throw new GatewayError(
+        "not_found",
+        `Cannot call the method "${
+          method.slice(0, 64)
+        }": expected generateContent, streamGenerateContent or countTokens`,
+      );
+  }
+}
+
+/** Ids of models may have a slash and colons: the method is what follows the last colon. */
+function readMethod({ provider = "", model_id: id }: RouteContext["params"]): CalledMethod {
+  const path = id === undefined ? provider : `${provider}/${id}`;
+  const colon = path.lastIndexOf(":");
+  return colon < 0 ? { model: path, method: "" } : { model: path.slice(0, colon), method: path.slice(colon + 1) };
+}
+
+/** True if the client wants a stream as server-sent events. */
+function hasEvents(request: Request): boolean {
+  const query = new URLSearchParams(readTarget(request).query);
+  return (query.get("alt") ?? query.get("$alt")) === "sse";
+}
+
+/** A context whose body has the members that are in the URL here, and its other members in camel case. */
+function withModel(context: RouteContext, members: JsonObject): RouteContext {
+  return { ...context, readJson: async () => new NamedBody(await context.readJson(), members) };
+}
+
+/** A body with added members in its value. Its text has none of them. */
+class NamedBody implements JsonBody {
+  readonly value: JsonObject;
+  readonly #body: Omit<JsonBody, "value">;
+
+  constructor(body: JsonBody, members: JsonObject) {
+    const value = inCamelCase(body.value);
+    this.value = { ...value, ...members };
+    this.#body = value === body.value ? body : scanMembers(writeJson(value));
+  }
+
+  get text(): string {
+    return this.#body.text;
+  }
+
+  get members(): JsonBody["members"] {
+    return this.#body.members;
+  }
+
+  get utf8(): NonNullable<JsonBody["utf8"]> | undefined {
+    return this.#body.utf8;
+  }
+}

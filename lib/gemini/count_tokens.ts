@@ -1,0 +1,35 @@
+/** `POST /v1beta/models/{model}:countTokens`: counts the input of a request without answering it. */
+import { requireCaller } from "../access/permissions.ts";
+import { countPrompt } from "../billing/count_prompt.ts";
+import { writeLongParts } from "../billing/prompt_parts.ts";
+import { documentSize, isObject } from "../json/mod.ts";
+import { loadTokenCounter } from "../o200k/mod.ts";
+import { checkBody } from "../protocols/fields.ts";
+import { gemini, inCamelCase } from "../protocols/gemini/mod.ts";
+import { findModel } from "../request/candidates.ts";
+import { LONG_TEXT_CHARS } from "../scheduler.ts";
+import { jsonResponse } from "../server/json_response.ts";
+import type { RouteContext } from "../server/router.ts";
+
+/**
+ * Counts system instruction, tools, contents and media in o200k tokens. The body has the contents alone, or the whole
+ * request as `generateContentRequest`.
+ * @throws {GatewayError} as `serve` before admission
+ */
+export async function countTokens(context: RouteContext, model: string): Promise<Response> {
+  const body = await context.readJson();
+  const value = inCamelCase(body.value);
+  const { generateContentRequest: whole } = value;
+  const request = { ...isObject(whole) ? whole : value, model, stream: false };
+  checkBody(gemini.schema, request);
+  const isLong = documentSize(body) > LONG_TEXT_CHARS;
+  const prompt = gemini.readPrompt(request, isLong ? await gemini.writeTexts?.(request) : undefined, {
+    vendorState: requireCaller(context.caller).group.vendor_state === true,
+    // Nothing is sent to a vendor.
+    checkTool() {},
+    checkItem() {},
+  });
+  findModel(model, context);
+  if (isLong) await writeLongParts(prompt);
+  return jsonResponse({ totalTokens: await countPrompt(prompt, await loadTokenCounter()) });
+}

@@ -1,0 +1,19 @@
+/** Streams as JSON arrays, one element per piece. Google sends them without `alt=sse`. */
+import type { StreamFraming } from "../codec.ts";
+
+/** Returns the framing of one stream. */
+export function arrayFraming(): StreamFraming {
+  let isFirst = true;
+  return {
+    contentType: "application/json; charset=utf-8",
+    write(frames) {
+      let text = "";
+      for (const { data } of frames) {
+        text += (isFirst ? "[" : ",\r\n") + data;
+        isFirst = false;
+      }
+      return text;
+    },
+    end: () => isFirst ? "[]" : "]",
+  };
+}

@@ -1,0 +1,227 @@
+/** Reads the parts of one content as blocks. */
+import { normalizeMediaType, readBase64, readMediaUrl } from "../canonical/media.ts";
+import type { ContentBlock, Media } from "../canonical/types.ts";
+import { collectUnknownMembers } from "../canonical/unknown_members.ts";
+import { GatewayError } from "../../errors.ts";
+import { isObject, type JsonObject, writeJson } from "../../json/mod.ts";
+import type { Permits, Texts } from "../codec.ts";
+import { objectOf, objectsOf, present, stringOf } from "../members.ts";
+import type { CallMatcher } from "./match_calls.ts";
+import { nonEmptyStringOf } from "./members.ts";
+import { NATIVE, readThoughtSignature, type ReasoningBlock } from "./sealed_reasoning.ts";
+import { callSignatureId, TEXT, TEXT_BEFORE } from "./signatures.ts";
+
+/** State of one request while it is read. */
+export interface GeminiReadContext {
+  calls: CallMatcher;
+  texts: Texts | undefined;
+  permits: Permits | undefined;
+  images: number;
+}
+
+const TEXT_PART = new Set(["text", "thought", "thoughtSignature"]);
+const MEDIA_PART = new Set(["inlineData", "fileData", "thoughtSignature", "thought", "text"]);
+const CALL_PART = new Set(["functionCall", "thoughtSignature", "thought", "text"]);
+const RESULT_PART = new Set(["functionResponse", "thoughtSignature", "thought", "text"]);
+const CALL = new Set(["id", "name", "args"]);
+const RESULT = new Set(["id", "name", "response", "parts"]);
+
+/** Members of parts that record what ran at the vendor. */
+const VENDOR_PARTS = ["executableCode", "codeExecutionResult", "toolCall", "toolResponse"];
+
+/** Keys of a response that hold all of it. https://ai.google.dev/api/caching#FunctionResponse */
+const OUTPUTS = ["output", "result"];
+
+/** Reads the parts of a content of the user or of the system. @throws {GatewayError} `invalid` */
+export function readUserParts(parts: readonly JsonObject[], path: string, context: GeminiReadContext): ContentBlock[] {
+  return parts.flatMap((part, index): ContentBlock[] => {
+    const at = `${path}[${index}]`;
+    const result = objectOf(part.functionResponse);
+    if (result !== undefined) return [readResult(part, result, `${at}.functionResponse`, context)];
+    return readOtherPart(part, at, context);
+  });
+}
+
+/**
+ * Reads the parts of a content of the model. Signatures become reasoning before their part; an envelope replaces the
+ * thoughts that it has.
+ * @throws {GatewayError} `invalid`
+ */
+export function readModelParts(parts: readonly JsonObject[], path: string, context: GeminiReadContext): ContentBlock[] {
+  const blocks: ContentBlock[] = [];
+  const seen = new Set<string>();
+  /** Where the reasoning of the next signed part begins. */
+  let start = 0;
+
+  function takeSignature(value: string | undefined, id: string | undefined): void {
+    const signature = value === undefined ? undefined : readThoughtSignature(value);
+    if (signature === undefined) return;
+    if (typeof signature === "string") {
+      const own = { issuer: NATIVE, value: signature, ...(id !== undefined && { id }) };
+      blocks.push({ type: "reasoning", text: "", hidden: true, signature: own });
+      return;
+    }
+    const before = blocks.splice(start).filter((block) => !isUnsigned(block));
+    blocks.push(...before, ...signature.filter((block) => !isSeen(block, seen)));
+  }
+
+  for (const [index, part] of parts.entries()) {
+    const at = `${path}[${index}]`;
+    const signature = nonEmptyStringOf(part.thoughtSignature);
+    const call = objectOf(part.functionCall);
+    if (call !== undefined) {
+      const read = readCall(part, call, context);
+      takeSignature(signature, callSignatureId(read.id));
+      blocks.push(read);
+      start = blocks.length;
+    } else if (part.thought === true) {
+      blocks.push(...readThought(part, signature));
+    } else {
+      const others = readOtherPart(part, at, context);
+      takeSignature(signature, others.length === 0 ? TEXT_BEFORE : TEXT);
+      blocks.push(...others);
+    }
+  }
+  return blocks;
+}
+
+function isUnsigned(block: ContentBlock): boolean {
+  return block.type === "reasoning" && block.signature === undefined;
+}
+
+/** True for signed reasoning that another part of the content has carried already. */
+function isSeen({ signature }: ReasoningBlock, seen: Set<string>): boolean {
+  if (signature === undefined) return false;
+  const key = JSON.stringify([signature.issuer, signature.value]);
+  if (seen.has(key)) return true;
+  seen.add(key);
+  return false;
+}
+
+function readThought(part: JsonObject, value: string | undefined): ContentBlock[] {
+  const text = stringOf(part.text) ?? "";
+  const signature = value === undefined ? undefined : readThoughtSignature(value);
+  if (Array.isArray(signature)) return signature;
+  if (signature === undefined) return text === "" ? [] : [{ type: "reasoning", text }];
+  return [{
+    type: "reasoning",
+    text,
+    ...(text === "" && { hidden: true }),
+    signature: { issuer: NATIVE, value: signature },
+  }];
+}
+
+function readCall(
+  part: JsonObject,
+  call: JsonObject,
+  { calls, texts }: GeminiReadContext,
+): Extract<ContentBlock, { type: "tool_call" }> {
+  const name = stringOf(call.name) ?? "";
+  const args = objectOf(call.args) ?? {};
+  return {
+    type: "tool_call",
+    id: calls.begin(name, nonEmptyStringOf(call.id)),
+    name,
+    arguments: texts?.get(args) ?? writeJson(args),
+    ...collectUnknownMembers("gemini", part, { modelled: CALL_PART, more: restOf(call, CALL, "functionCall") }),
+  };
+}
+
+function readResult(
+  part: JsonObject,
+  result: JsonObject,
+  path: string,
+  context: GeminiReadContext,
+): ContentBlock {
+  const name = stringOf(result.name) ?? "";
+  const response = objectOf(result.response) ?? {};
+  const media = objectsOf(result.parts).flatMap((inner, index) =>
+    readOtherPart(inner, `${path}.parts[${index}]`, context)
+  );
+  const { text, isError } = readResponse(response, context.texts);
+  return {
+    type: "tool_result",
+    callId: context.calls.end(name, nonEmptyStringOf(result.id)),
+    blocks: [...(text === "" ? [] : [{ type: "text" as const, text }]), ...media],
+    ...(isError && { isError }),
+    ...collectUnknownMembers("gemini", part, {
+      modelled: RESULT_PART,
+      more: restOf(result, RESULT, "functionResponse"),
+    }),
+  };
+}
+
+/** A result as text: what its only member `output`, `result` or `error` has, else the whole object. */
+function readResponse(response: JsonObject, texts: Texts | undefined): { text: string; isError: boolean } {
+  const [name, ...others] = Object.keys(response);
+  if (name === undefined) return { text: "", isError: false };
+  const value = response[name];
+  if (others.length === 0 && typeof value === "string") {
+    if (OUTPUTS.includes(name)) return { text: value, isError: false };
+    if (name === "error") return { text: value, isError: true };
+  }
+  const isError = others.length === 0 && name === "error";
+  return { text: texts?.get(response) ?? writeJson(response), isError };
+}
+
+/** Unknown members of an object inside a part, under its name. */
+function restOf(object: JsonObject, modelled: ReadonlySet<string>, name: string): JsonObject {
+  const { unknownMembers } = collectUnknownMembers("gemini", object, { modelled });
+  return unknownMembers === undefined ? {} : { [name]: unknownMembers.members };
+}
+
+/** Reads text, media, and what only Google has. */
+function readOtherPart(part: JsonObject, path: string, context: GeminiReadContext): ContentBlock[] {
+  const inline = objectOf(part.inlineData);
+  const file = objectOf(part.fileData);
+  const holder = inline ?? file;
+  if (holder !== undefined) {
+    const media = inline === undefined ? readFile(holder, path) : readInline(inline, path);
+    if ((media.mediaType ?? "image/").startsWith("image/")) context.images++;
+    const name = nonEmptyStringOf(holder.displayName);
+    const unknown = collectUnknownMembers("gemini", part, { modelled: MEDIA_PART });
+    return [{ type: "media", media, ...(name !== undefined && { name }), ...unknown }];
+  }
+  const text = stringOf(part.text);
+  if (text !== undefined) {
+    if (text === "" && part.thoughtSignature !== undefined) return [];
+    return [{ type: "text", text, ...collectUnknownMembers("gemini", part, { modelled: TEXT_PART }) }];
+  }
+  const { thoughtSignature: _, ...value } = part;
+  if (Object.values(value).every((member) => member === null || member === undefined)) return [];
+  const isKnown = VENDOR_PARTS.some((name) => isObject(part[name]));
+  if (!isKnown && isObject(part.functionResponse)) {
+    throw new GatewayError("invalid", "Expected functionResponse in a content of the user", { param: path });
+  }
+  context.permits?.checkItem(value, path);
+  return [{ type: "vendor_specific", from: "gemini", value: part }];
+}
+
+function readInline({ mimeType, data }: JsonObject, path: string): Media {
+  return {
+    kind: "bytes",
+    mediaType: plainType(stringOf(mimeType) ?? ""),
+    base64: decoded(() => readBase64(stringOf(data) ?? ""), `${path}.inlineData.data`),
+  };
+}
+
+function readFile({ mimeType, fileUri }: JsonObject, path: string): Media {
+  const media = decoded(() => readMediaUrl(stringOf(fileUri) ?? ""), `${path}.fileData.fileUri`);
+  const type = nonEmptyStringOf(mimeType);
+  return media.kind === "url" ? present({ ...media, mediaType: type && plainType(type) }) as Media : media;
+}
+
+/** Media types of recordings have parameters, such as `audio/L16;rate=24000`. */
+function plainType(type: string): string {
+  return normalizeMediaType(type.split(";", 1)[0]?.trim() ?? "");
+}
+
+/** Runs a decoder, whose errors are the client's. */
+function decoded<T>(decode: () => T, param: string): T {
+  try {
+    return decode();
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+    throw new GatewayError("invalid", error.message, { param, cause: error });
+  }
+}

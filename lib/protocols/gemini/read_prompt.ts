@@ -1,0 +1,161 @@
+/** Reads the body of `generateContent`, with the model and the streaming mode of the URL as members. */
+import type { OutputFormat, Prompt, Reasoning, Sampling, UnknownMembers } from "../canonical/types.ts";
+import { EFFORTS } from "../canonical/types.ts";
+import { GatewayError } from "../../errors.ts";
+import { isInteger, isRawNumber, type Json, type JsonObject } from "../../json/mod.ts";
+import type { Permits, Texts } from "../codec.ts";
+import { COUNTS } from "../fields.ts";
+import { booleanOf, numberOf, objectOf, present, stringOf, textsOf } from "../members.ts";
+import { CallMatcher } from "./match_calls.ts";
+import { someOf } from "./members.ts";
+import { readContents, readSystem } from "./read_contents.ts";
+import type { GeminiReadContext } from "./read_parts.ts";
+import { readSchema } from "./read_schema.ts";
+import { readToolChoice, readTools } from "./read_tools.ts";
+
+const MODELLED = new Set([
+  ...["model", "stream", "contents", "systemInstruction", "tools", "toolConfig", "generationConfig"],
+  ...["provider", "models"],
+]);
+const GENERATION = new Set([
+  ...["stopSequences", "responseMimeType", "responseSchema", "responseJsonSchema", "candidateCount"],
+  ...["maxOutputTokens", "temperature", "topP", "topK", "seed", "presencePenalty", "frequencyPenalty"],
+  ...["responseLogprobs", "logprobs", "thinkingConfig"],
+]);
+const THINKING = new Set(["includeThoughts", "thinkingBudget", "thinkingLevel"]);
+const CALLING = new Set(["mode", "allowedFunctionNames"]);
+
+/** Budgets with a meaning of their own. */
+const NO_THINKING = 0;
+const DYNAMIC = -1;
+
+const JSON_TYPE = "application/json";
+
+/** Media types of answers that the canonical form models; none is plain text. */
+const TYPES: ReadonlySet<string> = new Set(["", "text/plain", JSON_TYPE]);
+
+/** Reads a request. @throws {GatewayError} `invalid`, for what the schema cannot check */
+export function readPrompt(body: JsonObject, texts?: Texts, permits?: Permits): Prompt {
+  const context: GeminiReadContext = { calls: new CallMatcher(), texts, permits, images: 0 };
+  const messages = [...readSystem(body.systemInstruction, context), ...readContents(body.contents, context)];
+  if (messages.every(({ role }) => role === "system")) {
+    throw new GatewayError("invalid", "Expected contents with at least one part", { param: "contents" });
+  }
+  if (context.images > COUNTS.images) {
+    throw new GatewayError("invalid", `Expected at most ${COUNTS.images} images, found ${context.images}`, {
+      param: "contents",
+    });
+  }
+  const config = objectOf(body.generationConfig) ?? {};
+  return {
+    protocol: "gemini",
+    model: stringOf(body.model) ?? "",
+    messages,
+    tools: readTools(body.tools),
+    stop: textsOf(config.stopSequences),
+    sampling: readSampling(config),
+    stream: booleanOf(body.stream) ?? false,
+    ...present({
+      toolChoice: readToolChoice(body.toolConfig),
+      maxTokens: numberOf(config.maxOutputTokens),
+      reasoning: readReasoning(objectOf(config.thinkingConfig)),
+      format: readFormat(config),
+      n: numberOf(config.candidateCount),
+      provider: objectOf(body.provider),
+      fallbacks: Array.isArray(body.models) ? textsOf(body.models) : undefined,
+      unknownMembers: readUnknown(body, config),
+    }),
+  };
+}
+
+function readSampling(config: JsonObject): Sampling {
+  return present({
+    temperature: numberOf(config.temperature),
+    topP: numberOf(config.topP),
+    topK: numberOf(config.topK),
+    seed: readSeed(config.seed),
+    presencePenalty: numberOf(config.presencePenalty),
+    frequencyPenalty: numberOf(config.frequencyPenalty),
+    logprobs: booleanOf(config.responseLogprobs),
+    topLogprobs: numberOf(config.logprobs),
+  });
+}
+
+/** Keeps integers beyond the precision of a double. */
+function readSeed(seed: Json | undefined): Sampling["seed"] {
+  if (typeof seed === "number") return seed;
+  return seed !== undefined && isRawNumber(seed) && isInteger(seed) ? seed : undefined;
+}
+
+function readReasoning(config: JsonObject | undefined): Reasoning | undefined {
+  if (config === undefined) return undefined;
+  const budget = numberOf(config.thinkingBudget);
+  const level = stringOf(config.thinkingLevel)?.toLowerCase();
+  const shown = booleanOf(config.includeThoughts);
+  const unknownMembers = unknownOf(config, THINKING);
+  const reasoning: Reasoning = present({
+    mode: budget === undefined
+      ? undefined
+      : budget === NO_THINKING
+      ? "off" as const
+      : budget === DYNAMIC
+      ? "adaptive" as const
+      : "manual" as const,
+    budgetTokens: budget !== undefined && budget > NO_THINKING ? budget : undefined,
+    effort: EFFORTS.find((effort) => effort === level),
+    display: shown === undefined ? undefined : shown ? "summarized" as const : "omitted" as const,
+    unknownMembers: unknownMembers && { from: "gemini" as const, members: unknownMembers },
+  });
+  return Object.keys(reasoning).length === 0 ? undefined : reasoning;
+}
+
+function typeOf({ responseMimeType }: JsonObject): string {
+  return stringOf(responseMimeType)?.toLowerCase() ?? "";
+}
+
+/** True for an answer in another form, such as `text/x.enum`. */
+function isOther(config: JsonObject): boolean {
+  return !TYPES.has(typeOf(config));
+}
+
+/** @throws {GatewayError} `invalid` for two schemas */
+function readFormat(config: JsonObject): OutputFormat | undefined {
+  const openapi = objectOf(config.responseSchema);
+  const json = objectOf(config.responseJsonSchema);
+  if (openapi !== undefined && json !== undefined) {
+    throw new GatewayError("invalid", "Cannot use both responseSchema and responseJsonSchema", {
+      param: "generationConfig.responseSchema",
+    });
+  }
+  if (isOther(config)) return undefined;
+  const schema = json ?? (openapi && readSchema(openapi));
+  if (schema !== undefined) return { type: "json_schema", schema };
+  return typeOf(config) === JSON_TYPE ? { type: "json_object" } : undefined;
+}
+
+/** Members that the canonical form does not model, also of objects that are partly modelled. */
+function readUnknown(body: JsonObject, config: JsonObject): UnknownMembers | undefined {
+  const toolConfig = objectOf(body.toolConfig) ?? {};
+  const { functionCallingConfig, ...others } = toolConfig;
+  const { responseMimeType, responseSchema, responseJsonSchema } = config;
+  const members: JsonObject = {
+    ...unknownOf(body, MODELLED),
+    ...memberOf("generationConfig", {
+      ...unknownOf(config, GENERATION),
+      ...(isOther(config) && someOf({ responseMimeType, responseSchema, responseJsonSchema })),
+    }),
+    ...memberOf("toolConfig", {
+      ...others,
+      ...memberOf("functionCallingConfig", unknownOf(objectOf(functionCallingConfig) ?? {}, CALLING) ?? {}),
+    }),
+  };
+  return Object.keys(members).length === 0 ? undefined : { from: "gemini", members };
+}
+
+function memberOf(name: string, value: JsonObject): JsonObject {
+  return Object.keys(value).length === 0 ? {} : { [name]: value };
+}
+
+function unknownOf(object: JsonObject, modelled: ReadonlySet<string>): JsonObject | undefined {
+  return someOf(Object.fromEntries(Object.entries(object).filter(([name]) => !modelled.has(name))));
+}

@@ -1,0 +1,69 @@
+/** Reads tools and their configuration. */
+import type { Tool, ToolChoice } from "../canonical/types.ts";
+import { collectUnknownMembers } from "../canonical/unknown_members.ts";
+import { GatewayError } from "../../errors.ts";
+import type { Json, JsonObject } from "../../json/mod.ts";
+import { COUNTS } from "../fields.ts";
+import { objectOf, objectsOf, stringOf, textsOf } from "../members.ts";
+import { readSchema } from "./read_schema.ts";
+
+// The schema of a result is dropped in silence: models get it only at Google.
+const DECLARATION = new Set([
+  ...["name", "description", "parameters", "parametersJsonSchema", "response", "responseJsonSchema"],
+]);
+
+/** Reads the tools: functions of the client, and one hosted tool for each other member. @throws {GatewayError} `invalid` */
+export function readTools(value: Json | undefined): Tool[] {
+  const tools = objectsOf(value).flatMap((tool): Tool[] =>
+    Object.entries(tool).flatMap(([name, member]): Tool[] => {
+      if (name === "functionDeclarations") return objectsOf(member).map(readDeclaration);
+      return member === null || member === undefined
+        ? []
+        : [{ type: "hosted", from: "gemini", value: { [name]: member } }];
+    })
+  );
+  if (tools.length > COUNTS.tools) {
+    throw new GatewayError("invalid", `Expected at most ${COUNTS.tools} tools, found ${tools.length}`, {
+      param: "tools",
+    });
+  }
+  return tools;
+}
+
+function readDeclaration(declaration: JsonObject): Tool {
+  const description = stringOf(declaration.description);
+  const parameters = objectOf(declaration.parametersJsonSchema) ?? readOpenapi(declaration.parameters);
+  return {
+    type: "function",
+    name: stringOf(declaration.name) ?? "",
+    ...(description !== undefined && { description }),
+    ...(parameters !== undefined && { parameters }),
+    ...collectUnknownMembers("gemini", declaration, { modelled: DECLARATION }),
+  };
+}
+
+function readOpenapi(value: Json | undefined): JsonObject | undefined {
+  const schema = objectOf(value);
+  return schema && readSchema(schema);
+}
+
+/** Reads `toolConfig.functionCallingConfig`; absent if it leaves the choice to the model by default. */
+export function readToolChoice(value: Json | undefined): ToolChoice | undefined {
+  const config = objectOf(objectOf(value)?.functionCallingConfig);
+  const mode = stringOf(config?.mode)?.toUpperCase();
+  const names = textsOf(config?.allowedFunctionNames);
+  const [name] = names;
+  switch (mode) {
+    case "AUTO":
+      return { type: "auto" };
+    case "NONE":
+      return { type: "none" };
+    case "ANY":
+      if (name === undefined) return { type: "required" };
+      return names.length === 1 ? { type: "tool", name } : { type: "allowed", mode: "required", names };
+    case "VALIDATED":
+      return name === undefined ? { type: "auto" } : { type: "allowed", mode: "auto", names };
+    default:
+      return undefined;
+  }
+}

@@ -1,0 +1,137 @@
+/**
+ * Schema of the bodies of `generateContent` and `streamGenerateContent`, with the model and the streaming mode of the
+ * URL as members: types, and ranges as in Google's API reference, https://ai.google.dev/api/generate-content. Limits of a
+ * model are checked in `lib/request/rules.ts`.
+ */
+import { z } from "zod";
+import {
+  COUNTS,
+  fallbacksField,
+  objectField,
+  providerField,
+  seedField,
+  stopText,
+  tokensField,
+  toolNameField,
+} from "../fields.ts";
+
+const mediaTypeField = z.string().max(128).regex(/^[A-Za-z0-9.+-]+\/[A-Za-z0-9.+-]+(?:\s*;.*)?$/, {
+  error: "Expected a media type such as image/png",
+});
+
+const inlineDataField = z.looseObject({
+  mimeType: mediaTypeField,
+  data: z.string().describe("Base64"),
+  displayName: z.string().nullish(),
+}).nullish();
+
+const fileDataField = z.looseObject({
+  mimeType: mediaTypeField.nullish(),
+  fileUri: z.string().min(1),
+  displayName: z.string().nullish(),
+}).nullish();
+
+// A model wrote the name, so it need not be that of a tool.
+const callField = z.looseObject({
+  id: z.string().max(1_024).nullish(),
+  name: z.string().min(1).max(256),
+  args: objectField.nullish(),
+});
+
+const resultField = z.looseObject({
+  id: z.string().max(1_024).nullish().describe("Id of the call; absent: the first open call of this name"),
+  name: z.string().min(1).max(256),
+  response: objectField.nullish().describe("The result as an object; `output` or `error` may have it"),
+  parts: z.array(z.looseObject({ inlineData: inlineDataField, fileData: fileDataField })).max(COUNTS.parts).nullish(),
+});
+
+const partField = z.looseObject({
+  text: z.string().nullish(),
+  thought: z.boolean().nullish(),
+  thoughtSignature: z.string().nullish(),
+  inlineData: inlineDataField,
+  fileData: fileDataField,
+  functionCall: callField.nullish(),
+  functionResponse: resultField.nullish(),
+  executableCode: objectField.nullish(),
+  codeExecutionResult: objectField.nullish(),
+  toolCall: objectField.nullish(),
+  toolResponse: objectField.nullish(),
+});
+
+const contentField = z.looseObject({
+  role: z.enum(["user", "model", "function"], { error: 'Expected "user" or "model"' }).nullish(),
+  parts: z.array(partField).max(COUNTS.parts).nullish(),
+});
+
+const declarationField = z.looseObject({
+  name: toolNameField,
+  description: z.string().nullish(),
+  parameters: objectField.nullish().describe("Arguments, as a schema in Google's subset of OpenAPI"),
+  parametersJsonSchema: objectField.nullish().describe("Arguments, as JSON Schema"),
+});
+
+const toolField = z.looseObject({
+  functionDeclarations: z.array(declarationField).max(COUNTS.tools).nullish(),
+});
+
+const toolConfigField = z.looseObject({
+  functionCallingConfig: z.looseObject({
+    mode: z.string().regex(/^(?:mode_unspecified|auto|any|none|validated)$/i, {
+      error: 'Expected "AUTO", "ANY", "NONE" or "VALIDATED"',
+    }).nullish(),
+    allowedFunctionNames: z.array(z.string().min(1)).max(COUNTS.tools).nullish(),
+  }).nullish(),
+});
+
+const thinkingField = z.looseObject({
+  includeThoughts: z.boolean().nullish().describe("Send summaries of the model's thoughts"),
+  thinkingBudget: z.number().int().min(-1).nullish().describe(
+    "Most tokens to think with; 0: none, -1: as many as needed",
+  ),
+  thinkingLevel: z.string().regex(/^(?:thinking_level_unspecified|minimal|low|medium|high)$/i, {
+    error: 'Expected "MINIMAL", "LOW", "MEDIUM" or "HIGH"',
+  }).nullish(),
+});
+
+const generationField = z.looseObject({
+  stopSequences: z.array(stopText).max(COUNTS.stops).nullish(),
+  responseMimeType: z.string().max(128).nullish().describe('"application/json" for JSON'),
+  responseSchema: objectField.nullish().describe("Form of the answer, as a schema in Google's subset of OpenAPI"),
+  responseJsonSchema: objectField.nullish().describe("Form of the answer, as JSON Schema"),
+  candidateCount: z.number().int().min(1).max(8).nullish(),
+  maxOutputTokens: tokensField.nullish().describe("Most tokens of the answer, thoughts included"),
+  temperature: z.number().min(0).max(2).nullish(),
+  topP: z.number().min(0).max(1).nullish(),
+  topK: z.number().int().min(0).nullish(),
+  seed: seedField.nullish(),
+  presencePenalty: z.number().min(-2).max(2).nullish(),
+  frequencyPenalty: z.number().min(-2).max(2).nullish(),
+  responseLogprobs: z.boolean().nullish(),
+  logprobs: z.number().int().min(0).max(20).nullish(),
+  thinkingConfig: thinkingField.nullish(),
+});
+
+/** Members of a request that are also counted by `countTokens`. */
+const shared = {
+  model: z.string().min(1).max(256).describe("Model id, `<vendor>/<model_name>`"),
+  systemInstruction: contentField.nullish(),
+  tools: z.array(toolField).max(COUNTS.tools).nullish(),
+  toolConfig: toolConfigField.nullish(),
+  generationConfig: generationField.nullish(),
+  safetySettings: z.array(objectField).nullish(),
+  cachedContent: z.string().nullish(),
+  labels: objectField.nullish(),
+  serviceTier: z.string().max(64).nullish(),
+  store: z.boolean().nullish(),
+  continuationToken: z.string().nullish(),
+  provider: providerField.nullish().describe("Routing wishes"),
+  models: fallbacksField.nullish().describe("Models to try when the first one fails"),
+};
+
+/** Body of `POST /v1beta/models/{model}:generateContent`. */
+export const schema: z.ZodObject<z.ZodRawShape, z.core.$loose> = z.looseObject({
+  ...shared,
+  contents: z.array(contentField).min(1).max(COUNTS.messages),
+  stream: z.boolean().nullish(),
+});

@@ -1,0 +1,55 @@
+/** Writes whole answers. */
+import { eventsOf } from "../canonical/aggregate_events.ts";
+import type { FinishReason, Reply } from "../canonical/types.ts";
+import type { JsonObject } from "../../json/mod.ts";
+import type { Echo } from "../codec.ts";
+import { writeUsage } from "./write_gemini_usage.ts";
+import { PartWriter } from "./write_parts.ts";
+
+const FINISH_REASONS: Readonly<Record<FinishReason, string>> = {
+  end: "STOP",
+  stop_sequence: "STOP",
+  length: "MAX_TOKENS",
+  tool_use: "STOP",
+  refusal: "SAFETY",
+  pause: "STOP",
+};
+
+/** Writes a `GenerateContentResponse`. */
+export function writeReply(reply: Reply, echo: Echo): JsonObject {
+  const writer = new PartWriter(echo.prompt);
+  const parts = eventsOf(reply).flatMap((event) => writer.push(event));
+  const finishReason = writeFinish(reply.finish, writer.refused);
+  return {
+    candidates: [{ ...writeContent(joinTexts(parts)), finishReason, index: 0 }],
+    usageMetadata: writeUsage(reply.usage),
+    ...writeHead(echo),
+  };
+}
+
+/** Returns the members of every piece of an answer. */
+export function writeHead({ requestId, model }: Echo): JsonObject {
+  return { modelVersion: model, responseId: requestId };
+}
+
+/** Returns the content of a candidate, for spreading. Clients expect at least one part. */
+export function writeContent(parts: readonly JsonObject[]): JsonObject {
+  return { content: { parts: parts.length > 0 ? [...parts] : [{ text: "" }], role: "model" } };
+}
+
+/** Writes the finish reason. A refusal that an upstream reported as an ordinary end becomes `SAFETY`. */
+export function writeFinish(reason: FinishReason, refused: boolean): string {
+  return reason === "end" && refused ? FINISH_REASONS.refusal : FINISH_REASONS[reason];
+}
+
+/** Joins adjacent texts, and adjacent thoughts. A signature of a later text begins another part. */
+function joinTexts(parts: readonly JsonObject[]): JsonObject[] {
+  const joined: JsonObject[] = [];
+  for (const part of parts) {
+    const last = joined.at(-1);
+    const isText = typeof part.text === "string" && part.thoughtSignature === undefined;
+    if (isText && typeof last?.text === "string" && last.thought === part.thought) last.text += part.text;
+    else joined.push({ ...part });
+  }
+  return joined;
+}
