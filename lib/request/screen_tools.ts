@@ -137,7 +137,7 @@ export class ToolScreening {
     return left;
   }
 
-  /** Whether a member of a tool stays. */
+  /** True if a member of a tool stays. */
   #keepsMember(name: string, value: Json | undefined, path: string): boolean {
     const extra = value === null ? undefined : extraOfToolMember(name, this.#table);
     if (extra === undefined) return true;

@@ -22,7 +22,7 @@ import { RECORDED, type RecordedStream } from "../golden/recorded.ts";
 
 const STREAMS = RECORDED;
 
-/** Where the frames of each protocol name the model. */
+/** Objects with the model in the frames of each protocol. */
 const HOLDERS: Readonly<Record<Protocol, readonly string[]>> = {
   chat: [],
   responses: ["response"],

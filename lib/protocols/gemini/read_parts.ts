@@ -50,7 +50,7 @@ export function readUserParts(parts: readonly JsonObject[], path: string, contex
 export function readModelParts(parts: readonly JsonObject[], path: string, context: GeminiReadContext): ContentBlock[] {
   const blocks: ContentBlock[] = [];
   const seen = new Set<string>();
-  /** Where the reasoning of the next signed part begins. */
+  /** Index at which the reasoning of the next signed part begins. */
   let start = 0;
 
   function takeSignature(value: string | undefined, id: string | undefined): void {
