@@ -41,7 +41,7 @@ export function createClientTracker({ monotonic }: { monotonic: () => number }):
 /** The credentials of a request, as it sends them; empty if it sends none. A query may have one, too. */
 function credentialOf({ head, request }: GuardedRequest): string {
   const named = ["x-api-key", "authorization", "x-goog-api-key"].map((name) => head.get(name) ?? "").join("\n");
-  const query = /\/v1beta\/[^?]*\?(?:[^#]*&)?key=([^&#]+)/.exec(request.url)?.[1] ?? "";
+  const query = /\/v1(?:beta)?\/models[^?]*\?(?:[^#]*&)?key=([^&#]+)/.exec(request.url)?.[1] ?? "";
   return named === "\n\n" ? query : `${named}\n${query}`;
 }
 

@@ -50,15 +50,18 @@ export function createRouteMatcher(routes: readonly Route[], access: AccessTable
   return {
     known(request) {
       const known = latest.get(request.url);
-      return known?.host === request.headers.get("host") ? known : undefined;
+      if (known?.host !== request.headers.get("host") || known.route.path === GOOGLE_OR_OPENAI) return undefined;
+      return known;
     },
     find(request) {
-      const match = route(readTarget(request).segments);
+      const { segments } = readTarget(request);
+      const isAlias = isGoogles(request);
+      const match = route(isAlias ? [GOOGLE_BASE, ...segments.slice(1)] : segments);
       const found = match && served.get(match.route);
       if (match === undefined || found === undefined) return undefined;
       const host = request.headers.get("host");
       const known = { errors: errorShapeOf(request), route: found, params: match.params, host };
-      if (Object.keys(match.params).length > 0) return known;
+      if (isAlias || Object.keys(match.params).length > 0) return known;
       if (latest.size >= MOST_MATCHES) latest.clear();
       latest.set(request.url, known);
       return known;
@@ -134,6 +137,21 @@ export function readTarget(request: Addressed): RequestTarget {
   return { path, segments, query: mark < 0 ? "" : target.slice(mark + 1) };
 }
 
+/** Base of Google's paths here, and a path that both vendors have. */
+const GOOGLE_BASE = "v1beta";
+const GOOGLE_OR_OPENAI = "/v1/models";
+
+/**
+ * Returns true for a request of a Google client under `/v1/models`: the version of Google's API that newer SDKs ask for
+ * has the path of OpenAI's list of models. Its key, or the method of a model, tells them apart.
+ */
+function isGoogles(request: Addressed): boolean {
+  const target = targetOf(request);
+  if (!/^\/v1\/models(?![^/?#])/.test(target)) return false;
+  return request.headers.get("x-goog-api-key") !== null ||
+    /^[^?]*:(?:generateContent|streamGenerateContent|countTokens)(?:\?|$)/.test(target);
+}
+
 /** Vendor whose errors a client reads. */
 export type ErrorShape = "openai" | "anthropic" | "google";
 
@@ -142,13 +160,18 @@ export type ErrorShape = "openai" | "anthropic" | "google";
  * their errors have the right shape too. Only the shape of an error may depend on it.
  */
 export function errorShapeOf(request: Addressed): ErrorShape {
+  const base = /^\/(anthropic|v1beta)(?![^/?#])/.exec(targetOf(request))?.[1];
+  if (base === "anthropic") return "anthropic";
+  return base === GOOGLE_BASE || isGoogles(request) ? "google" : "openai";
+}
+
+/** The target of a request, which may not be readable. */
+function targetOf(request: Addressed): string {
   const cut = cutOrigin(request.url, request.headers.get("host") ?? "");
   // The server puts its own address into a URL whose `Host` is empty.
-  const target = cut?.startsWith("/") === true
+  return cut?.startsWith("/") === true
     ? cut
     : request.url.slice(Math.max(0, request.url.indexOf("/", request.url.indexOf("://") + 3)));
-  const base = /^\/(anthropic|v1beta)(?![^/?#])/.exec(target)?.[1];
-  return base === "anthropic" ? "anthropic" : base === "v1beta" ? "google" : "openai";
 }
 
 /** Returns the rest of the URL after `http://<host>`, or undefined if the URL does not begin with it. */

@@ -95,7 +95,8 @@ async function answer(request: Request, backend: Gateway): Promise<Response> {
   const { pathname, searchParams } = new URL(request.url);
   const [, method] = /^\/v1beta\/models\/echo:(generateContent|streamGenerateContent)$/.exec(pathname) ?? [];
   if (method === undefined || request.headers.get("x-goog-api-key") !== GEMINI_KEY) return failure(400, pathname);
-  const asked = parseExact(await request.text()) as GenerateRequest;
+  const given = parseExact(await request.text()) as GenerateRequest;
+  const asked = { ...given, contents: joinTurns(given.contents) };
   checkTurns(asked.contents);
   for (const { role, parts } of asked.contents) {
     if (role === "model") await checkSignatures(parts);
@@ -109,6 +110,31 @@ async function answer(request: Request, backend: Gateway): Promise<Response> {
   return new Response(pieces.map((piece) => `data: ${JSON.stringify(piece)}\r\n\r\n`).join(""), {
     headers: { "content-type": "text/event-stream" },
   });
+}
+
+/** Adjacent contents of one role, and adjacent texts, are one: chats of Google's SDKs keep each piece of an answer. */
+function joinTurns(contents: readonly Content[]): Content[] {
+  const joined: Content[] = [];
+  for (const { role = "user", parts } of contents) {
+    const last = joined.at(-1);
+    if (last?.role === role) last.parts.push(...parts);
+    else joined.push({ role, parts: [...parts] });
+  }
+  return joined.map(({ role, parts }) => ({
+    role: role ?? "user",
+    parts: role === "model" ? joinTexts(parts) : parts,
+  }));
+}
+
+function joinTexts(parts: readonly Part[]): Part[] {
+  const joined: Part[] = [];
+  for (const part of parts) {
+    const last = joined.at(-1);
+    const goesOn = part.text !== undefined && last?.text !== undefined && part.thought === last.thought;
+    if (goesOn) Object.assign(last, part, { text: `${last.text}${part.text}` });
+    else joined.push({ ...part });
+  }
+  return joined;
 }
 
 /** Messages begin with the user and alternate; a result names a call of the previous message. */
@@ -203,9 +229,9 @@ function isUsers({ text }: Part): boolean {
   return text === undefined || !/^<system>\n[^]*\n<\/system>$/.test(text);
 }
 
-function writeResult({ result, error, ...others }: Body): string {
+function writeResult({ result, output = result, error, ...others }: Body): string {
   if (typeof error === "string") return `[error] ${error}`;
-  return typeof result === "string" ? result : JSON.stringify(others);
+  return typeof output === "string" ? output : JSON.stringify(others);
 }
 
 function writePart({ text, inlineData, fileData }: Part): Body[] {

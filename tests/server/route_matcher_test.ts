@@ -1,6 +1,6 @@
 import { assertEquals, assertThrows } from "@std/assert";
 import { GatewayError } from "../../lib/errors.ts";
-import { errorShapeOf, readTarget } from "../../lib/server/route_matcher.ts";
+import { createRouteMatcher, errorShapeOf, readTarget } from "../../lib/server/route_matcher.ts";
 import { exchange, startServer } from "./serve.ts";
 
 const GOOD_HOSTS = [
@@ -150,6 +150,27 @@ Deno.test("the shape of errors follows the start of the path, whatever the Host 
   assertEquals(shapeOf("http://127.0.0.1:80/anthropic/v1", ""), "anthropic");
   assertEquals(shapeOf("http://127.0.0.1:80/v1beta/models", ""), "google");
   assertEquals(shapeOf("http://127.0.0.1:80/v1/anthropic", ""), "openai");
+});
+
+Deno.test("requests of Google's clients under /v1/models have the routes of /v1beta", () => {
+  const handlers = { GET: () => new Response(), POST: () => new Response() };
+  const paths = ["/v1/models", "/v1/models/[provider]", "/v1beta/models", "/v1beta/models/[provider]"];
+  const matcher = createRouteMatcher(paths.map((path) => ({ path, handlers })), {});
+  const find = (url: string, headers: Record<string, string> = {}) => {
+    const request = { url: `http://x${url}`, headers: new Headers({ host: "x", ...headers }) };
+    return (matcher.known(request) ?? matcher.find(request))?.route.path;
+  };
+  const google = { "x-goog-api-key": "k" };
+  // Twice, because matches are cached.
+  for (let round = 0; round < 2; round++) {
+    assertEquals(find("/v1/models"), "/v1/models");
+    assertEquals(find("/v1/models", google), "/v1beta/models");
+    assertEquals(find("/v1/models/a", google), "/v1beta/models/[provider]");
+    assertEquals(find("/v1/models/a:free"), "/v1/models/[provider]");
+    assertEquals(find("/v1/models/a:countTokens?key=k"), "/v1beta/models/[provider]");
+    assertEquals(find("/v1/models?x=a:countTokens"), "/v1/models");
+    assertEquals(find("/v1/modelsx", google), undefined);
+  }
 });
 
 Deno.test("readTarget() splits path, segments and query", () => {
