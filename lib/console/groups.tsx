@@ -40,7 +40,6 @@ export function groupsPage(_request: Request, context: RouteContext): Promise<Re
               "#Price factor",
               "Limits",
               "#Spent",
-              "#Held",
               "#Left",
               "#Budget",
             ]}
@@ -54,7 +53,6 @@ export function groupsPage(_request: Request, context: RouteContext): Promise<Re
                 group.price_factor,
                 limitsText(group.limits),
                 usd(budget?.spent_usd),
-                usd(budget?.held_usd),
                 usd(budget?.left_usd),
                 budget === undefined ? "none" : <BudgetAmount budget={budget} />,
               ];

@@ -46,7 +46,7 @@ function pricesBeside(pricing: Pricing): string[] {
   const { prompt, input_cache_write_5m, input_cache_write_1h, input_image, request } = pricing;
   const { hosted_tools = {}, service_tiers = {} } = pricing;
   const writes = ([["5 minutes", input_cache_write_5m], ["1 hour", input_cache_write_1h]] as const)
-    .filter(([, price]) => price !== prompt);
+    .filter(([, price]) => price !== prompt && price !== "0");
   return [
     ...writes.map(([time, price]) => `cache writes for ${time}: ${perMillion(price)}`),
     ...(input_image === undefined ? [] : [`tokens of uploaded images: ${perMillion(input_image)}`]),

@@ -1,10 +1,10 @@
 /** Models with their prices, and the health of each of their targets. */
 import type { VNode } from "preact";
 import type { ConsoleSession } from "../access/console_session.ts";
-import type { Model, Target } from "../catalog/model.ts";
+import type { Model } from "../catalog/model.ts";
 import type { Gateway } from "../gateway.ts";
+import { lastFailure, type TargetFailure } from "../request/attempts.ts";
 import { failureTest, healthRows } from "../status/health.ts";
-import { lastFailure } from "../request/attempts.ts";
 import { type HealthRow, targetModelName, targetName } from "../routing/health.ts";
 import type { RouteContext } from "../server/router.ts";
 import { Count, Moment, State, Table } from "./format.tsx";
@@ -54,26 +54,34 @@ function TargetTable({ gateway, session }: { gateway: Gateway; session: ConsoleS
   return (
     <Table
       columns={[
-        ...["Target", "For model", ...(session.role === "admin" ? ["Test"] : []), "State", "#Failed in 30 s"],
-        ...["#Answered lately", "#First event", "#Tokens/s", "Last failure"],
+        ...["Model and target", ...(session.role === "admin" ? ["Test"] : []), "State and last failure"],
+        ...["#Failed in 30 s", "#Answered lately", "#First event", "#Tokens/s"],
       ]}
       rows={rows.map(({ model, target, index }) => [
-        `${target.upstream}: ${targetModelName(target)}`,
-        model.id,
+        <>
+          {model.id}
+          <br />
+          <span class="dim">{`${target.upstream}: ${targetModelName(target)}`}</span>
+        </>,
         ...(session.role === "admin" ? [<TestForm session={session} model={model} index={index} />] : []),
-        ...healthCells(health.get(targetName(target)), failureTest(gateway.config.routing.breaker)),
-        <LastFailure gateway={gateway} target={target} />,
+        ...healthCells(health.get(targetName(target)), {
+          isFailing: failureTest(gateway.config.routing.breaker),
+          failure: lastFailure(gateway.health, target),
+        }),
       ])}
       empty="No model has a target."
     />
   );
 }
 
-function healthCells(row: HealthRow | undefined, isFailing: (row: HealthRow) => boolean): (VNode | string)[] {
+function healthCells(
+  row: HealthRow | undefined,
+  { isFailing, failure }: { isFailing: (row: HealthRow) => boolean; failure: TargetFailure | undefined },
+): (VNode | string)[] {
   if (row === undefined) return [<span class="dim">not asked</span>, "–", "–", "–", "–"];
   const { state, until, failures, samples, recent_answers, recent_attempts, first_ms, tokens_per_second } = row;
   return [
-    <span>
+    <div class={failure === undefined ? undefined : "wrap"}>
       <TargetState state={state} isFailing={isFailing(row)} />
       {until !== undefined && (
         <>
@@ -81,7 +89,8 @@ function healthCells(row: HealthRow | undefined, isFailing: (row: HealthRow) => 
           <Moment iso={new Date(until).toISOString()} seconds />
         </>
       )}
-    </span>,
+      {failure !== undefined && <LastFailure failure={failure} />}
+    </div>,
     samples === 0 ? "–" : `${Math.round(100 * failures / samples)}% of ${samples}`,
     `${recent_answers} of ${recent_attempts}`,
     first_ms === undefined ? "–" : `${Math.round(first_ms)} ms`,
@@ -94,15 +103,12 @@ export function TargetState({ state, isFailing }: { state: HealthRow["state"]; i
   return state === "closed" && isFailing ? <State state="open" text="failing" /> : <State state={state} />;
 }
 
-function LastFailure({ gateway: { health }, target }: { gateway: Gateway; target: Target }): VNode {
-  const failure = lastFailure(health, target);
-  if (failure === undefined) return <>–</>;
-  const { at, status, message } = failure;
+function LastFailure({ failure: { at, status, message } }: { failure: TargetFailure }): VNode {
   return (
-    <span class="wrap">
+    <div class="dim">
       <Moment iso={new Date(at).toISOString()} seconds />
       {`: ${status === undefined ? "" : `${status} `}${message}`}
-    </span>
+    </div>
   );
 }
 
