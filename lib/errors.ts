@@ -105,17 +105,23 @@ export interface TargetRefusal {
   wait_ms: number;
 }
 
+/** What the gateway could not reach or write. */
+export type OutageRefusal = "ledger" | "store" | "limits_store";
+
 /** The cause of a refusal: facts for the operator that the client does not get. */
 export type Refusal =
   | { limit: LimitRefusal }
   | { budget: BudgetRefusal }
   | { permission: PermissionRefusal }
-  | { targets: readonly TargetRefusal[] };
+  | { targets: readonly TargetRefusal[] }
+  | { outage: OutageRefusal };
 
 /** Optional members of an error. */
 export interface ErrorOptions {
   /** Path of the member the client got wrong, such as `messages[0].content`. */
   param?: string;
+  /** The rule that an invalid request breaks, without any text of the client; entered in the ledger. */
+  rule?: string;
   /** Machine-readable code of the field's own vocabulary, such as `context_length_exceeded`. */
   code?: string;
   /** Response headers, such as `allow`. */
@@ -143,6 +149,7 @@ export class GatewayError extends Error {
   override readonly name = "GatewayError";
   readonly kind: ErrorKind;
   readonly param: string | undefined;
+  readonly rule: string | undefined;
   readonly code: string | undefined;
   readonly headers: Readonly<Record<string, string>>;
   readonly retryAfterMs: number | undefined;
@@ -155,6 +162,7 @@ export class GatewayError extends Error {
     super(redactSecrets(message), options.cause === undefined ? undefined : { cause: options.cause });
     this.kind = kind;
     this.param = options.param === undefined ? undefined : redactSecrets(options.param);
+    this.rule = options.rule;
     this.code = isClean(options.code) ? options.code : undefined;
     this.headers = options.headers === undefined ? {} : cleanHeaders(options.headers);
     this.retryAfterMs = options.retryAfterMs;
@@ -166,8 +174,8 @@ export class GatewayError extends Error {
 
   /** The same error but for these members. */
   with(changes: ErrorOptions): GatewayError {
-    const { kind, message, param, code, headers, retryAfterMs, final, fault, vendor, refusal, cause } = this;
-    const own = { param, code, headers, retryAfterMs, final, fault, vendor, refusal, cause };
+    const { kind, message, param, rule, code, headers, retryAfterMs, final, fault, vendor, refusal, cause } = this;
+    const own = { param, rule, code, headers, retryAfterMs, final, fault, vendor, refusal, cause };
     return new GatewayError(kind, message, { ...own, ...changes });
   }
 

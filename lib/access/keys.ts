@@ -232,7 +232,10 @@ async function readKey(
   try {
     return await store.findByHash(hash, now);
   } catch (cause) {
-    throw new GatewayError("overloaded", "Cannot check the API key: the key store does not answer", { cause });
+    throw new GatewayError("overloaded", "Cannot check the API key: the key store does not answer", {
+      refusal: { outage: "store" },
+      cause,
+    });
   }
 }
 

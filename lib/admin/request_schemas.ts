@@ -46,10 +46,12 @@ const reasonSchema = z.strictObject({
   code: z.enum(REASON_CODES),
   error: z.string().optional().describe("Code of the error that the client got"),
   param: z.string().optional().describe("Parameter at fault; `other` where it is none of the protocols"),
+  rule: z.string().optional().describe("The rule that an invalid request breaks, without any text of the client"),
   limit: limitRefusal.optional(),
   budget: budgetRefusal.optional(),
   permission: z.strictObject({ of: z.enum(["endpoint", "protocol", "model"]), name: z.string() }).optional(),
   targets: z.array(targetRefusal).readonly().optional().describe("Targets that could not be asked"),
+  outage: z.enum(["ledger", "store", "limits_store"]).optional().describe("What could not be reached or written"),
   set_by: z.enum(["key", "group"]).optional().describe("Whose setting the limit or budget of the key is"),
 });
 

@@ -266,6 +266,7 @@ class BatchingQueue implements EntryQueue {
 export function notEntered(cause?: unknown): GatewayError {
   return new GatewayError("overloaded", "The gateway cannot write its ledger at the moment", {
     retryAfterMs: RETRY_MS,
+    refusal: { outage: "ledger" },
     ...(cause !== undefined && { cause }),
   });
 }

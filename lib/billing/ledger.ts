@@ -128,7 +128,7 @@ async function retryable<T>(call: () => Promise<T>): Promise<T> {
     throw cause instanceof GatewayError ? cause : new GatewayError(
       "overloaded",
       "The gateway cannot read its ledger at the moment",
-      { retryAfterMs: RETRY_MS, cause },
+      { retryAfterMs: RETRY_MS, refusal: { outage: "ledger" }, cause },
     );
   }
 }

@@ -2,7 +2,7 @@
 import type { VNode } from "preact";
 import { type ChangeLine, readChanges } from "../admin/changes.ts";
 import { type EndedRequest, explainRequest } from "../billing/reports/explain.ts";
-import { SOURCES } from "../billing/reports/explain_text.ts";
+import { contextTierText, SOURCES } from "../billing/reports/explain_text.ts";
 import { attemptLines, skippedLines } from "../billing/reports/reason_text.ts";
 import { keyNames } from "../billing/reports/usage.ts";
 import { GatewayError } from "../errors.ts";
@@ -107,7 +107,7 @@ function Sender({ change: { author, address, request_id } }: { change: ChangeLin
 function Arithmetic({ request }: { request: EndedRequest }): VNode {
   const tiers = [
     ...(request.service_tier === null ? [] : [`service tier ${request.service_tier}`]),
-    ...(request.context_tier === null ? [] : [`prices for inputs above ${request.context_tier.above} tokens`]),
+    ...(request.context_tier === null ? [] : [`prices ${contextTierText(request.context_tier)}`]),
     ...(request.price_window === null ? [] : [`prices of the time window ${request.price_window}`]),
     ...(request.price_version === null ? [] : [`version ${request.price_version} of the prices`]),
   ];

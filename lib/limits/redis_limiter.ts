@@ -141,7 +141,10 @@ class SharedLimiter implements Limiter {
   #takeShare(request: AdmissionRequest): LimitDecision {
     const { limitRequests } = request;
     if (this.#parts.outage === "closed" && limitRequests.some(({ reportOnly }) => !reportOnly)) {
-      throw new GatewayError("overloaded", "Limits cannot be checked right now: try again", { retryAfterMs: RETRY_MS });
+      throw new GatewayError("overloaded", "Limits cannot be checked right now: try again", {
+        retryAfterMs: RETRY_MS,
+        refusal: { outage: "limits_store" },
+      });
     }
     const shares = divideLimits(limitRequests, this.#session.nodes);
     const decision = this.#own.take({ ...request, limitRequests: shares });

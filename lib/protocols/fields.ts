@@ -141,8 +141,11 @@ function invalidBody(error: z.ZodError): GatewayError {
   const message = missing
     ? `Missing required parameter: ${param}`
     : `Invalid value for ${param || "the body"}: ${complaint(issue)}`;
+  // The messages of these issues quote the body.
+  const isQuote = missing || ["invalid_union", "unrecognized_keys"].includes(issue.code);
   return new GatewayError("invalid", message, {
     ...(param !== "" && { param }),
+    ...(!isQuote && { rule: complaint(issue) }),
     ...(missing && { code: "missing_required_parameter" }),
   });
 }

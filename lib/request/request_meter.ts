@@ -97,11 +97,12 @@ export const SHUTDOWN: EntryReason = { code: "shutdown" };
 
 /** Returns the reason of an error. It has no error text, which may quote a client. */
 export function reasonOf(error: GatewayError, caller?: Pick<Caller, "rules">): EntryReason {
-  const { code, param, refusal } = error;
+  const { code, param, rule, refusal } = error;
   const reason: EntryReason = { code: reasonCodeOf(error), ...refusal };
   // The code may be an upstream's.
   if (code !== undefined && /^[\w.-]{1,64}$/.test(code)) reason.error = code;
   if (param !== undefined) reason.param = memberName(param.replace(/\[\d*\]/g, ""));
+  if (rule !== undefined) reason.rule = rule;
   if (caller === undefined || refusal === undefined) return reason;
   if ("limit" in refusal && refusal.limit.scope === "key") {
     reason.set_by = caller.rules.limits === undefined ? "group" : "key";
@@ -114,6 +115,7 @@ export function reasonOf(error: GatewayError, caller?: Pick<Caller, "rules">): E
 }
 
 function reasonCodeOf({ kind, code, vendor, fault, refusal }: GatewayError): ReasonCode {
+  if (refusal !== undefined && "outage" in refusal) return "unavailable";
   if (refusal !== undefined && !("targets" in refusal)) {
     return "limit" in refusal ? "limit" : "budget" in refusal ? "budget" : "permission";
   }

@@ -41,7 +41,7 @@ function tooManyTokens({ maxTokens, protocol }: Prompt, { id, top_provider }: Mo
   return new GatewayError(
     "invalid",
     `${param}: ${maxTokens} > ${most}, which is the maximum allowed number of output tokens for ${id}`,
-    { param },
+    { param, rule: `at most ${most} output tokens for ${id}` },
   );
 }
 

@@ -1,5 +1,5 @@
 /** An entry of the ledger: one request, and what it cost. */
-import type { BudgetRefusal, LimitRefusal, PermissionRefusal, TargetRefusal } from "../errors.ts";
+import type { BudgetRefusal, LimitRefusal, OutageRefusal, PermissionRefusal, TargetRefusal } from "../errors.ts";
 
 /**
  * An amount in 1e-12 USD: the type of `lib/billing/money.ts`, repeated here because stores do not depend on billing.
@@ -103,11 +103,15 @@ export interface EntryReason {
   error?: string;
   /** Invalid parameter: a name of the protocols, or `other`. */
   param?: string;
+  /** The rule that an invalid request breaks. */
+  rule?: string;
   limit?: LimitRefusal;
   budget?: BudgetRefusal;
   permission?: PermissionRefusal;
   /** Targets that were not asked, with reasons. */
   targets?: readonly TargetRefusal[];
+  /** What the gateway could not reach or write. */
+  outage?: OutageRefusal;
   /** Origin of the key's limit or budget: its own setting, or its group's setting for every key. */
   set_by?: "key" | "group";
 }

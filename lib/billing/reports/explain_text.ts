@@ -100,7 +100,8 @@ function cacheText(saved: string): string {
   return saved.startsWith("-") ? `writing to it cost ${saved.slice(1)} USD more` : `saved ${saved} USD`;
 }
 
-function contextTierText({ above, up_to }: ContextTier): string {
+/** The context tier of the prices, such as `above 200,000 tokens of input`. */
+export function contextTierText({ above, up_to }: ContextTier): string {
   const from = above === 0 ? undefined : `above ${grouped(above)}`;
   const to = up_to === undefined ? undefined : `up to ${grouped(up_to)}`;
   return `${[from, to].filter((part) => part !== undefined).join(", ")} tokens of input`;

@@ -1,5 +1,5 @@
 /** Explains in sentences why a request was refused or failed. */
-import type { BudgetRefusal, LimitRefusal, PermissionRefusal, TargetRefusal } from "../../errors.ts";
+import type { BudgetRefusal, LimitRefusal, OutageRefusal, PermissionRefusal, TargetRefusal } from "../../errors.ts";
 import { limitText } from "../../limits/errors.ts";
 import type { Entry, EntryAttempt, EntryReason, ReasonCode } from "../../store/ledger.ts";
 
@@ -12,7 +12,7 @@ const TEXTS: Readonly<Record<Exclude<ReasonCode, "limit" | "budget" | "permissio
   client_slow: "the client was too slow",
   client_left: "the client disconnected before it received any of the answer",
   busy: "the gateway was at capacity",
-  unavailable: "the gateway could not serve it: no target was available, or its store was unreachable",
+  unavailable: "the gateway could not serve it: no target was available, or a store was out of reach",
   shutdown: "the gateway was shutting down",
   upstream_rejected: "the upstream rejected the request",
   upstream_limit: "the upstream was at its limit",
@@ -40,14 +40,16 @@ interface Owners {
 }
 
 function reasonText(reason: EntryReason, owners: Owners): string {
-  const { code, limit, budget, permission, param, error } = reason;
+  const { code, limit, budget, permission, param, rule, error } = reason;
   if (limit !== undefined) return limitReason(limit, reason, owners);
   if (budget !== undefined) return budgetText(budget, reason, owners);
   if (permission !== undefined) return permissionText(permission, owners);
   if (code === "limit" || code === "budget" || code === "permission") return `key "${owners.key}" may not do this`;
   if (reason.targets !== undefined) return targetsText(reason.targets);
+  if (reason.outage !== undefined) return OUTAGES[reason.outage];
   const about = param === undefined ? "" : `, parameter "${param}"`;
-  return `${TEXTS[code]}${about}${error === undefined || error === code ? "" : ` (${error})`}`;
+  const broken = rule === undefined ? "" : `: ${rule}`;
+  return `${TEXTS[code]}${about}${broken}${error === undefined || error === code ? "" : ` (${error})`}`;
 }
 
 function limitReason(
@@ -59,6 +61,8 @@ function limitReason(
     settingText(scope, "limits", reason, owners)
   }`;
   if (ms === undefined) return `${rule}; the request needs ${needed}, so no wait helps`;
+  // It is a guess when a running request ends.
+  if (unit === "concurrency") return `${rule}; a slot is free once one of the running requests ends`;
   const wait = `${secondsText(ms)} s later`;
   return unit === "tokens"
     ? `${rule}; the request needs up to ${needed}, and there was room ${wait}`
@@ -89,6 +93,12 @@ function permissionText({ of, name }: PermissionRefusal, { key, group }: Owners)
   const what = of === "model" && name === "other" ? "a model that the catalog does not have" : `the ${of} "${name}"`;
   return `key "${key}" may not use ${what} (group ${group})`;
 }
+
+const OUTAGES: Readonly<Record<OutageRefusal, string>> = {
+  ledger: "the gateway could not write its ledger",
+  store: "the store of keys and ledger was out of reach",
+  limits_store: "the store of limits was out of reach",
+};
 
 const WHY_NOT = {
   open: "its circuit breaker was open",

@@ -247,6 +247,7 @@ class StoreReachability implements Reach {
 export function outOfReach(cause: unknown): GatewayError {
   return new GatewayError("overloaded", "Cannot reach the store of keys and bills at the moment", {
     retryAfterMs: RETRY_MS,
+    refusal: { outage: "store" },
     cause,
   });
 }

@@ -194,7 +194,7 @@ Deno.test("explainRequest() explains refusals in one sentence", async () => {
     ],
     [
       { code: "limit", limit: { scope: "key", ...limit, unit: "concurrency", free_after_ms: 150 }, set_by: "key" },
-      'key "anna" is limited to 5 concurrent requests (limits of its own); the next slot was free 0.2 s later',
+      'key "anna" is limited to 5 concurrent requests (limits of its own); a slot is free once one of the running requests ends',
     ],
     [
       { code: "limit", limit: { ...limit, scope: "group", id: "default", unit: "tokens", needed: 3 } },
@@ -225,6 +225,13 @@ Deno.test("explainRequest() explains refusals in one sentence", async () => {
       },
       "no target was available: one (its circuit breaker was open; 4.2 s left), two (it refused the gateway's key; 60 s left)",
     ],
+    [
+      { code: "invalid", param: "max_tokens", rule: "Too small: expected number to be >=1" },
+      'the request is not valid, parameter "max_tokens": Too small: expected number to be >=1',
+    ],
+    [{ code: "unavailable", outage: "ledger", error: "overloaded" }, "the gateway could not write its ledger"],
+    [{ code: "unavailable", outage: "store" }, "the store of keys and ledger was out of reach"],
+    [{ code: "unavailable", outage: "limits_store" }, "the store of limits was out of reach"],
     [{ code: "body_too_large" }, "the request body is too large"],
   ];
   for (const [reason, sentence] of cases) {
