@@ -39,7 +39,13 @@ function table(lines: readonly BudgetLine[], isExact: boolean): string {
   const usd = isExact ? (text: string) => text : roundUsd;
   const hasUsers = lines.some(({ user }) => user !== null);
   const rows = lines.map((line) => [
-    ...[line.scope, line.name, ...hasUsers ? [line.user ?? "-"] : [], line.group, line.period],
+    ...[
+      line.scope,
+      line.name,
+      ...hasUsers ? [line.user === "" ? "(none named)" : line.user ?? "-"] : [],
+      line.group,
+      line.period,
+    ],
     ...[line.budget_usd, usd(line.spent_usd), usd(line.held_usd), usd(line.left_usd)],
     ...[usedText(line), line.resets_at?.replace(".000Z", "Z") ?? "never"],
   ]);

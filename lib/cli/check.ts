@@ -111,6 +111,7 @@ function groupLines(name: string, { group, models }: { group: Group; models: rea
     ...(group.limits === undefined ? [] : [`    limits: ${limitsText(group.limits)}`]),
     ...(group.budget === undefined ? [] : [`    budget: ${budgetText(group.budget)}`]),
     ...(eachKey.length === 0 ? [] : [`    each key: ${eachKey.join("; ")}`]),
+    ...(group.user_budget === undefined ? [] : [`    each end user of a key: ${budgetText(group.user_budget)}`]),
   ];
 }
 

@@ -101,7 +101,7 @@ export function requestMetrics(registry: Registry): RequestMetrics {
     buckets: BUCKETS,
   });
   const breakerChanges = registry.counter("sluice_breaker_changes_total", {
-    help: "Changes of circuit breakers, by their new state.",
+    help: "Changes of circuit breakers, by the upstream's own model id and the new state.",
     labels: ["upstream", "model", "state"],
   });
   return {
@@ -206,7 +206,8 @@ export function vitalMetrics(registry: Registry, vitals: Vitals): void {
     () => vitals.configCurrent() ? 1 : 0,
   );
   registry.read("sluice_breaker_state", {
-    help: "Targets: 0 closed, 1 half open, 2 cooling, 3 open, 4 quarantined. The 150 worst.",
+    help:
+      "Targets by the upstream's own model id: 0 closed, 1 half open, 2 cooling, 3 open, 4 quarantined. The 150 worst.",
     labels: ["upstream", "model"],
     type: "gauge",
     most: MOST_BREAKERS,

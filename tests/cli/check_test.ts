@@ -191,7 +191,8 @@ Deno.test("each warning names the member and what to do", () => {
 Deno.test("check prints the configuration with warnings as text or JSON, and fails on them only with --strict", () =>
   inFolder(async (folder) => {
     const write = (file: JsonObject) => Deno.writeTextFile(`${folder}/sluice.jsonc`, JSON.stringify(file));
-    await write({ models: [model({ targets: [ECHO] })] });
+    const groups = { team: { user_budget: { usd: "50", period: "day" } } };
+    await write({ models: [model({ targets: [ECHO] })], groups });
     const good = await run(["check", "--strict"], { folder });
     assertEquals([good.code, good.err], [0, ""]);
     assertStringIncludes(
@@ -199,6 +200,7 @@ Deno.test("check prints the configuration with warnings as text or JSON, and fai
       "  acme/one -> embedded:echo\n    USD per million tokens: prompt 1, completion 10\n",
     );
     assertStringIncludes(good.out, "  sluice/echo -> embedded:echo\n    free\n");
+    assertStringIncludes(good.out, "    each end user of a key: 50 USD per day\n");
     assert(!good.out.includes("Warnings"));
     await write({ ...keyed({ base_url: "http://api.example.com/v1" }) });
     const warned = await run(["check"], { folder, env: ENV });

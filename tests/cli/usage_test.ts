@@ -92,6 +92,7 @@ Deno.test("usage reports errors in one line, and creates no store", () =>
     const cases: [string[], number, string][] = [
       [["--since", "yesterday"], 2, 'Cannot read the moment "yesterday"'],
       [["--since", "1d", "--until", "2d"], 2, "Cannot sum up: the period ends at"],
+      [["--by", "model,upstream"], 2, 'Cannot sum up by "upstream" and something else: sum up by it alone'],
       [["--by", "colour"], 2, 'Cannot sum up by "colour"; known: key, group, model, day, user, tag, upstream'],
       [["--by", "group,colour"], 2, 'Cannot sum up by "colour"'],
       [["--by", "group,group"], 2, 'Cannot sum up by "group,group": expected one or two different of'],

@@ -88,6 +88,7 @@ export function readGroupings(text: string): Pick<UsageReportQuery, "by" | "then
 function readGrouping(text: string): UsageGrouping {
   const by = USAGE_BY.find((name) => name === text);
   if (by !== undefined) return by;
+  if (text === "upstream") throw new RangeError('Cannot sum up by "upstream" and something else: sum up by it alone');
   throw new RangeError(`Cannot sum up by "${text}"; known: ${USAGE_BY.join(", ")}, upstream`);
 }
 
