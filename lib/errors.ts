@@ -105,7 +105,7 @@ export interface TargetRefusal {
   wait_ms: number;
 }
 
-/** What the gateway could not reach or write. */
+/** The ledger or store that the gateway could not reach or write. */
 export type OutageRefusal = "ledger" | "store" | "limits_store";
 
 /** The cause of a refusal: facts for the operator that the client does not get. */

@@ -110,7 +110,7 @@ export interface EntryReason {
   permission?: PermissionRefusal;
   /** Targets that were not asked, with reasons. */
   targets?: readonly TargetRefusal[];
-  /** What the gateway could not reach or write. */
+  /** The ledger or store that the gateway could not reach or write. */
   outage?: OutageRefusal;
   /** Origin of the key's limit or budget: its own setting, or its group's setting for every key. */
   set_by?: "key" | "group";
