@@ -25,6 +25,22 @@ export interface ClientSettings {
 const SHELL = "Environment";
 const EITHER = "Or an Anthropic provider, with the address that ends with /anthropic.";
 
+/** The SDK of Vercel has a package for each protocol. */
+const VERCEL_AI: readonly ClientSettings[] = ([
+  ["chat", 'createOpenAICompatible({ name: "sluice", ', "/v1"],
+  ["responses", "createOpenAI({ ", "/v1"],
+  ["messages", "createAnthropic({ ", "/anthropic/v1"],
+] as const).map(([protocol, create, path]) => ({
+  name: `Vercel AI, ${protocol}`,
+  kind: "SDK",
+  protocol,
+  place: "JavaScript",
+  settings: ({ origin, model }) =>
+    `const apiKey = process.env.SLUICE_API_KEY;
+const sluice = ${create}baseURL: ${quoted(`${origin}${path}`)}, apiKey });
+const model = sluice(${quoted(model)});`,
+}));
+
 /** All clients. They read the key from `SLUICE_API_KEY`, or from their own variable, which is set from it. */
 export const CLIENTS: readonly ClientSettings[] = [
   {
@@ -49,36 +65,7 @@ export const CLIENTS: readonly ClientSettings[] = [
     settings: ({ origin }) => `export GOOGLE_GEMINI_BASE_URL=${origin} GEMINI_API_KEY=$SLUICE_API_KEY`,
     note: "With GOOGLE_API_KEY set as well, that key is sent.",
   },
-  {
-    name: "Vercel AI, chat",
-    kind: "SDK",
-    protocol: "chat",
-    place: "JavaScript",
-    settings: ({ origin, model }) =>
-      `const apiKey = process.env.SLUICE_API_KEY;
-const sluice = createOpenAICompatible({ name: "sluice", baseURL: ${quoted(`${origin}/v1`)}, apiKey });
-const model = sluice(${quoted(model)});`,
-  },
-  {
-    name: "Vercel AI, responses",
-    kind: "SDK",
-    protocol: "responses",
-    place: "JavaScript",
-    settings: ({ origin, model }) =>
-      `const apiKey = process.env.SLUICE_API_KEY;
-const sluice = createOpenAI({ baseURL: ${quoted(`${origin}/v1`)}, apiKey });
-const model = sluice(${quoted(model)});`,
-  },
-  {
-    name: "Vercel AI, messages",
-    kind: "SDK",
-    protocol: "messages",
-    place: "JavaScript",
-    settings: ({ origin, model }) =>
-      `const apiKey = process.env.SLUICE_API_KEY;
-const sluice = createAnthropic({ baseURL: ${quoted(`${origin}/anthropic/v1`)}, apiKey });
-const model = sluice(${quoted(model)});`,
-  },
+  ...VERCEL_AI,
   {
     name: "LangChain",
     kind: "SDK",
