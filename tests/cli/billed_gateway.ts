@@ -1,7 +1,8 @@
 /** A gateway in a process of its own, with a model that has a price and a key that pays for it. */
 import { run, type Running, start } from "../support/program.ts";
 
-const CONFIG = {
+/** A configuration with one model, which has a price. */
+export const PRICED = {
   embedded_models: false,
   models: [{
     id: "acme/assistant",
@@ -10,6 +11,10 @@ const CONFIG = {
     pricing: { prompt: "0.00000125", completion: "0.00001" },
     targets: [{ upstream: "embedded", model: "echo" }],
   }],
+};
+
+const CONFIG = {
+  ...PRICED,
   groups: { team: { models: ["acme/*"], price_factor: "0.8" } },
 };
 

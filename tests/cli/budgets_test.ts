@@ -2,20 +2,14 @@
 import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import type { JsonObject } from "../../lib/json/mod.ts";
 import { freshDatabase, HAS_POSTGRES } from "../support/databases.ts";
+import { PRICED } from "./billed_gateway.ts";
 import { inFolder, type Place, reuseProcess, run, start } from "../support/program.ts";
 
 reuseProcess();
 
 const CONFIG = {
   admin: { key: { env: "ADMIN_KEY" } },
-  embedded_models: false,
-  models: [{
-    id: "acme/assistant",
-    created: 1_761_955_200,
-    context_length: 131_072,
-    pricing: { prompt: "0.00000125", completion: "0.00001" },
-    targets: [{ upstream: "embedded", model: "echo" }],
-  }],
+  ...PRICED,
   groups: {
     team: {
       budget: { usd: "10", period: "month" },

@@ -10,12 +10,12 @@ import {
   type HoldAnswer,
   type KeptEntry,
   type LedgerStore,
-  type PriceSheet,
   readUserAccount,
   type UsageBy,
   userAccount,
   type UserSum,
 } from "../../lib/store/ledger.ts";
+import { SHEET } from "../billing/reports/entries.ts";
 import { seeded } from "../support/random.ts";
 
 /** 2026-11-21, in days since 1970-01-01, and its midnight. */
@@ -26,17 +26,6 @@ export const HOUR = 3_600_000;
 
 /** Largest amount that is kept. */
 const LARGEST = 2n ** 63n - 1n;
-
-/** Prices of a model. */
-export const SHEET: PriceSheet = {
-  model: "acme/one",
-  factor: "0.8",
-  prompt: "0.00000125",
-  completion: "0.00001",
-  input_cache_read: "0.000000125",
-  input_cache_write_5m: "0.0000015625",
-  input_cache_write_1h: "0.0000025",
-};
 
 /** Details with all members. */
 export const DETAILS: EntryDetails = {

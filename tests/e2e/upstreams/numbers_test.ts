@@ -1,29 +1,8 @@
 /** Numbers of a client that a 64-bit float cannot write back as they came, over the wire. */
 import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
-import type { JsonObject } from "../../../lib/json/mod.ts";
 import { oneModel, startGateway } from "../../support/gateway.ts";
 import { startUpstream } from "../../upstream/mod.ts";
-
-const ANSWERS: Record<string, JsonObject> = {
-  chat: {
-    id: "chatcmpl-1",
-    object: "chat.completion",
-    created: 1,
-    model: "real-one",
-    choices: [{ index: 0, message: { role: "assistant", content: "Hi" }, finish_reason: "stop" }],
-    usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 },
-  },
-  messages: {
-    id: "msg_1",
-    type: "message",
-    role: "assistant",
-    model: "real-one",
-    content: [{ type: "text", text: "Hi" }],
-    stop_reason: "end_turn",
-    stop_sequence: null,
-    usage: { input_tokens: 1, output_tokens: 1 },
-  },
-};
+import { WHOLE } from "../../upstream/replies.ts";
 
 function body(member: string): string {
   return `{"model":"acme/one","max_tokens":9,"messages":[{"role":"user","content":"Hi"}],${member}}`;
@@ -31,7 +10,7 @@ function body(member: string): string {
 
 Deno.test("a float parameter accepts every finite number with any number of digits", async () => {
   for (const protocol of ["chat", "messages"] as const) {
-    await using host = startUpstream(() => ({ body: JSON.stringify(ANSWERS[protocol]) }));
+    await using host = startUpstream(() => ({ body: JSON.stringify(WHOLE[protocol]) }));
     await using gateway = startGateway(oneModel(protocol, host.url));
     for (
       const [text, value] of [["0.69999999999999996", 0.7], ["0.1000000000000000055511151231257827", 0.1], [
@@ -55,7 +34,7 @@ Deno.test("a float parameter accepts every finite number with any number of digi
 });
 
 Deno.test("a seed of any size reaches the upstream unchanged", async () => {
-  await using host = startUpstream(() => ({ body: JSON.stringify(ANSWERS.chat) }));
+  await using host = startUpstream(() => ({ body: JSON.stringify(WHOLE.chat) }));
   await using gateway = startGateway(oneModel("chat", host.url));
   for (const seed of ["9007199254740993", "-9223372036854775808", "18014398509481984", "7"]) {
     const response = await gateway.ask("chat", body(`"seed":${seed}`));

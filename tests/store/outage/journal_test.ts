@@ -3,7 +3,8 @@ import type { Entry } from "../../../lib/store/ledger.ts";
 import { type Journal, type JournalParts, openJournal } from "../../../lib/store/outage/journal.ts";
 import { StoreError } from "../../../lib/store/store.ts";
 import { seeded } from "../../support/random.ts";
-import { entry, SHEET, WHY } from "../behaviours_ledger.ts";
+import { entry, WHY } from "../behaviours_ledger.ts";
+import { SHEET } from "../../billing/reports/entries.ts";
 import { inFolder } from "../in_folder.ts";
 import { findProgram, skipIf } from "../../support/skip.ts";
 

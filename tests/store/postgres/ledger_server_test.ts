@@ -8,7 +8,8 @@ import { openPostgresLedger } from "../../../lib/store/postgres/ledger.ts";
 import { LEDGER_SHAPE } from "../../../lib/store/postgres/ledger_shape.ts";
 import { HAS_POSTGRES, startPostgres } from "../../support/databases.ts";
 import { entryOf } from "../../billing/reports/entries.ts";
-import { entry, hold, ofKey, readChain, SHEET } from "../behaviours_ledger.ts";
+import { entry, hold, ofKey, readChain } from "../behaviours_ledger.ts";
+import { SHEET } from "../../billing/reports/entries.ts";
 import { withLedgers } from "./ledgers.ts";
 
 const OPTIONS = { ignore: !HAS_POSTGRES };
