@@ -2,10 +2,9 @@
 import { acceptsSignInLinks, addSignInLink, SIGN_IN_PATH } from "../access/sign_in_link.ts";
 import type { Config } from "../config.ts";
 import { originOf } from "./banner.ts";
+import { statusAt } from "./health.ts";
 import { withStore } from "./command_store.ts";
 import { writeErr, writeOut } from "./output.ts";
-
-const TIMEOUT_MS = 4_000;
 
 /** Prints a new link. Returns 1 if there is no console for it. @throws {StoreError} */
 export async function printSignInLink({ config }: { config: Config }): Promise<number> {
@@ -35,17 +34,9 @@ function whyNoLink(config: Config, at: string): string | undefined {
 
 /** The reason why the running gateway cannot accept the link; `undefined` if it can. */
 async function whyNoConsole(at: string): Promise<string | undefined> {
-  try {
-    const response = await fetch(`${at}${SIGN_IN_PATH}`, {
-      method: "HEAD",
-      signal: AbortSignal.timeout(TIMEOUT_MS),
-      redirect: "manual",
-    });
-    await response.body?.cancel();
-    if (response.ok) return undefined;
-    return `The gateway at ${at} has no console (status ${response.status}): start it at a terminal, or set "admin" in the ` +
-      "configuration";
-  } catch {
-    return `No gateway answers at ${at}: start it with "sluice", or name its port with --port`;
-  }
+  const status = await statusAt(`${at}${SIGN_IN_PATH}`, "HEAD");
+  if (status === undefined) return `No gateway answers at ${at}: start it with "sluice", or name its port with --port`;
+  return status === 200
+    ? undefined
+    : `The gateway at ${at} has no console (status ${status}): start it at a terminal, or set "admin" in the configuration`;
 }

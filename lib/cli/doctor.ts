@@ -5,6 +5,7 @@ import { runChecks } from "../doctor/run_checks.ts";
 import type { Finding, Level } from "../doctor/finding.ts";
 import { type Invocation, UsageError } from "./arguments.ts";
 import { nextStep } from "./doctor_next_step.ts";
+import { statusAt } from "./health.ts";
 import { originOf } from "./banner.ts";
 import { parseOrigin } from "./conform.ts";
 import { counted, jsonText, writeOut } from "./output.ts";
@@ -72,13 +73,7 @@ export async function doctor(
 }
 
 async function isAlive(origin: string): Promise<boolean> {
-  try {
-    const response = await fetch(`${origin}/healthz`, { signal: AbortSignal.timeout(2_000), redirect: "manual" });
-    await response.body?.cancel();
-    return response.ok;
-  } catch {
-    return false;
-  }
+  return await statusAt(`${origin}/healthz`) === 200;
 }
 
 function countOf(findings: readonly Finding[]): Record<Level, number> {

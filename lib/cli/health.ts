@@ -9,16 +9,22 @@ const TIMEOUT_MS = 4_000;
 export async function health({ listen, admin }: Pick<Config, "listen" | "admin">): Promise<number> {
   // On a shared port any of the processes might answer.
   const url = `${originOf(listen.reuse_port ? admin?.listen ?? listen : listen)}/healthz`;
-  try {
-    const response = await fetch(url, { signal: AbortSignal.timeout(TIMEOUT_MS), redirect: "manual" });
-    await response.body?.cancel();
-    if (response.ok) {
-      writeOut("alive\n");
-      return 0;
-    }
-    writeErr(`The gateway at ${url} answered ${response.status}\n`);
-  } catch {
-    writeErr(`No gateway answers at ${url}\n`);
+  const status = await statusAt(url);
+  if (status === 200) {
+    writeOut("alive\n");
+    return 0;
   }
+  writeErr(status === undefined ? `No gateway answers at ${url}\n` : `The gateway at ${url} answered ${status}\n`);
   return 1;
+}
+
+/** The status of an answer, without following redirects; `undefined` if there is none within four seconds. */
+export async function statusAt(url: string, method: "GET" | "HEAD" = "GET"): Promise<number | undefined> {
+  try {
+    const response = await fetch(url, { method, signal: AbortSignal.timeout(TIMEOUT_MS), redirect: "manual" });
+    await response.body?.cancel();
+    return response.status;
+  } catch {
+    return undefined;
+  }
 }
