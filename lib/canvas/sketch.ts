@@ -55,9 +55,9 @@ export class Sketch {
   }
 
   /** A rectangle "left,top width,height". */
-  box(shape: string, paint: Paint, alpha?: number): void {
+  box(shape: string, paint: Paint): void {
     const [[x, y] = [0, 0], [width, height] = [0, 0]] = points(shape);
-    this.add(fill(this.put(rectangle(x, y, { width, height })), paint, alpha));
+    this.add(fill(this.put(rectangle(x, y, { width, height })), paint));
   }
 
   /** An ellipse "x,y rx,ry", of twelve corners unless the sketch is `round`. */

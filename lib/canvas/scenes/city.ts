@@ -2,7 +2,7 @@
 import { mix, type Rgb } from "../color.ts";
 import { eachRow, mist } from "../layers.ts";
 import { fill, type Point, rectangle } from "../path.ts";
-import { between, lattice, pick, type Random } from "../random.ts";
+import { between, lattice, pick } from "../random.ts";
 import type { Stage } from "../stage.ts";
 import { type Band, lay, type Layer, shine } from "../surface.ts";
 import { heavens } from "./heavens.ts";
@@ -16,14 +16,15 @@ interface Tower {
 
 /** Three rows of towers, windows in the nearer ones, and their reflection in the water. */
 export function city(stage: Stage): Layer[] {
-  const { width, height, unit, random, seed, palette } = stage;
+  const { width, height, unit, seed, palette } = stage;
   const shore = height * 0.74;
   const { layers } = heavens(stage, { horizon: shore, height: 0.75 });
   for (let row = 0; row < 3; row++) {
     const near = row / 2;
     const color = mix(mix(palette.sky[2], palette.sky[1], 0.5), palette.near, 0.3 + 0.62 * near);
-    const list = towers(random, { width, shore, unit, near });
-    for (const tower of list) layers.push(...build(stage, tower, { shore, color, near, seed: seed + row * 977 }));
+    for (const tower of towers(stage, shore, near)) {
+      layers.push(...build(stage, tower, { shore, color, near, seed: seed + row * 977 }));
+    }
     if (row === 2) continue;
     const veil = { color: mix(palette.sky[2], palette.light, 0.3), alpha: 0.55, seed: seed + row, width };
     layers.push(mist({ top: shore - unit * 0.34, bottom: shore + unit * 0.04, ...veil }));
@@ -31,10 +32,7 @@ export function city(stage: Stage): Layer[] {
   return [...layers, mirror(stage, shore)];
 }
 
-function towers(
-  random: Random,
-  { width, shore, unit, near }: { width: number; shore: number; unit: number; near: number },
-): Tower[] {
+function towers({ width, unit, random }: Stage, shore: number, near: number): Tower[] {
   const list: Tower[] = [];
   const middle = width * between(random, 0.3, 0.7);
   let x = -unit * 0.05;

@@ -38,19 +38,15 @@ export function mountains(stage: Stage): Layer[] {
       mist({ top: shore - unit * 0.03, bottom: shore + unit * 0.03, color: palette.sky[2], alpha: 0.6, seed, width }),
     );
   }
-  const firs = { ground: height * (hasLake ? 0.99 : 0.93), tall: 0.2, color: mix(palette.near, [0, 0, 0], 0.45) };
-  return [...layers, ...wood(stage, firs)];
+  return [...layers, ...wood(stage, height * (hasLake ? 0.99 : 0.93), mix(palette.near, [0, 0, 0], 0.45))];
 }
 
 /** Firs along the lower edge, denser at the sides. */
-function wood(
-  { width, unit, random }: Stage,
-  { ground, tall, color }: { ground: number; tall: number; color: Rgb },
-): Layer[] {
+function wood({ width, unit, random }: Stage, ground: number, color: Rgb): Layer[] {
   const layers: Layer[] = [];
   for (let x = -unit * 0.05; x < width + unit * 0.05; x += unit * between(random, 0.012, 0.05)) {
     const aside = Math.abs(x / width - 0.5) * 2;
-    const size = unit * tall * (0.25 + 0.75 * aside * aside) * between(random, 0.6, 1.2);
+    const size = unit * 0.2 * (0.25 + 0.75 * aside * aside) * between(random, 0.6, 1.2);
     layers.push(...fir([x, ground + unit * between(random, 0, 0.04)], size, color));
   }
   layers.push(fill(rectangle(0, ground - 1, { width, height: unit * 0.4 }), color));

@@ -24,9 +24,9 @@ export function space(stage: Stage): Layer[] {
     nebula(stage, [mix(named[0], oklch(0.5, 0.16, hue), 0.3), mix(named[1], oklch(0.6, 0.15, hue + 70), 0.3)]),
     stars(random, { width, bottom: height * 1.15, count: 900, unit, color: [1, 0.98, 0.94] }),
     glow(center, { radius: radius * 1.9, color: named[0], amount: 0.34 }),
-    rings(stage, { center, radius, half: "far", color: named[3] }),
+    rings(stage, center, { radius, half: "far" }),
     planet({ center, radius, light, colors: [named[4], named[0], named[1], named[3]], seed }),
-    rings(stage, { center, radius, half: "near", color: named[3] }),
+    rings(stage, center, { radius, half: "near" }),
     planet({ center: moon, radius: radius * 0.2, light, colors: MOON, seed: seed + 4 }),
   ];
 }
@@ -86,9 +86,11 @@ function planet(
 }
 
 function rings(
-  { seed }: Stage,
-  { center: [cx, cy], radius, half, color }: { center: Point; radius: number; half: "near" | "far"; color: Rgb },
+  { seed, palette }: Stage,
+  [cx, cy]: Point,
+  { radius, half }: { radius: number; half: "near" | "far" },
 ): Layer {
+  const color = palette.accents[3];
   const cos = Math.cos(0.28), sin = Math.sin(0.28);
   const flat = 0.24;
   return (band) => {
