@@ -32,7 +32,7 @@ const GEMINI: Operation = {
   summary: "Generate content: the id ends with `:generateContent`, `:streamGenerateContent` or `:countTokens`",
   query: { ...GOOGLE_KEY, alt: "`sse`: a stream has server-sent events; absent: it is a JSON array" },
   body: gemini.schema.omit({ model: true, stream: true }),
-  reply: z.union([answers.contentReplySchema, z.array(answers.contentReplySchema), answers.tokenCountSchema]),
+  reply: z.union([answers.contentReplySchema, answers.contentArraySchema, answers.tokenCountSchema]),
   streams: true,
   others: [502, 504],
 };

@@ -119,9 +119,12 @@ export const contentReplySchema = z.looseObject({
     promptTokenCount: z.number().int().optional(),
     candidatesTokenCount: z.number().int().optional(),
     totalTokenCount: z.number().int().optional(),
-  }),
+  }).optional(),
   modelVersion: z.string().optional(),
 });
+
+/** An answer of `streamGenerateContent` without `alt=sse`. */
+export const contentArraySchema = z.array(z.union([googleErrorSchema, contentReplySchema]));
 
 /** An answer of `countTokens`. */
 export const tokenCountSchema = z.strictObject({ totalTokens: z.number().int() });

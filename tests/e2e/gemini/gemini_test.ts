@@ -1,0 +1,224 @@
+/** Gemini's protocol for clients, in a whole gateway: relayed, translated, refused, billed. */
+import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
+import type { JsonObject } from "../../../lib/json/mod.ts";
+import { model, oneModel, startGateway, type TestGateway, upstream } from "../../support/gateway.ts";
+import { events, json, startUpstream } from "../../upstream/mod.ts";
+import { STREAMED, WHOLE } from "../../upstream/replies.ts";
+
+const PATH = "/v1beta/models/acme/one:generateContent";
+const STREAM = "/v1beta/models/acme/one:streamGenerateContent";
+const BODY = '{"contents":[{"parts":[{"text":"Hello"}]}]}';
+
+/** An answer with members that nothing reads. */
+const ANSWER: JsonObject = {
+  candidates: [{
+    content: { parts: [{ text: "Hello there", thoughtSignature: "c2ln" }], role: "model" },
+    finishReason: "STOP",
+    index: 0,
+    avgLogprobs: -0.1,
+  }],
+  usageMetadata: { promptTokenCount: 7, candidatesTokenCount: 2, totalTokenCount: 9 },
+  modelVersion: "real-one",
+  responseId: "x",
+};
+
+const PIECES = [
+  '{"candidates":[{"content":{"parts":[{"text":"Hello"}],"role":"model"},"index":0}],"modelVersion":"real-one"}',
+  '{"candidates":[{"content":{"parts":[{"text":" there"}],"role":"model"},"finishReason":"STOP","index":0}],' +
+  '"usageMetadata":{"promptTokenCount":7,"candidatesTokenCount":2,"totalTokenCount":9},"modelVersion":"real-one"}',
+];
+const WIRE = PIECES.map((data) => `data: ${data}\r\n\r\n`).join("");
+
+/** Sends a body to a path with the first key. */
+function post({ url, key }: TestGateway, path: string, body: string, headers: HeadersInit = {}): Promise<Response> {
+  return fetch(url + path, {
+    method: "POST",
+    headers: { "x-goog-api-key": key.key, "content-type": "application/json", ...headers },
+    body,
+  });
+}
+
+async function lastEntry({ gateway, store }: TestGateway) {
+  await gateway.backgroundTasks.done();
+  return (await store.ledger.entries({ after: 0, limit: 100 })).at(-1);
+}
+
+Deno.test("a Gemini upstream gets the client's own text, and its answer comes back with the public model", async () => {
+  await using server = startUpstream(() => json(ANSWER));
+  await using gateway = startGateway(oneModel("gemini", server.url));
+  const odd = '{ "contents" : [{"parts":[{"text":"caf\\u00e9","x":1.0}]}],\n"labels":{"user_id":"1"} ,"tomorrow":1e2 }';
+  const response = await post(gateway, PATH, `{"provider":{"order":["one"]},${odd.slice(1)}`);
+  assertEquals([response.status, response.headers.get("x-sluice-model")], [200, "acme/one"]);
+  assertEquals(await response.json(), { ...ANSWER, modelVersion: "acme/one" });
+  const [request] = server.requests;
+  assertEquals([request?.path, request?.body], ["/v1/models/real-one:generateContent", odd]);
+  const entry = await lastEntry(gateway);
+  assertEquals([entry?.endpoint, entry?.tokens], ["gemini", entry && { ...entry.tokens, prompt: 7, completion: 2 }]);
+});
+
+Deno.test("a relayed stream has the upstream's pieces, and the cost with its last one", async () => {
+  await using server = startUpstream(() => events(WIRE));
+  await using gateway = startGateway(oneModel("gemini", server.url));
+  const expected = PIECES.map((piece) => JSON.parse(piece.replace("real-one", "acme/one")));
+  Object.assign(expected[1], { sluice_cost: "0" });
+  const sse = await (await post(gateway, `${STREAM}?alt=sse`, BODY)).text();
+  assertEquals(sse.split("\n\n").filter((event) => event !== "").map((event) => JSON.parse(event.slice(6))), expected);
+  const array = await post(gateway, STREAM, BODY);
+  assertEquals(array.headers.get("content-type"), "application/json; charset=utf-8");
+  assertEquals(await array.json(), expected);
+  assertEquals(server.requests.map(({ path }) => path.split(":")[1]), Array(2).fill("streamGenerateContent?alt=sse"));
+});
+
+Deno.test("members in snake case are read, checked and passed on", async () => {
+  await using server = startUpstream(() => json(ANSWER));
+  await using gateway = startGateway(oneModel("gemini", server.url));
+  const parameters = {
+    type: "OBJECT",
+    properties: { time_zone: { type: "STRING" } },
+    property_ordering: ["time_zone"],
+  };
+  const body = {
+    system_instruction: { parts: [{ text: "Be brief." }] },
+    contents: [{ parts: [{ inline_data: { mime_type: "image/png", data: "AAAA" } }] }],
+    tools: [{ function_declarations: [{ name: "now", parameters }] }],
+    generation_config: { max_output_tokens: 5, thinking_config: { thinking_budget: 0 } },
+  };
+  const response = await post(gateway, PATH, JSON.stringify(body));
+  assertEquals(response.status, 200);
+  await response.body?.cancel();
+  assertEquals(server.requests[0]?.json, {
+    systemInstruction: body.system_instruction,
+    contents: [{ parts: [{ inlineData: { mimeType: "image/png", data: "AAAA" } }] }],
+    tools: [{
+      functionDeclarations: [{
+        name: "now",
+        parameters: { type: "OBJECT", properties: { time_zone: { type: "STRING" } }, propertyOrdering: ["time_zone"] },
+      }],
+    }],
+    generationConfig: { maxOutputTokens: 5, thinkingConfig: { thinkingBudget: 0 } },
+  });
+  const both = await post(gateway, PATH, `{"cachedContent":"a","cached_content":"b",${BODY.slice(1)}`);
+  assertEquals([both.status, (await both.json()).error.status], [400, "INVALID_ARGUMENT"]);
+});
+
+Deno.test("hosted tools, files and stored contents need permission, in any spelling", async () => {
+  await using server = startUpstream(() => json(ANSWER));
+  await using gateway = startGateway({ ...oneModel("gemini", server.url), groups: { default: {}, rich: RICH } });
+  const tools = { ...JSON.parse(BODY), tools: [{ google_search: {}, function_declarations: [{ name: "f" }] }] };
+  const dropped = await post(gateway, PATH, JSON.stringify(tools));
+  assertEquals([dropped.status, dropped.headers.get("x-sluice-dropped")], [200, "tools.googleSearch"]);
+  await dropped.body?.cancel();
+  assertEquals(server.requests[0]?.json.tools, [{ functionDeclarations: [{ name: "f" }] }]);
+  const file = {
+    fileData: { mimeType: "image/png", fileUri: "https://generativelanguage.googleapis.com/v1beta/files/x" },
+  };
+  const refused: JsonObject[] = [
+    { cached_content: "cachedContents/x" },
+    { contents: [{ parts: [file] }] },
+    { tools: [{ fileSearch: { fileSearchStoreNames: ["fileSearchStores/x"] } }] },
+  ];
+  for (const members of refused) {
+    const response = await post(gateway, PATH, JSON.stringify({ ...JSON.parse(BODY), ...members }));
+    assertEquals(response.status, 400, JSON.stringify(members));
+    await response.body?.cancel();
+  }
+  assertEquals(server.requests.length, 1);
+  const { key } = await gateway.addKey({ group: "rich" });
+  const allowed = await post(gateway, PATH, JSON.stringify(tools), { "x-goog-api-key": key });
+  assertEquals([allowed.status, allowed.headers.get("x-sluice-dropped")], [200, null]);
+  await allowed.body?.cancel();
+  assertEquals(server.requests[1]?.json.tools, [{ googleSearch: {}, functionDeclarations: [{ name: "f" }] }]);
+});
+
+const RICH = { hosted_tools: ["web_search"] };
+
+Deno.test("models behind the other protocols answer, whole and streamed", async () => {
+  for (const spoken of ["chat", "responses", "messages"] as const) {
+    await using server = startUpstream(({ stream }) =>
+      stream ? events(STREAMED[spoken].join("")) : json(WHOLE[spoken])
+    );
+    await using gateway = startGateway(oneModel(spoken, server.url));
+    const body = JSON.stringify({ ...JSON.parse(BODY), safetySettings: [{ category: "x" }] });
+    const whole = await post(gateway, PATH, body);
+    assertEquals(whole.headers.get("x-sluice-dropped"), "safetySettings");
+    const { candidates, usageMetadata } = await whole.json();
+    assertEquals(candidates, [
+      { content: { parts: [{ text: "Hello there" }], role: "model" }, finishReason: "STOP", index: 0 },
+    ]);
+    assertEquals([usageMetadata.promptTokenCount, usageMetadata.totalTokenCount], [7, 9]);
+    const streamed = await (await post(gateway, `${STREAM}?alt=sse`, BODY)).text();
+    assertStringIncludes(streamed, '"text":"Hello"');
+    assertMatch(streamed, /"finishReason":"STOP".*"sluice_cost":"0"\}\n\n$/);
+  }
+});
+
+Deno.test("a budget's output limit goes into generationConfig", async () => {
+  await using server = startUpstream(() => json(ANSWER));
+  const pricing = { prompt: "0", completion: "0.001" };
+  await using gateway = startGateway({
+    upstreams: { one: upstream("gemini", server.url) },
+    models: [model("acme/one", [{ upstream: "one", model: "real-one" }], { pricing })],
+    groups: { default: { key_budget: { usd: "10", period: "total" } } },
+  });
+  for (const config of [undefined, { topK: 3 }]) {
+    const body = JSON.stringify({ ...JSON.parse(BODY), ...(config !== undefined && { generationConfig: config }) });
+    const response = await post(gateway, PATH, body);
+    const most = Number(response.headers.get("x-sluice-max-tokens"));
+    assert(response.status === 200 && most > 0, `${response.status} ${most}`);
+    await response.body?.cancel();
+    assertEquals(server.requests.at(-1)?.json.generationConfig, { ...config, maxOutputTokens: most });
+  }
+});
+
+Deno.test("limits are 429 with the delay, and a used-up budget is final for Gemini CLI", async () => {
+  await using server = startUpstream(() => json(ANSWER));
+  await using gateway = startGateway({
+    ...oneModel("gemini", server.url),
+    groups: { default: { key_limits: { requests_per_minute: 1 } } },
+  });
+  await (await post(gateway, PATH, BODY)).body?.cancel();
+  const response = await post(gateway, PATH, BODY);
+  const { error } = await response.json();
+  assertEquals([response.status, error.code, error.status], [429, 429, "RESOURCE_EXHAUSTED"]);
+  const retry = error.details.find((detail: JsonObject) =>
+    detail["@type"] === "type.googleapis.com/google.rpc.RetryInfo"
+  );
+  assertMatch(retry.retryDelay, /^\d+(\.\d+)?s$/);
+});
+
+Deno.test("a group without the protocol is refused in Google's shape", async () => {
+  await using server = startUpstream(() => json(ANSWER));
+  await using gateway = startGateway({
+    ...oneModel("gemini", server.url),
+    groups: { default: { protocols: ["chat"] } },
+  });
+  const response = await post(gateway, PATH, BODY);
+  assertEquals([response.status, (await response.json()).error.status], [403, "PERMISSION_DENIED"]);
+  const entry = await lastEntry(gateway);
+  assertEquals([entry?.endpoint, entry?.status], ["gemini", 403]);
+});
+
+Deno.test("an error within a stream ends it, and keep-alives are blank lines", async () => {
+  const ready = Promise.withResolvers<void>();
+  const cut = `data: ${PIECES[0]}\n\n`;
+  await using server = startUpstream(() => events(cut, { before: ready.promise }));
+  await using gateway = startGateway({ ...oneModel("gemini", server.url), keep_alive_seconds: 1 });
+  for (
+    const [path, start, end] of [[`${STREAM}?alt=sse`, /^\n\n/, /data: \{"error":\{"code":502.*\}\n\n$/], [
+      STREAM,
+      /^\n/,
+      /\{"error".*\}\]$/,
+    ]] as const
+  ) {
+    const response = await post(gateway, path, BODY);
+    const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
+    assert(reader !== undefined);
+    let text = (await reader.read()).value ?? "";
+    ready.resolve();
+    for (let read = await reader.read(); !read.done; read = await reader.read()) text += read.value;
+    if (path !== STREAM) assertMatch(text, start);
+    assertStringIncludes(text, '"text":"Hello"');
+    assertMatch(text, end);
+    if (path === STREAM) assertEquals(JSON.parse(text).length, 2);
+  }
+});
