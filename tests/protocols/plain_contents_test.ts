@@ -250,17 +250,17 @@ Deno.test("images that are not decoded count for limits as decoded ones do", asy
   const bodyOf = (...urls: string[]) =>
     JSON.stringify({ model: "m", messages: [{ role: "user", content: urls.map(part) }], stream: true });
   const urls = [`data:image/png;base64,${PNG}`, "data:image/gif;base64,AAAA"];
-  const { scanned } = await scan(chat, encoder.encode(bodyOf(...urls)));
+  const { scanned } = await scan(plain(chat), encoder.encode(bodyOf(...urls)));
   assert(scanned !== undefined);
   assertEquals(scanned.sizes.images?.read(), [PNG, "AAAA"]);
   const never = () => {
     throw new Error("The messages were decoded");
   };
-  const plain = chat.readPlainPrompt(scanned.head, scanned.sizes, never);
+  const undecoded = plain(chat).plain.readPrompt(scanned.head, scanned.sizes, never);
   const decoded = chat.readPrompt(JSON.parse(bodyOf(...urls)));
-  assertEquals(estimateTokens(plain, MODEL), estimateTokens(decoded, MODEL));
+  assertEquals(estimateTokens(undecoded, MODEL), estimateTokens(decoded, MODEL));
   // More images than allowed are for the reader, which refuses them.
-  const many = await scan(chat, encoder.encode(bodyOf(...Array.from({ length: 65 }, () => urls[0] ?? ""))));
+  const many = await scan(plain(chat), encoder.encode(bodyOf(...Array.from({ length: 65 }, () => urls[0] ?? ""))));
   assertStrictEquals(many.scanned, undefined);
 });
 
