@@ -106,11 +106,14 @@ export function openaiError(error: GatewayError): OpenaiError {
   };
 }
 
+/** Anthropic's words for a prompt that does not fit, after which agents shorten their conversation. */
+const TOO_LONG = /prompt is too long|input length and `max_tokens` exceed context limit/i;
+
 /** An Anthropic error, for a response or inside a stream. The text begins with the invalid member. */
 export function anthropicError(error: GatewayError): AnthropicError {
-  const message = error.param === undefined || error.message.startsWith(error.param)
-    ? error.message
-    : `${error.param}: ${error.message}`;
+  const isTooLong = error.code === "context_length_exceeded" && !TOO_LONG.test(error.message);
+  const text = isTooLong ? `prompt is too long: ${error.message}` : error.message;
+  const message = error.param === undefined || text.startsWith(error.param) ? text : `${error.param}: ${text}`;
   const details = error.code?.startsWith("thread_") === true ? { details: { error_code: error.code } } : {};
   return { type: ANTHROPIC[error.kind], message, ...details };
 }

@@ -96,36 +96,51 @@ function checkModality(
   // Every model reads text, in a file of its own too.
   if (modality === "text" || architecture.input_modalities.includes(modality)) return;
   const reads = architecture.input_modalities.join(", ");
-  throw new GatewayError("invalid", `Cannot send input of type "${modality}" to ${id}: it reads ${reads}`, {
-    param: PARAMETER_NAMES[protocol].messages,
-  });
+  const param = { param: PARAMETER_NAMES[protocol].messages };
+  // After Anthropic's words Claude Code (2.1.330) removes its images or documents, and goes on.
+  if (protocol === "messages" && modality === "image") {
+    throw new GatewayError("invalid", `Could not process image with ${id}: it reads ${reads}`, param);
+  }
+  if (protocol === "messages" && modality === "file") {
+    throw new GatewayError("invalid", `${id} does not support PDF input: it reads ${reads}`, param);
+  }
+  throw new GatewayError("invalid", `Cannot send input of type "${modality}" to ${id}: it reads ${reads}`, param);
 }
 
+/** The words "not supported" and "effort parameter" make Claude Code (2.1.330) use the other mode, or no effort. */
 function checkReasoning(
   { mode, effort }: Reasoning,
   { prompt, model, modes, efforts }: { prompt: Prompt; model: Model } & NonNullable<Model["reasoning"]>,
 ): void {
   const names = PARAMETER_NAMES[prompt.protocol];
+  const isMessages = prompt.protocol === "messages";
   if (mode === "manual" && !modes.includes("manual")) {
-    throw new GatewayError(
-      "invalid",
-      `${names.budget}: ${model.id} takes no budget of reasoning tokens; it decides by itself, steered by ` +
-        `${names.effort}${prompt.protocol === "messages" ? ' with thinking.type "adaptive"' : ""}`,
-      { param: names.budget },
-    );
+    throw isMessages
+      ? new GatewayError(
+        "invalid",
+        `thinking.type.enabled is not supported by ${model.id}; it decides by itself, steered by ` +
+          'output_config.effort with thinking.type "adaptive"',
+        { param: names.mode },
+      )
+      : new GatewayError(
+        "invalid",
+        `${names.budget}: ${model.id} takes no budget of reasoning tokens; it decides by itself, steered by ${names.effort}`,
+        { param: names.budget },
+      );
   }
   // The other protocols only ask for reasoning; how the model comes to its depth is not theirs to say.
-  if (mode === "adaptive" && prompt.protocol === "messages" && !modes.includes("adaptive")) {
+  if (mode === "adaptive" && isMessages && !modes.includes("adaptive")) {
     throw new GatewayError(
       "invalid",
-      `${names.mode}: ${model.id} does not support "adaptive"; it takes "enabled" with budget_tokens`,
+      `thinking.type.adaptive is not supported by ${model.id}; it takes "enabled" with budget_tokens`,
       { param: names.mode },
     );
   }
   if (effort !== undefined && effort !== "none" && !efforts.includes(effort)) {
+    const known = efforts.map((name) => `"${name}"`).join(", ");
     throw new GatewayError(
       "invalid",
-      `${names.effort}: ${model.id} does not support "${effort}"; it takes ${efforts.map((e) => `"${e}"`).join(", ")}`,
+      `${names.effort}: ${model.id} does not support the effort parameter "${effort}"; it takes ${known}`,
       { param: names.effort },
     );
   }

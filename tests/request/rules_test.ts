@@ -1,8 +1,9 @@
-import { assertEquals, assertStrictEquals, assertStringIncludes, assertThrows } from "@std/assert";
+import { assertEquals, assertMatch, assertStrictEquals, assertStringIncludes, assertThrows } from "@std/assert";
 import { UnsupportedParameters } from "../../lib/protocols/canonical/unsupported_parameters.ts";
 import type { Prompt, Protocol, Reasoning } from "../../lib/protocols/canonical/types.ts";
 import { type Model, modelSchema } from "../../lib/catalog/model.ts";
 import { GatewayError } from "../../lib/errors.ts";
+import { anthropicError } from "../../lib/protocols/error_bodies.ts";
 import { checkModelRules } from "../../lib/request/rules.ts";
 import { assistant, call, promptOf, result, user } from "../protocols/canonical/messages.ts";
 import { png, tool } from "../upstreams/embedded/prompts.ts";
@@ -46,7 +47,7 @@ Deno.test("checkModelRules() checks reasoning options against the model", () => 
     // The table of modes: manual only, both, adaptive only, none
     ["messages", { mode: "manual", budgetTokens: 1024 }, manual, ["ok"]],
     ["messages", { mode: "manual", budgetTokens: 1024 }, both, ["ok"]],
-    ["messages", { mode: "manual", budgetTokens: 1024 }, adaptive, ["thinking.budget_tokens"]],
+    ["messages", { mode: "manual", budgetTokens: 1024 }, adaptive, ["thinking.type"]],
     ["messages", { mode: "manual", budgetTokens: 1024 }, none, ["ok", "thinking"]],
     ["messages", { mode: "adaptive" }, manual, ["thinking.type"]],
     ["messages", { mode: "adaptive" }, both, ["ok"]],
@@ -99,8 +100,28 @@ Deno.test("checkModelRules() names the supported alternative", () => {
   assertStringIncludes(message({ mode: "adaptive" }, manual), 'it takes "enabled" with budget_tokens');
   assertEquals(
     message({ effort: "high" }, adaptive),
-    'output_config.effort: v/m does not support "high"; it takes "low", "max"',
+    'output_config.effort: v/m does not support the effort parameter "high"; it takes "low", "max"',
   );
+});
+
+Deno.test("checkModelRules() words refusals on messages as Claude Code recognizes them, which then does without", () => {
+  // From npm @anthropic-ai/claude-code 2.1.330.
+  const otherMode = /thinking\.type[^a-z]{1,8}(enabled|adaptive)[^]*?not supported/i;
+  const reasoned = (reasoning: Reasoning) => promptOf([], { protocol: "messages", reasoning });
+  const image = promptOf([user(png(1, 1))], { protocol: "messages" });
+  const pdf = { type: "media", media: { kind: "bytes", mediaType: "application/pdf", base64: "" }, name: "a" } as const;
+  const cases: [Prompt, Row, RegExp, string?][] = [
+    [reasoned({ mode: "adaptive" }), manual, otherMode, "adaptive"],
+    [reasoned({ mode: "manual" }), adaptive, otherMode, "enabled"],
+    [reasoned({ effort: "high" }), adaptive, /not support.*effort parameter/],
+    [image, none, /could not process image/i],
+    [promptOf([user(pdf)], { protocol: "messages" }), none, /does not support PDF input/],
+  ];
+  for (const [prompt, row, expected, group] of cases) {
+    const error = assertThrows(() => checkModelRules(prompt, model(row), new UnsupportedParameters()), GatewayError);
+    assertMatch(anthropicError(error).message, expected);
+    assertEquals(expected.exec(anthropicError(error).message)?.[1], group);
+  }
 });
 
 Deno.test("checkModelRules() rejects more output than the model supports", () => {

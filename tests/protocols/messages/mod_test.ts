@@ -12,6 +12,21 @@ Deno.test("contextError() begins with the words that make Claude Code shorten it
   });
 });
 
+Deno.test("writeError() words a vendor's refusal of a long prompt so that Claude Code shortens its conversation", () => {
+  const cases = [
+    ["This model's maximum context length is 30000 tokens.", "prompt is too long: "],
+    ["Prompt is too long: 215000 tokens > 200000 maximum", ""],
+    ["input length and `max_tokens` exceed context limit: 1 + 2 > 2", ""],
+  ];
+  for (const [message = "", prefix] of cases) {
+    const error = new GatewayError("invalid", message, { code: "context_length_exceeded" });
+    assertEquals(messages.writeError(error, "r1").body.error, {
+      type: "invalid_request_error",
+      message: `${prefix}${message}`,
+    });
+  }
+});
+
 Deno.test("writeError() writes the protocol's own error body and status", () => {
   const cases: [GatewayError, number, string][] = [
     [new GatewayError("unauthenticated", "No key"), 401, "authentication_error"],
