@@ -11,8 +11,8 @@ import { responses } from "../protocols/responses/mod.ts";
 import { jsonResponse } from "../server/json_response.ts";
 import type { JsonBody } from "../server/router.ts";
 import { formatFrame, sseReader } from "../server/sse.ts";
-import { vendorOf } from "../upstreams/vendors.ts";
 import { COMPACTION_PROMPT, sealCompaction } from "./compaction_items.ts";
+import { compactsUpstream } from "./compacts_itself.ts";
 import { type BodyContext, editBody, inputItems } from "./recall_body.ts";
 
 const TRIGGER = "compaction_trigger";
@@ -29,24 +29,10 @@ export interface Compaction {
  * does not support it.
  */
 export function needsSummary(
-  { input, model, models }: JsonObject,
+  head: JsonObject,
   gateway: Pick<Gateway, "catalog" | "config" | "upstreams">,
 ): boolean {
-  if (!listOf(input).some(isTrigger)) return false;
-  return [model, ...listOf(models)].some((id) => typeof id === "string" && !compactsItself(id, gateway));
-}
-
-/** Returns whether every target of a model supports compaction. */
-function compactsItself(
-  id: string,
-  { catalog, config, upstreams }: Pick<Gateway, "catalog" | "config" | "upstreams">,
-): boolean {
-  const model = catalog.find(id);
-  return model !== undefined && model.targets.every((target) => {
-    const row = config.upstreams[target.upstream];
-    return row !== undefined && row.vendor !== "embedded" && vendorOf(row.vendor).compacts === true &&
-      upstreams.get(target.upstream)?.protocolFor?.("responses", target) === "responses";
-  });
+  return listOf(head.input).some(isTrigger) && !compactsUpstream(head, gateway);
 }
 
 /**

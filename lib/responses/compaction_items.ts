@@ -1,6 +1,5 @@
 /** The gateway's compaction items: a summary, encrypted for one API key. */
 import { Buffer } from "node:buffer";
-import { GatewayError } from "../errors.ts";
 import { isObject, type Json, type JsonObject } from "../json/mod.ts";
 import { utf8Bytes } from "../text.ts";
 import { seal, unseal } from "../recall/seal.ts";
@@ -44,17 +43,15 @@ export function isSealed(item: Json | undefined): item is JsonObject {
 }
 
 /**
- * Decrypts a compaction item. @returns the message that replaces it in the model's input
- * @throws {GatewayError} `invalid` for another API key or a modified item
+ * Decrypts a compaction item. @returns the message that replaces it in the model's input; absent for a modified item, or
+ * for another API key or gateway
  */
 export async function openCompaction(
   { encrypted_content }: JsonObject,
-  { secret, param }: { secret: string; param: string },
-): Promise<JsonObject> {
+  secret: string,
+): Promise<JsonObject | undefined> {
   const opened = await unseal(secret, { purpose: PURPOSE, place: "", sealed: bytesOf(String(encrypted_content)) });
-  if (opened === undefined) {
-    throw new GatewayError("invalid", "Cannot decrypt this compaction item: it belongs to another API key", { param });
-  }
+  if (opened === undefined) return undefined;
   const text = SUMMARY_START + new TextDecoder().decode(opened);
   return { type: "message", role: "user", content: [{ type: "input_text", text }] };
 }

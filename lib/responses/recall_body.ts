@@ -8,6 +8,7 @@ import { bodyTooLarge } from "../server/head.ts";
 import { JSON_MEMORY_FACTOR, parseBody } from "../server/body.ts";
 import { headOf, type JsonBody, type RouteContext } from "../server/router.ts";
 import { isSealed } from "./compaction_items.ts";
+import { compactsUpstream } from "./compacts_itself.ts";
 import { isReference, joinItems, recallConversation, resolveItems, sharedInput } from "./resolve_references.ts";
 import type { ResponseMemory } from "./response_memory.ts";
 
@@ -37,8 +38,13 @@ export async function recallBody(
   context: BodyContext,
 ): Promise<RecalledBody> {
   // Plain input contains no references.
-  const { previous_response_id: previous, input } = headOf(body);
-  const { json_body_bytes: mostBytes } = context.gateway.config.limits;
+  const head = headOf(body);
+  const { previous_response_id: previous, input } = head;
+  const resolve = (items: string) =>
+    resolveItems(items, memory, {
+      mostBytes: context.gateway.config.limits.json_body_bytes,
+      compactsUpstream: compactsUpstream(head, context.gateway),
+    });
   const recalled = (whole: JsonBody, added: NewInput): RecalledBody => ({
     body: whole,
     keeper: keeperOf(body, added, memory),
@@ -47,7 +53,7 @@ export async function recallBody(
   if (typeof previous === "string" && previous !== "") {
     const items = inputItems(body);
     const all = joinItems([await recallConversation(previous, memory), items]);
-    const { text } = await resolveItems(all, memory, mostBytes);
+    const { text } = await resolve(all);
     const base = { id: previous, withOutput: true };
     return recalled(await withInput(body, text, context), { base, input: () => utf8Bytes(items) });
   }
@@ -55,7 +61,7 @@ export async function recallBody(
     return recalled(body, { input: () => inputBytes(body) });
   }
   const items = inputItems(body);
-  const { text, last } = await resolveItems(items, memory, mostBytes);
+  const { text, last } = await resolve(items);
   return recalled(await withInput(body, text, context), await addedItems(items, last, memory));
 }
 

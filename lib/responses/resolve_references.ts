@@ -54,12 +54,23 @@ export interface ResolvedItems {
   last: KeptResponse | undefined;
 }
 
+/** Settings of `resolveItems`. */
+export interface Resolving {
+  /** Bound of the result, since many references may name one item. */
+  mostBytes: number;
+  /** Whether compaction items of another gateway may be the upstream's. */
+  compactsUpstream: boolean;
+}
+
 /**
  * Resolves the references in a list of items. @param items JSON texts separated by commas
- * @param mostBytes bound of the result, since many references may name one item
- * @throws {GatewayError} `invalid` if an item is not stored; `too_large`
+ * @throws {GatewayError} `invalid` if an item is not stored or cannot be decrypted; `too_large`
  */
-export async function resolveItems(items: string, memory: ResponseMemory, mostBytes: number): Promise<ResolvedItems> {
+export async function resolveItems(
+  items: string,
+  memory: ResponseMemory,
+  { mostBytes, compactsUpstream }: Resolving,
+): Promise<ResolvedItems> {
   const list = `[${items}]`;
   const texts: string[] = [];
   let last: KeptResponse | undefined;
@@ -69,7 +80,12 @@ export async function resolveItems(items: string, memory: ResponseMemory, mostBy
     const item = text.includes('"compaction"') ? parsePlain(text) : undefined;
     if (!isSealed(item)) return text;
     if (++compactions > MOST_COMPACTIONS) throw tooManyCompactions(texts.length);
-    return JSON.stringify(await openCompaction(item, { secret: memory.secret, param: `input[${texts.length}]` }));
+    const message = await openCompaction(item, memory.secret);
+    if (message !== undefined) return JSON.stringify(message);
+    if (compactsUpstream) return text;
+    throw new GatewayError("invalid", "Cannot decrypt this compaction item: it belongs to another API key", {
+      param: `input[${texts.length}]`,
+    });
   };
   for (const { start, end } of scanElements(list)) {
     // Items in memory are found without yielding.

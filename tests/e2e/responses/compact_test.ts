@@ -130,6 +130,22 @@ Deno.test("a vendor with compaction gets the trigger, and its item passes unchan
   assertEquals(server.requests[2]?.json.input[0], item);
 });
 
+Deno.test("a gateway behind another one opens its own compaction items", async () => {
+  await using server = startUpstream(() => json(WHOLE.chat));
+  await using far = startGateway(oneModel("chat", server.url));
+  await using between = startUpstream(({ body }) =>
+    fetch(`${far.url}/v1/responses`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${far.key.key}`, "content-type": "application/json" },
+      body: body.replace("real-one", "acme/one"),
+    })
+  );
+  await using near = startGateway(oneModel("responses", between.url));
+  const { output: [item] } = await whole(await ask(near, { input: [...CONVERSATION, TRIGGER] }));
+  await whole(await ask(near, { input: [item, { role: "user", content: "Go on" }] }));
+  assertStringIncludes(server.requests[1]?.body ?? "", "Hello there");
+});
+
 Deno.test("a missing summary is an error, not an empty compaction", async () => {
   const silent = structuredClone(WHOLE.chat) as Value;
   silent.choices[0].message.content = " ";
