@@ -34,19 +34,36 @@ export interface Agent {
   program: string;
   /** A script of the package that npm may refuse to run; absent: none. */
   install?: string;
-  /** Writes its settings. */
-  configure?(endpoint: Endpoint, folders: Folders): Promise<void>;
+  /** Writes its settings; `context` makes the model's context so small that the agent compacts. */
+  configure?(endpoint: Endpoint, folders: Folders, context?: number): Promise<void>;
   /** A call with a prompt. */
   run(prompt: string, endpoint: Endpoint): AgentCall;
-  /** A call that goes on with the last session. */
-  resume(prompt: string, endpoint: Endpoint): AgentCall;
-  /** A prompt that makes the echo model show a file by a tool of the agent. */
-  showFile(path: string): string;
+  /** A call that goes on with the last session. `image`: a file to attach. */
+  resume(prompt: string, endpoint: Endpoint, image?: string): AgentCall;
+  /** A prompt that makes the echo model show files by calls of a tool at one time. */
+  showFiles(paths: readonly string[]): string;
+  /** The same for an image; absent: it has no tool that gives the model an image. */
+  showImage?(path: string): string;
+  /** How it shortens a conversation; absent: it has no way without a terminal. */
+  compaction?: {
+    /** Called in the session; absent: it compacts by itself when it goes on after `configure` with a small context. */
+    call?(endpoint: Endpoint): AgentCall;
+    /** What its own files then contain. */
+    evidence: string;
+  };
 }
+
+/** A context window that is smaller than the system prompt of any agent. */
+export const SMALL_CONTEXT = 3_000;
 
 /** A line that makes the echo model call a tool. */
 function call(tool: string, input: Readonly<Record<string, unknown>>): string {
   return `call:${tool} ${JSON.stringify(input)}`;
+}
+
+/** A line for each file. */
+function calls(tool: string, member: string): (paths: readonly string[]) => string {
+  return (paths) => paths.map((path) => call(tool, { [member]: path })).join("\n");
 }
 
 const CLAUDE_CODE: Agent = {
@@ -57,12 +74,15 @@ const CLAUDE_CODE: Agent = {
   install: "install.cjs",
   run: (prompt, endpoint) => claude(["-p", prompt], endpoint),
   resume: (prompt, endpoint) => claude(["-c", "-p", prompt], endpoint),
-  showFile: (path) => call("Bash", { command: `cat ${path}`, description: "Show a file" }),
+  showFiles: (paths) =>
+    paths.map((path) => call("Bash", { command: `cat ${path}`, description: "Show a file" })).join("\n"),
+  showImage: (path) => call("Read", { file_path: path }),
+  compaction: { call: (endpoint) => claude(["-c", "-p", "/compact"], endpoint), evidence: '"compact_boundary"' },
 };
 
 function claude(args: string[], { url, key, model }: Endpoint): AgentCall {
   return {
-    args: [...args, "--model", model, "--allowedTools", "Bash"],
+    args: [...args, "--model", model, "--allowedTools", "Bash,Read"],
     env: {
       ANTHROPIC_BASE_URL: `${url}/anthropic`,
       ANTHROPIC_API_KEY: key,
@@ -71,61 +91,87 @@ function claude(args: string[], { url, key, model }: Endpoint): AgentCall {
   };
 }
 
-/** Codex over one of its two transports. */
-function codex(name: string, { sockets }: { sockets: boolean }): Agent {
+/** Codex as a customer of the gateway by its name, or of OpenAI at the gateway's address. */
+function codex(name: string, provider: "own" | "own, sockets" | "built in"): Agent {
   const flags = ["--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox"];
-  const env = ({ key }: Endpoint) => ({ SLUICE_API_KEY: key });
+  const env = ({ key }: Endpoint) => ({ SLUICE_API_KEY: key, CODEX_API_KEY: key });
   return {
     name,
     package: "@openai/codex",
     version: "0.169.0",
     program: "codex",
-    async configure({ url, model }, { home }) {
+    async configure({ url, model }, { home }, context) {
       await Deno.mkdir(`${home}/.codex`, { recursive: true });
       await Deno.writeTextFile(
         `${home}/.codex/config.toml`,
         [
           `model = "${model}"`,
-          'model_provider = "sluice"',
-          "[model_providers.sluice]",
-          'name = "Sluice"',
-          `base_url = "${url}/v1"`,
-          'env_key = "SLUICE_API_KEY"',
-          'wire_api = "responses"',
-          `supports_websockets = ${sockets}`,
+          ...context === undefined ? [] : [`model_auto_compact_token_limit = ${context}`],
+          ...provider === "built in" ? [`openai_base_url = "${url}/v1"`] : [
+            'model_provider = "sluice"',
+            "[model_providers.sluice]",
+            'name = "Sluice"',
+            `base_url = "${url}/v1"`,
+            'env_key = "SLUICE_API_KEY"',
+            'wire_api = "responses"',
+            `supports_websockets = ${provider === "own, sockets"}`,
+          ],
           "",
         ].join("\n"),
       );
     },
     run: (prompt, endpoint) => ({ args: ["exec", ...flags, prompt], env: env(endpoint) }),
-    resume: (prompt, endpoint) => ({ args: ["exec", ...flags, "resume", "--last", prompt], env: env(endpoint) }),
-    showFile: (path) => call("exec_command", { cmd: `cat ${path}` }),
+    resume: (prompt, endpoint, image) => ({
+      args: ["exec", ...flags, "resume", "--last", ...image === undefined ? [] : ["-i", image], "--", prompt],
+      env: env(endpoint),
+    }),
+    showFiles: (paths) => paths.map((path) => call("exec_command", { cmd: `cat ${path}` })).join("\n"),
+    showImage: (path) => call("view_image", { path }),
+    compaction: { evidence: '"type":"compacted"' },
   };
 }
 
-/** opencode with one of the AI SDK's providers. */
+/** opencode with one of the AI SDK's providers, or with its own for OpenAI, which can use WebSockets. */
 function opencode(protocol: string, provider: string, base: string): Agent {
+  const sockets = protocol === "WebSocket";
+  const named = ({ model }: Endpoint) => `${sockets ? "openai" : "sluice"}/${model}`;
+  const env: Record<string, string> = sockets ? { OPENCODE_EXPERIMENTAL_WEBSOCKETS: "true" } : {};
+  const run = (args: readonly string[], endpoint: Endpoint, input: string): AgentCall => ({
+    args: ["run", ...args, "-m", named(endpoint)],
+    // It puts quotes around a prompt among its arguments.
+    input,
+    env,
+  });
   return {
     name: `opencode, ${protocol}`,
     package: "opencode-ai",
     version: "1.18.33",
     program: "opencode",
     install: "postinstall.mjs",
-    async configure({ url, key, model }, { project }) {
+    async configure(endpoint, { home, project }, context = 131_072) {
+      const { url, key, model } = endpoint;
       const options = { baseURL: `${url}${base}`, apiKey: key };
-      const id = `sluice/${model}`;
+      const modalities = { input: ["text", "image"], output: ["text"] };
+      const limit = { context, output: 1_000 };
+      const models = { [model]: { attachment: true, tool_call: true, modalities, limit } };
       await Deno.writeTextFile(
         `${project}/opencode.json`,
         JSON.stringify({
-          ...{ autoupdate: false, share: "disabled", model: id, small_model: id },
-          provider: { sluice: { npm: provider, options, models: { [model]: { attachment: true } } } },
+          ...{ autoupdate: false, share: "disabled", model: named(endpoint), small_model: named(endpoint) },
+          provider: sockets ? { openai: { options, models } } : { sluice: { npm: provider, options, models } },
         }),
       );
+      if (!sockets) return;
+      // It uses WebSockets for stored keys only.
+      const folder = `${home}/.local/share/opencode`;
+      await Deno.mkdir(folder, { recursive: true });
+      await Deno.writeTextFile(`${folder}/auth.json`, JSON.stringify({ openai: { type: "api", key } }));
     },
-    // It puts quotes around a prompt among its arguments.
-    run: (input, { model }) => ({ args: ["run", "-m", `sluice/${model}`], input }),
-    resume: (input, { model }) => ({ args: ["run", "-c", "-m", `sluice/${model}`], input }),
-    showFile: (path) => call("read", { filePath: path }),
+    run: (input, endpoint) => run([], endpoint, input),
+    resume: (input, endpoint, image) => run(["-c", ...image === undefined ? [] : ["-f", image]], endpoint, input),
+    showFiles: calls("read", "filePath"),
+    showImage: (path) => call("read", { filePath: path }),
+    compaction: { evidence: '"compaction"' },
   };
 }
 
@@ -136,7 +182,8 @@ const QWEN_CODE: Agent = {
   program: "qwen",
   run: (prompt, endpoint) => qwen(["-p", prompt], endpoint),
   resume: (prompt, endpoint) => qwen(["-c", "-p", prompt], endpoint),
-  showFile: (path) => call("read_file", { file_path: path }),
+  showFiles: calls("read_file", "file_path"),
+  compaction: { call: (endpoint) => qwen(["-c", "-p", "/compress"], endpoint), evidence: '"chat_compression"' },
 };
 
 function qwen(args: string[], { url, key, model }: Endpoint): AgentCall {
@@ -146,13 +193,43 @@ function qwen(args: string[], { url, key, model }: Endpoint): AgentCall {
   };
 }
 
+const GEMINI_CLI: Agent = {
+  name: "Gemini CLI",
+  package: "@google/gemini-cli",
+  version: "0.61.0",
+  program: "gemini",
+  // Without a terminal it refuses the method that it chooses for a base URL.
+  async configure(_endpoint, { home }) {
+    await Deno.mkdir(`${home}/.gemini`, { recursive: true });
+    await Deno.writeTextFile(
+      `${home}/.gemini/settings.json`,
+      JSON.stringify({ security: { auth: { selectedType: "gemini-api-key" } } }),
+    );
+  },
+  run: (prompt, endpoint) => gemini(["-p", prompt], endpoint),
+  resume: (prompt, endpoint, image) =>
+    gemini(["-r", "latest", "-p", image === undefined ? prompt : `${prompt}\n@${image}`], endpoint),
+  showFiles: calls("read_file", "file_path"),
+  showImage: (path) => call("read_file", { file_path: path }),
+};
+
+function gemini(args: string[], { url, key, model }: Endpoint): AgentCall {
+  return {
+    args: ["--yolo", "--skip-trust", "-m", model, ...args],
+    env: { GOOGLE_GEMINI_BASE_URL: url, GEMINI_API_KEY: key },
+  };
+}
+
 /** All of them. */
 export const AGENTS: readonly Agent[] = [
   CLAUDE_CODE,
-  codex("Codex", { sockets: false }),
-  codex("Codex, WebSocket", { sockets: true }),
+  codex("Codex", "own"),
+  codex("Codex, WebSocket", "own, sockets"),
+  codex("Codex, built-in provider", "built in"),
   opencode("chat", "@ai-sdk/openai-compatible", "/v1"),
   opencode("responses", "@ai-sdk/openai", "/v1"),
   opencode("messages", "@ai-sdk/anthropic", "/anthropic/v1"),
+  opencode("WebSocket", "@ai-sdk/openai", "/v1"),
   QWEN_CODE,
+  GEMINI_CLI,
 ];

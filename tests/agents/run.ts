@@ -1,118 +1,123 @@
 // deno-lint-ignore-file no-console
 /**
- * Runs real coding agents in their default settings against the gateway, over each protocol of upstreams, offline:
- * `deno task agents [NAME]`. Prints a table. The agents come from npm; one that cannot be installed is skipped with a reason.
+ * Runs real coding agents and SDKs in their default settings against the gateway, over each protocol of upstreams:
+ * `deno task agents [NAME]`. Prints a table. The programs come from npm and PyPI; one that cannot be installed is
+ * skipped with a reason. Nothing else leaves the machine.
  */
-import { delay } from "../../lib/abort.ts";
-import { ROUTES, startCrossing } from "../clients/upstreams.ts";
-import { type Agent, type AgentCall, AGENTS, type Endpoint, type Folders } from "./agents.ts";
+import { Buffer } from "node:buffer";
+import { encodePng } from "../../lib/images/codec_png.ts";
+import { type Crossing, ROUTES, startCrossing } from "../clients/upstreams.ts";
+import { type Agent, AGENTS, type Endpoint } from "./agents.ts";
+import { installNpm, installPython } from "./install.ts";
+import { type Failures, playAgent } from "./play_agent.ts";
+import { type Sdk, SDKS } from "./sdks.ts";
 
-/** Longest time of one call, in milliseconds. */
-const PATIENCE_MS = 90_000;
+/** Longest time of one program of an SDK, in milliseconds. */
+const PATIENCE_MS = 300_000;
 
-/** Text of the file that an agent is made to show. */
-const MARK = "the-mark-in-the-file";
+const PROGRAMS = `${import.meta.dirname}/programs`;
 
-/** Result of one check. */
-type Result = "ok" | "failed";
+/** A table with the results: a row for each client, a column for each upstream. */
+class Table {
+  readonly failed: string[] = [];
 
-const cache = `${Deno.env.get("HOME") ?? "/tmp"}/.cache/sluice-agents`;
-
-/** Installs an agent, unless it is there. @throws where npm fails */
-async function install({ package: name, version, program, install }: Agent): Promise<string> {
-  const folder = `${cache}/${name.replaceAll("/", "-")}-${version}`;
-  const path = `${folder}/node_modules/.bin/${program}`;
-  try {
-    await Deno.stat(path);
-    return path;
-  } catch {
-    // Not installed yet.
+  begin(): void {
+    console.log(`| client | ${ROUTES.map(({ model }) => model).join(" | ")} |`);
+    console.log(`|---|${ROUTES.map(() => "---|").join("")}`);
   }
-  await Deno.mkdir(folder, { recursive: true });
-  await output("npm", ["install", "--no-audit", "--no-fund", "--prefix", folder, `${name}@${version}`]);
-  if (install !== undefined) await output("node", [install], { cwd: `${folder}/node_modules/${name}` });
-  return path;
-}
 
-/** Runs a program. @throws with the end of its output where it fails or takes too long */
-async function output(program: string, args: readonly string[], options: Deno.CommandOptions = {}): Promise<string> {
-  const late = AbortSignal.timeout(5 * PATIENCE_MS);
-  const command = new Deno.Command(program, { ...options, args: [...args], stdin: "null", signal: late });
-  const { success, stdout, stderr } = await command.output();
-  const text = new TextDecoder().decode(stdout) + new TextDecoder().decode(stderr);
-  if (!success) throw new Error(`${program} failed: ${text.slice(-500)}`);
-  return text;
-}
+  /** Adds a row. @param results by model */
+  add(client: string, results: ReadonlyMap<string, Failures>): void {
+    const cells = ROUTES.map(({ model }) => {
+      const failures = Object.entries(results.get(model) ?? { everything: "no result" });
+      const bad = failures.filter(([, text]) => text !== undefined);
+      for (const [check, text] of bad) console.error(`${client}, ${model}, ${check}:\n${text}\n`);
+      if (bad.length > 0) this.failed.push(`${client} over ${model}`);
+      return bad.length === 0 ? "ok" : `failed: ${bad.map(([check]) => check).join(", ")}`;
+    });
+    console.log(`| ${[client, ...cells].join(" | ")} |`);
+  }
 
-/** Calls an agent and returns its answer, or its log where there is none: agents print the prompt there, too. */
-async function ask(path: string, { args, input, env }: AgentCall, { home, project }: Folders): Promise<string> {
-  const child = new Deno.Command(path, {
-    args: [...args],
-    cwd: project,
-    clearEnv: true,
-    env: { PATH: Deno.env.get("PATH") ?? "", HOME: home, SHELL: "/bin/bash", ...env },
-    ...{ stdin: "piped", stdout: "piped", stderr: "piped" } as const,
-  }).spawn();
-  // A program that reads no input may be gone before it is written.
-  void new Blob([input ?? ""]).stream().pipeTo(child.stdin).catch(() => {});
-  const late = new AbortController();
-  void delay(PATIENCE_MS, late.signal).then(() => child.kill("SIGKILL"), () => {});
-  const { stdout, stderr } = await child.output();
-  late.abort();
-  return new TextDecoder().decode(stdout.length > 0 ? stdout : stderr);
-}
-
-/** Plays one agent against one model: a prompt, a tool loop, the session that goes on. */
-async function play(agent: Agent, path: string, endpoint: Endpoint): Promise<Record<string, Result>> {
-  const folder = await Deno.makeTempDir({ prefix: "sluice-agents-" });
-  const folders = { home: `${folder}/home`, project: `${folder}/project` };
-  const file = `${folders.project}/mark.txt`;
-  await Deno.mkdir(folders.home);
-  await Deno.mkdir(folders.project);
-  await Deno.writeTextFile(file, `${MARK}\n`);
-  await agent.configure?.(endpoint, folders);
-  const check = async (call: AgentCall, wanted: string): Promise<Result> => {
-    const text = await ask(path, call, folders);
-    if (text.includes(wanted)) return "ok";
-    console.error(`${agent.name}, ${endpoint.model}: no ${JSON.stringify(wanted)} in\n${text.slice(-1_500)}`);
-    return "failed";
-  };
-  try {
-    return {
-      prompt: await check(agent.run("Say plain-words please", endpoint), "plain-words"),
-      tools: await check(agent.run(agent.showFile(file), endpoint), MARK),
-      resume: await check(agent.resume("Say more-words please", endpoint), "more-words"),
-    };
-  } finally {
-    await Deno.remove(folder, { recursive: true }).catch(() => {});
+  skip(client: string, reason: unknown): void {
+    console.log(`| ${client} | skipped: ${String(reason).slice(0, 200).replaceAll(/\s+/g, " ")} |`);
   }
 }
 
-async function main(wanted: string | undefined): Promise<number> {
+function endpoints(crossing: Crossing): Endpoint[] {
+  return ROUTES.map((route) => {
+    const { url, key } = crossing.gateway(route);
+    return { url, key, model: route.model };
+  });
+}
+
+async function runAgent(agent: Agent, crossing: Crossing, table: Table): Promise<void> {
+  const folder = await installNpm([`${agent.package}@${agent.version}`], agent.install);
+  const results = new Map<string, Failures>();
+  for (const endpoint of endpoints(crossing)) {
+    results.set(endpoint.model, await playAgent(agent, `${folder}/node_modules/.bin/${agent.program}`, endpoint));
+  }
+  table.add(`${agent.name} ${agent.version}`, results);
+}
+
+/** A line of a program's output. */
+interface ReportedCheck {
+  client: string;
+  model: string;
+  check: string;
+  failure: string | null;
+}
+
+async function runSdk({ name, packages, program }: Sdk, crossing: Crossing, table: Table): Promise<void> {
+  const isPython = program.endsWith(".py");
+  const folder = await (isPython ? installPython(packages) : installNpm(packages));
+  // Modules are looked up from the place of the program.
+  await Deno.mkdir(`${folder}/programs`, { recursive: true });
+  for await (const { name, isFile } of Deno.readDir(PROGRAMS)) {
+    if (isFile) await Deno.copyFile(`${PROGRAMS}/${name}`, `${folder}/programs/${name}`);
+  }
+  const png = encodePng({ width: 2, height: 2, data: new Uint8Array(16) });
+  const { stdout, stderr } = await new Deno.Command(isPython ? `${folder}/bin/python` : "node", {
+    args: [`${folder}/programs/${program}`],
+    env: {
+      SLUICE_ROUTES: JSON.stringify(endpoints(crossing)),
+      SLUICE_CLIENT: name,
+      SLUICE_PNG: Buffer.from(png).toString("base64"),
+      // LangChain's tracing.
+      LANGSMITH_TRACING: "false",
+    },
+    stdin: "null",
+    signal: AbortSignal.timeout(PATIENCE_MS),
+  }).output();
+  const clients = new Map<string, Map<string, Failures>>();
+  for (const line of new TextDecoder().decode(stdout).split("\n").filter((line) => line.startsWith('{"client"'))) {
+    const { client, model, check, failure } = JSON.parse(line) as ReportedCheck;
+    const results = clients.get(client) ?? new Map<string, Failures>();
+    clients.set(client, results);
+    results.set(model, { ...results.get(model), [check]: failure ?? undefined });
+  }
+  if (clients.size === 0) throw new Error(new TextDecoder().decode(stderr).slice(-1_500));
+  for (const [client, results] of clients) table.add(client, results);
+}
+
+async function main(wanted = ""): Promise<number> {
   const crossing = await startCrossing();
-  const failed: string[] = [];
-  console.log("| agent | version | upstream | prompt | tools | resume |\n|---|---|---|---|---|---|");
-  for (const agent of AGENTS) {
-    if (wanted !== undefined && !agent.name.toLowerCase().includes(wanted.toLowerCase())) continue;
-    let path: string;
+  const table = new Table();
+  table.begin();
+  const jobs: [name: string, run: () => Promise<void>][] = [
+    ...SDKS.map((sdk): [string, () => Promise<void>] => [sdk.name, () => runSdk(sdk, crossing, table)]),
+    ...AGENTS.map((agent): [string, () => Promise<void>] => [agent.name, () => runAgent(agent, crossing, table)]),
+  ];
+  for (const [name, run] of jobs) {
+    if (!name.toLowerCase().includes(wanted.toLowerCase())) continue;
     try {
-      path = await install(agent);
+      await run();
     } catch (error) {
-      console.log(
-        `| ${agent.name} | ${agent.version} | skipped: ${String(error).slice(0, 200).replaceAll(/\s+/g, " ")} |`,
-      );
-      continue;
-    }
-    for (const route of ROUTES) {
-      const { url, key } = crossing.gateway(route);
-      const results = await play(agent, path, { url, key, model: route.model });
-      console.log(`| ${[agent.name, agent.version, route.model, ...Object.values(results)].join(" | ")} |`);
-      if (Object.values(results).includes("failed")) failed.push(`${agent.name} over ${route.model}`);
+      table.skip(name, error);
     }
   }
   await crossing.stop();
-  console.log(failed.length === 0 ? "\nno failures" : `\nfailed: ${failed.join(", ")}`);
-  return failed.length === 0 ? 0 : 1;
+  console.log(table.failed.length === 0 ? "\nno failures" : `\nfailed: ${table.failed.join(", ")}`);
+  return table.failed.length === 0 ? 0 : 1;
 }
 
 if (import.meta.main) Deno.exit(await main(Deno.args[0]));
