@@ -53,8 +53,8 @@ export interface Agent {
   };
 }
 
-/** A context window that is smaller than the system prompt of any agent. */
-export const SMALL_CONTEXT = 3_000;
+/** A context window that the system prompt of every agent fits, but not with a long text and its echo. */
+export const SMALL_CONTEXT = 14_000;
 
 /** A line that makes the echo model call a tool. */
 function call(tool: string, input: Readonly<Record<string, unknown>>): string {
@@ -106,7 +106,8 @@ function codex(name: string, provider: "own" | "own, sockets" | "built in"): Age
         `${home}/.codex/config.toml`,
         [
           `model = "${model}"`,
-          ...context === undefined ? [] : [`model_auto_compact_token_limit = ${context}`],
+          // It keeps the texts of the user.
+          ...context === undefined ? [] : [`model_auto_compact_token_limit = ${context + 5_000}`],
           ...provider === "built in" ? [`openai_base_url = "${url}/v1"`] : [
             'model_provider = "sluice"',
             "[model_providers.sluice]",

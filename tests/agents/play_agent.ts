@@ -75,11 +75,10 @@ class Session {
       printed = await this.#ask(call(this.#endpoint));
     } else {
       // A new session: agents keep the user's messages, and the echo model would call their tools again and again.
-      await this.#ask(this.#agent.run("Say first-words.", this.#endpoint));
+      await this.#ask(this.#agent.run(`Say first-words. ${"dolor ".repeat(8_000)}`, this.#endpoint));
       await this.#agent.configure?.(this.#endpoint, this.#folders, SMALL_CONTEXT);
-      const failure = await this.#check(this.#agent.resume("Say plain-words.", this.#endpoint), ["plain-words"]);
+      printed = await this.#ask(this.#agent.resume("Say plain-words.", this.#endpoint));
       await this.#agent.configure?.(this.#endpoint, this.#folders);
-      if (failure !== undefined) return failure;
     }
     return await contains(this.#folders.home, evidence) ? undefined : `no ${evidence} in its files; ${printed ?? ""}`;
   }
