@@ -56,7 +56,7 @@ export function createRouteMatcher(routes: readonly Route[], access: AccessTable
     find(request) {
       const { segments } = readTarget(request);
       const isAlias = isGoogles(request);
-      const match = route(isAlias ? [GOOGLE_BASE, ...segments.slice(1)] : segments);
+      const match = route(isAlias ? [GOOGLE_BASE, ...segments.slice(1)] : withModels(segments));
       const found = match && served.get(match.route);
       if (match === undefined || found === undefined) return undefined;
       const host = request.headers.get("host");
@@ -140,6 +140,8 @@ export function readTarget(request: Addressed): RequestTarget {
 /** Base of Google's paths here, and a path that both vendors have. */
 const GOOGLE_BASE = "v1beta";
 const GOOGLE_OR_OPENAI = "/v1/models";
+/** A method at the end of a model's path. */
+const GOOGLE_METHOD = /:(?:generateContent|streamGenerateContent|countTokens)$/;
 
 /**
  * Returns true for a request of a Google client under `/v1/models`: the version of Google's API that newer SDKs ask for
@@ -150,6 +152,13 @@ function isGoogles(request: Addressed): boolean {
   if (!/^\/v1\/models(?![^/?#])/.test(target)) return false;
   return request.headers.get("x-goog-api-key") !== null ||
     /^[^?]*:(?:generateContent|streamGenerateContent|countTokens)(?:\?|$)/.test(target);
+}
+
+/** `@ai-sdk/google` (2 to 4) leaves out `models/` before a model id with a slash. Returns the segments with it. */
+function withModels(segments: readonly string[]): readonly string[] {
+  const [base, collection, ...others] = segments;
+  if (base !== GOOGLE_BASE || collection === undefined || collection === "models") return segments;
+  return GOOGLE_METHOD.test(segments.at(-1) ?? "") ? [base, "models", collection, ...others] : segments;
 }
 
 /** Vendor whose errors a client reads. */

@@ -154,7 +154,10 @@ Deno.test("the shape of errors follows the start of the path, whatever the Host 
 
 Deno.test("requests of Google's clients under /v1/models have the routes of /v1beta", () => {
   const handlers = { GET: () => new Response(), POST: () => new Response() };
-  const paths = ["/v1/models", "/v1/models/[provider]", "/v1beta/models", "/v1beta/models/[provider]"];
+  const paths = [
+    ...["/v1/models", "/v1/models/[provider]", "/v1beta/models", "/v1beta/models/[provider]"],
+    "/v1beta/models/[provider]/[model_id]",
+  ];
   const matcher = createRouteMatcher(paths.map((path) => ({ path, handlers })), {});
   const find = (url: string, headers: Record<string, string> = {}) => {
     const request = { url: `http://x${url}`, headers: new Headers({ host: "x", ...headers }) };
@@ -170,6 +173,8 @@ Deno.test("requests of Google's clients under /v1/models have the routes of /v1b
     assertEquals(find("/v1/models/a:countTokens?key=k"), "/v1beta/models/[provider]");
     assertEquals(find("/v1/models?x=a:countTokens"), "/v1/models");
     assertEquals(find("/v1/modelsx", google), undefined);
+    assertEquals(find("/v1beta/a/b:generateContent", google), "/v1beta/models/[provider]/[model_id]");
+    assertEquals(find("/v1beta/a/b", google), undefined);
   }
 });
 

@@ -18,13 +18,10 @@ export function readSystem(value: Json | undefined, context: GeminiReadContext):
 
 /** Reads the conversation. @throws {GatewayError} `invalid` */
 export function readContents(value: Json | undefined, context: GeminiReadContext): Message[] {
-  let isModels = false;
-  return objectsOf(value).flatMap((content, index): Message[] => {
+  return joinModelContents(objectsOf(value)).flatMap(({ content, parts, index }): Message[] => {
     const path = `contents[${index}].parts`;
-    const parts = objectsOf(content.parts);
     const byModel = content.role === "model";
-    if (byModel && !isModels) context.calls.beginTurn();
-    isModels = byModel;
+    if (byModel) context.calls.beginTurn();
     const read = byModel ? readModelParts(parts, path, context) : readUserParts(parts, path, context);
     const kept = read.filter((block) => !isEmpty(block));
     const blocks = kept.length > 0 ? kept : read.slice(0, 1);
@@ -32,6 +29,44 @@ export function readContents(value: Json | undefined, context: GeminiReadContext
     const unknown = collectUnknownMembers("gemini", content, { modelled: CONTENT });
     return [{ role: byModel ? "assistant" : "user", blocks, ...unknown }];
   });
+}
+
+/** A content with its parts and its place in the request. */
+interface PlacedContent {
+  content: JsonObject;
+  parts: JsonObject[];
+  index: number;
+}
+
+/** Joins adjacent contents of the model. The chats of `@google/genai` 3.1.0 keep each chunk of a stream as one. */
+function joinModelContents(contents: readonly JsonObject[]): PlacedContent[] {
+  const joined: PlacedContent[] = [];
+  contents.forEach((content, index) => {
+    const parts = objectsOf(content.parts);
+    const last = joined.at(-1);
+    if (last === undefined || last.content.role !== "model" || content.role !== "model") {
+      joined.push({ content, parts: [...parts], index });
+    } else {
+      last.content = { ...last.content, ...content };
+      appendParts(last.parts, parts);
+    }
+  });
+  return joined;
+}
+
+/** Appends the parts of the next chunk, in which a text goes on. */
+function appendParts(parts: JsonObject[], next: readonly JsonObject[]): void {
+  const [first, ...others] = next;
+  const last = parts.at(-1);
+  if (first === undefined) return;
+  if (last !== undefined && isPlainText(last) && isPlainText(first)) {
+    parts.splice(-1, 1, { text: last.text + first.text });
+  } else parts.push(first);
+  parts.push(...others);
+}
+
+function isPlainText(part: JsonObject): part is { text: string } {
+  return typeof part.text === "string" && Object.keys(part).length === 1;
 }
 
 function isEmpty(block: ContentBlock): boolean {
