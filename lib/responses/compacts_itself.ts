@@ -1,4 +1,4 @@
-/** Whether the upstreams of a request support compaction. */
+/** Compaction by the upstreams of a request. */
 import type { Gateway } from "../gateway.ts";
 import type { JsonObject } from "../json/mod.ts";
 import { listOf } from "../protocols/members.ts";

@@ -58,7 +58,7 @@ export interface ResolvedItems {
 export interface Resolving {
   /** Bound of the result, since many references may name one item. */
   mostBytes: number;
-  /** Whether compaction items of another gateway may be the upstream's. */
+  /** True if the upstream may have made the compaction items of other gateways. */
   compactsUpstream: boolean;
 }
 

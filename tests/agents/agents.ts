@@ -40,15 +40,15 @@ export interface Agent {
   run(prompt: string, endpoint: Endpoint): AgentCall;
   /** A call that goes on with the last session. `image`: a file to attach. */
   resume(prompt: string, endpoint: Endpoint, image?: string): AgentCall;
-  /** A prompt that makes the echo model show files by calls of a tool at one time. */
+  /** A prompt that makes the echo model show files by parallel calls of a tool. */
   showFiles(paths: readonly string[]): string;
   /** The same for an image; absent: it has no tool that gives the model an image. */
   showImage?(path: string): string;
-  /** How it shortens a conversation; absent: it has no way without a terminal. */
+  /** Its way to shorten a conversation; absent: it needs a terminal. */
   compaction?: {
     /** Called in the session; absent: it compacts by itself when it goes on after `configure` with a small context. */
     call?(endpoint: Endpoint): AgentCall;
-    /** What its own files then contain. */
+    /** Text that its own files then contain. */
     evidence: string;
   };
 }

@@ -5,7 +5,7 @@ import { encodePng } from "../../lib/images/codec_png.ts";
 /** Longest time of one call, in seconds. */
 const PATIENCE = 120;
 
-/** What the files contain that an agent is made to show. */
+/** Texts of the files that an agent is made to show. */
 const MARKS = ["the-first-mark", "the-second-mark"] as const;
 
 /** The image: transparent. */
