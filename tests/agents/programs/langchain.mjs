@@ -33,7 +33,7 @@ async function stream(model, messages) {
 for (const [protocol, make] of Object.entries(MODELS)) {
   await runChecks(`${NAME}, ${protocol}`, (route) => {
     const model = make(route);
-    return {
+    const checks = {
       async streaming() {
         expect((await stream(model, "Plain words")).text, "Plain words");
       },
@@ -83,5 +83,8 @@ for (const [protocol, make] of Object.entries(MODELS)) {
         );
       },
     };
+    // For Google it takes images for names that it knows only, and a stream that is left ends the process.
+    const { images: _images, abort: _abort, ...others } = checks;
+    return protocol === "gemini" ? others : checks;
   });
 }
