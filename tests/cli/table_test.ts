@@ -12,7 +12,14 @@ Deno.test("tableText() aligns columns, numbers to the right, without trailing bl
 
 Deno.test("csvText() neutralizes spreadsheet formulas", () => {
   const cells = ["=1+1", "@a", "-a", "+1,2", "\t=1", "-0.5", "+49", "a=1", ""];
-  assertEquals(csvText([cells]), "'=1+1,'@a,'-a,\"'+1,2\",'\t=1,-0.5,+49,a=1,\r\n");
+  // Where semicolons separate cells, quotes in the middle of a line do not protect.
+  assertEquals(csvText([["x;=HYPERLINK(1)", "a; +1;b", 'x;"=1"', "a\n@b"]]).split(","), [
+    "x;'=HYPERLINK(1)",
+    "a;' +1;b",
+    `"x;'""=1"""`,
+    `"a\n'@b"\r\n`,
+  ]);
+  assertEquals(csvText([cells]), "'=1+1,'@a,'-a,\"'+1,2\",'\t'=1,-0.5,+49,a=1,\r\n");
 });
 
 Deno.test("csvText() quotes as RFC 4180 requires", () => {
