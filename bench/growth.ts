@@ -11,7 +11,7 @@ import { firstRequest, weighStreams } from "./suite/memory.ts";
 import { type Peer, startPeer } from "./suite/peer.ts";
 import { loadAverage, memoryBytes } from "./suite/proc.ts";
 import { type Figures, measure, type Pace, warmUp } from "./suite/rounds.ts";
-import { measureReports } from "./suite/reports.ts";
+import { measurePostgres, measureReports } from "./suite/reports.ts";
 import { type Running, startTarget } from "./suite/running.ts";
 import { type Scenario, SCENARIOS } from "./suite/scenarios.ts";
 import { measureSearches, SEARCH_NAMES } from "./suite/searches.ts";
@@ -21,6 +21,8 @@ import { short, table } from "./suite/tables.ts";
 
 const { values: flags } = parseArgs({
   options: {
+    // An empty database, for the reports.
+    postgres: { type: "string" },
     quick: { type: "boolean", default: false },
     only: { type: "string", default: "requests,history,models,keys,rows,searches,streams" },
     counts: { type: "string" },
@@ -150,13 +152,19 @@ const STUDIES: Readonly<Record<string, { head: readonly string[]; rows: (load: P
       }),
   },
   searches: {
-    head: ["rows of the ledger", "enter, µs", "file, MB", ...SEARCH_NAMES.map((name) => `${name}, ms`)],
+    head: [
+      "rows of the ledger",
+      "enter, CPU µs",
+      "sum up, CPU µs",
+      "file, MB",
+      ...SEARCH_NAMES.map((name) => `${name}, ms`),
+    ],
     async rows() {
       const rows: string[][] = [];
       for (const count of flags.counts?.split(",").map(Number) ?? ROWS) {
         const path = `${folder}/searches-${count}-${++number}.db`;
-        const { enterUs, fileMb, searchMs } = await measureSearches(path, { count, now: Date.now() });
-        rows.push([String(count), short(enterUs), short(fileMb), ...searchMs.map(short)]);
+        const { enterUs, sumUs, fileMb, searchMs } = await measureSearches(path, { count, now: Date.now() });
+        rows.push([String(count), short(enterUs), short(sumUs), short(fileMb), ...searchMs.map(short)]);
         await Deno.remove(path);
       }
       return rows;
@@ -168,9 +176,11 @@ const STUDIES: Readonly<Record<string, { head: readonly string[]; rows: (load: P
       const rows: string[][] = [];
       for (const count of flags.counts?.split(",").map(Number) ?? [10_000_000]) {
         const path = `${folder}/reports-${count}-${++number}.db`;
-        const measured = await measureReports(path, { count, now: Date.now() });
+        const measured = flags.postgres === undefined
+          ? await measureReports(path, { count, now: Date.now() })
+          : await measurePostgres(flags.postgres, { count, now: Date.now() });
         rows.push(...measured.map(({ name, cpuMs, ms }) => [String(count), name, short(cpuMs), short(ms)]));
-        await Deno.remove(path);
+        if (flags.postgres === undefined) await Deno.remove(path);
       }
       return rows;
     },

@@ -158,6 +158,7 @@ export const LOG_EVENTS = {
   },
   sweep_failed: { levels: ["warn"], about: "Expired images could not be removed from the store. Tried again" },
   prune_failed: { levels: ["warn"], about: "Old ledger rows could not be deleted. Tried again" },
+  sums_failed: { levels: ["warn"], about: "The sums of reports could not be brought up to date. Tried again" },
   key_changed: { levels: ["info"], about: "A key was changed over the admin API. `action`, `key_id`, `members`" },
   change_not_logged: {
     levels: ["warn"],

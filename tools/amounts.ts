@@ -23,6 +23,7 @@ const EXCEPTIONS: Readonly<Record<string, readonly string[]>> = {
   "lib/billing/money.ts": [
     // Of whole numbers, with no remainder.
     "return product / unit;",
+    "return digits === 0n || scaled < 0n || scaled % digits !== 0n ? undefined : scaled / digits;",
   ],
   "lib/billing/token_bound.ts": [
     // Tokens, fewer than a thousand million.

@@ -1,4 +1,5 @@
 /** Fills a store with keys, and with entries of the ledger, as if they were used for a month. */
+import process from "node:process";
 import { DatabaseSync } from "node:sqlite";
 import { openStore } from "../../lib/store/open.ts";
 import type { StoreAddress } from "../../lib/config/address.ts";
@@ -41,13 +42,17 @@ export async function seedEntries(path: string, seeding: Seeding): Promise<void>
   await seedStore({ kind: "sqlite", path }, seeding);
 }
 
-/** The same for any store. */
+/**
+ * The same for any store, with the sums that a gateway would have made meanwhile.
+ * @returns the CPU time of entering and of summing up, in milliseconds
+ */
 export async function seedStore(
   address: StoreAddress,
   { count, now, days = DAYS, keys = KEYS }: Seeding,
-): Promise<void> {
+): Promise<{ enterMs: number; sumMs: number }> {
   const store = await openStore(address, { own: true });
   const at = now - days * DAY_MS;
+  const begun = process.cpuUsage();
   try {
     for (let from = 0; from < count; from += BATCH) {
       const length = Math.min(BATCH, count - from);
@@ -55,9 +60,18 @@ export async function seedStore(
         Array.from({ length }, (_, index) => entryOf(from + index, { at, step: days * DAY_MS / count, keys })),
       );
     }
+    const enterMs = cpuMs(begun);
+    const entered = process.cpuUsage();
+    while (await store.ledger.sumUp());
+    return { enterMs, sumMs: cpuMs(entered) };
   } finally {
     await store.close();
   }
+}
+
+function cpuMs(since: ReturnType<typeof process.cpuUsage>): number {
+  const { user, system } = process.cpuUsage(since);
+  return (user + system) / 1_000;
 }
 
 function entryOf(number: number, { at, step, keys }: { at: number; step: number; keys: number }): Entry {

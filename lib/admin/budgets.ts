@@ -1,11 +1,7 @@
 /** Budgets over HTTP. */
-import {
-  BUDGET_PARAMETERS,
-  BudgetQueryError,
-  type BudgetTexts,
-  findBudgets,
-} from "../billing/reports/budget_search.ts";
+import { BUDGET_PARAMETERS, type BudgetTexts, findBudgets } from "../billing/reports/budget_search.ts";
 import type { BudgetLine } from "../billing/reports/budget_report.ts";
+import { ReportQueryError } from "../billing/reports/report_errors.ts";
 import { GatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
 import type { RouteContext } from "../server/router.ts";
@@ -27,7 +23,7 @@ export async function findBudgetLines(
   try {
     return await findBudgets({ ledger, keys, config }, texts, { now: now(), signal });
   } catch (error) {
-    if (!(error instanceof BudgetQueryError)) throw error;
+    if (!(error instanceof ReportQueryError)) throw error;
     throw new GatewayError("invalid", error.message, { param: error.param, cause: error });
   }
 }

@@ -1,7 +1,7 @@
 /** A live tail of the ledger over server-sent events. */
 import { delay } from "../abort.ts";
 import { RequestTail, TAIL_PARAMETERS } from "../billing/reports/request_tail.ts";
-import { RequestQueryError } from "../billing/reports/requests.ts";
+import { ReportQueryError } from "../billing/reports/report_errors.ts";
 import { GatewayError } from "../errors.ts";
 import { stopping } from "../server/drain.ts";
 import type { RouteContext } from "../server/router.ts";
@@ -62,7 +62,7 @@ async function openTail(...[parts, texts]: Parameters<typeof RequestTail.open>):
   try {
     return await RequestTail.open(parts, texts);
   } catch (error) {
-    if (!(error instanceof RequestQueryError)) throw error;
+    if (!(error instanceof ReportQueryError)) throw error;
     throw new GatewayError("invalid", error.message, { param: error.param, cause: error });
   }
 }

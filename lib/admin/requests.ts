@@ -1,11 +1,6 @@
 /** Searches for requests, over HTTP. */
-import {
-  findRequests,
-  REQUEST_PARAMETERS,
-  type RequestPage,
-  RequestQueryError,
-  type RequestTexts,
-} from "../billing/reports/requests.ts";
+import { findRequests, REQUEST_PARAMETERS, type RequestPage, type RequestTexts } from "../billing/reports/requests.ts";
+import { ReportQueryError } from "../billing/reports/report_errors.ts";
 import { GatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
 import type { RouteContext } from "../server/router.ts";
@@ -27,7 +22,7 @@ export async function findRequestPage(
   try {
     return await findRequests({ ledger, keys, config }, texts, { now: now(), signal });
   } catch (error) {
-    if (!(error instanceof RequestQueryError)) throw error;
+    if (!(error instanceof ReportQueryError)) throw error;
     throw new GatewayError("invalid", error.message, { param: error.param, cause: error });
   }
 }

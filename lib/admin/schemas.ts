@@ -76,6 +76,8 @@ const figures = {
   tokens,
   cached_percent: z.number().int().min(0).max(100).nullable()
     .describe("Share of the input tokens that were read from prompt caches, rounded down; null without input"),
+  cache_saved_usd: usd
+    .describe("What prompt caches saved, less what was paid for writing to them; negative where that was more"),
   images: count,
   cost_usd: usd,
   overrun_usd: usd.describe("Costs beyond what was held: paid by the operator"),
@@ -138,6 +140,10 @@ export const auditSchema = exactly<AuditReport>()(z.strictObject({
     day_sums_alone: count,
     user_sums: count.describe("Sums of end users in periods of their budgets"),
     user_sums_alone: count.describe("More of them, which can be compared in part only"),
+    later_sums: count.describe(
+      "Sums per day by upstream, end user and tag, which are made some time after the entries",
+    ),
+    later_sums_alone: count.describe("More of them, which can be compared in part only"),
     holds: count,
   }),
   difference_count: count,

@@ -2,12 +2,12 @@
 import { GatewayError } from "../errors.ts";
 import type { RouteContext } from "../server/router.ts";
 import { explainRequest } from "../billing/reports/explain.ts";
-import { PrunedEntriesError } from "../billing/reports/kept_entries.ts";
+import { PrunedEntriesError, ReportQueryError } from "../billing/reports/report_errors.ts";
 import { type Period, type PeriodTexts, readPeriod } from "../billing/reports/period.ts";
 import { upstreamReport } from "../billing/reports/upstream_report.ts";
-import { sumUpstreams, UnknownUpstreamError } from "../billing/reports/upstreams.ts";
+import { sumUpstreams } from "../billing/reports/upstreams.ts";
 import { keyNames, readGroupings, usageReport } from "../billing/reports/usage.ts";
-import { readUsageFilter, UsageFilterError } from "../billing/reports/usage_filter.ts";
+import { readUsageFilter } from "../billing/reports/usage_filter.ts";
 import { adminResponse, streamedAdminResponse } from "./response.ts";
 import { readQuery } from "./request_input.ts";
 
@@ -50,8 +50,7 @@ export async function sumUsage(request: Request, { gateway }: RouteContext): Pro
 }
 
 function parameterAtFault(error: RangeError, ofPeriod: string): string | undefined {
-  if (error instanceof UsageFilterError) return error.param;
-  if (error instanceof UnknownUpstreamError) return "upstream";
+  if (error instanceof ReportQueryError) return error.param;
   return error instanceof PrunedEntriesError ? ofPeriod : undefined;
 }
 

@@ -72,3 +72,9 @@ export function timesFactor(amount: Amount, { digits, decimals }: Factor): Amoun
   if (product % unit !== 0n) throw new RangeError("Cannot multiply: the product has more than 12 decimals");
   return product / unit;
 }
+
+/** The amount that a factor was applied to; `undefined` if there is no such amount, or any, as for a factor of 0. */
+export function withoutFactor(product: Amount, { digits, decimals }: Factor): Amount | undefined {
+  const scaled = product * 10n ** BigInt(decimals);
+  return digits === 0n || scaled < 0n || scaled % digits !== 0n ? undefined : scaled / digits;
+}

@@ -35,6 +35,8 @@ function auditText({ ok, checked, differences, difference_count: count }: AuditR
     day_sums_alone,
     user_sums,
     user_sums_alone,
+    later_sums,
+    later_sums_alone,
     holds,
   } = checked;
   const facts = [
@@ -44,6 +46,9 @@ function auditText({ ok, checked, differences, difference_count: count }: AuditR
     ...(user_sums + user_sums_alone === 0
       ? []
       : [`End users:    ${user_sums}${user_sums_alone === 0 ? "" : `, ${user_sums_alone} more compared in part`}`]),
+    ...(later_sums + later_sums_alone === 0
+      ? []
+      : [`Report sums:  ${later_sums}${later_sums_alone === 0 ? "" : `, ${later_sums_alone} more compared in part`}`]),
     `Open holds:   ${holds}`,
     "",
   ];

@@ -3,6 +3,7 @@ import type { Gateway } from "../gateway.ts";
 import { describeCause } from "../server/cause.ts";
 import { startPruning } from "./prune_schedule.ts";
 import { startMemoryRelease } from "./release_memory.ts";
+import { startSummingUp } from "./sum_schedule.ts";
 
 /** Interval of the sweeps, in milliseconds. */
 const SWEEP_MS = 60_000;
@@ -13,6 +14,7 @@ export function startMaintenance(current: () => Gateway, log: Gateway["log"]): (
   const ends = [
     current().observer.loop.start(),
     startPruning(current),
+    startSummingUp(current),
     startReports(current),
     startMemoryRelease({ running: () => current().observer.open.requests, log }),
     () => clearInterval(sweeping),

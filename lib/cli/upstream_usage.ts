@@ -12,12 +12,12 @@ import {
   requireDays,
   type Tolerance,
 } from "../billing/reports/invoice.ts";
-import { PrunedEntriesError } from "../billing/reports/kept_entries.ts";
+import { PrunedEntriesError, ReportQueryError } from "../billing/reports/report_errors.ts";
 import type { Period } from "../billing/reports/period.ts";
 import { upstreamReport } from "../billing/reports/upstream_report.ts";
-import { sumUpstreams, UnknownUpstreamError, type UpstreamSum } from "../billing/reports/upstreams.ts";
+import { sumUpstreams, type UpstreamSum } from "../billing/reports/upstreams.ts";
 import { comparedCsv, comparedRows, upstreamCsv } from "../billing/reports/usage_csv.ts";
-import { readUsageFilter, UsageFilterError } from "../billing/reports/usage_filter.ts";
+import { readUsageFilter } from "../billing/reports/usage_filter.ts";
 import { dayName } from "../store/days.ts";
 import { type Invocation, readFlags, UsageError } from "./arguments.ts";
 import { counted, type Format, formatOf, jsonText, writeErr, writeOut } from "./output.ts";
@@ -78,7 +78,7 @@ export async function upstreamUsage(
 
 /** Prints why a report cannot be made and returns the exit code. @throws {UsageError} where a flag names something unknown */
 export function reportRangeError(error: RangeError): number {
-  if (error instanceof UsageFilterError || error instanceof UnknownUpstreamError) {
+  if (error instanceof ReportQueryError) {
     throw new UsageError(error.message, { cause: error });
   }
   writeErr(

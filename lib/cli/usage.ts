@@ -60,6 +60,7 @@ const HEADER = [
   "CACHE READ",
   "CACHE WRITE",
   "CACHED",
+  "SAVED USD",
   "COMPLETION",
   "IMAGES",
   "COST USD",
@@ -86,11 +87,12 @@ function shortened(moment: string): string {
 }
 
 function tableCells(
-  { requests, failed, tokens, cached_percent: cached, images, cost_usd, overrun_usd }: UsageFigures,
+  { requests, failed, tokens, cached_percent: cached, images, ...amounts }: UsageFigures,
   usd: (text: string) => string,
 ): string[] {
   const written = tokens.input_cache_write_5m + tokens.input_cache_write_1h;
   const input = [requests, failed, tokens.prompt, tokens.input_cache_read, written].map(String);
   const share = cached === null ? "-" : `${cached}%`;
-  return [...input, share, `${tokens.completion}`, `${images}`, usd(cost_usd), usd(overrun_usd)];
+  const { cache_saved_usd, cost_usd, overrun_usd } = amounts;
+  return [...input, share, usd(cache_saved_usd), `${tokens.completion}`, `${images}`, usd(cost_usd), usd(overrun_usd)];
 }

@@ -1,7 +1,7 @@
 /** The first page of the console: figures over time, the largest spenders, and current problems. */
 import type { VNode } from "preact";
 import { type BudgetLine, listBudgets } from "../billing/reports/budget_report.ts";
-import { PrunedEntriesError } from "../billing/reports/kept_entries.ts";
+import { PrunedEntriesError } from "../billing/reports/report_errors.ts";
 import { parseUsd } from "../billing/money.ts";
 import { readLatencies } from "../billing/reports/latencies.ts";
 import { readTimeSeries, SERIES_BY, type TimeSeriesQuery } from "../billing/reports/time_series.ts";

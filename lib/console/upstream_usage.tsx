@@ -9,10 +9,9 @@ import {
   readTolerance,
   requireDays,
 } from "../billing/reports/invoice.ts";
-import { sumByDays } from "../billing/reports/day_sums_cache.ts";
-import { PrunedEntriesError, requireEntries } from "../billing/reports/kept_entries.ts";
+import { PrunedEntriesError } from "../billing/reports/report_errors.ts";
 import type { Period } from "../billing/reports/period.ts";
-import { sortUpstreamSums, sumUpstreams, type UpstreamSum } from "../billing/reports/upstreams.ts";
+import { sumUpstreams, type UpstreamSum } from "../billing/reports/upstreams.ts";
 import { upstreamCsv } from "../billing/reports/usage_csv.ts";
 import { GatewayError } from "../errors.ts";
 import type { RouteContext } from "../server/router.ts";
@@ -99,23 +98,13 @@ function readComparison(fields: URLSearchParams, { period }: UsageChoice): Param
   }
 }
 
-/**
- * Sums of all days of a month; those of past days are remembered, as each reads every request.
- * @throws {GatewayError} `invalid` where single requests of the month are pruned
- */
+/** Sums of all days of a month. @throws {GatewayError} `invalid` where single requests of the month are pruned */
 async function readSums(
   { period, signal }: { period: Period; signal: AbortSignal },
   { gateway: { store: { ledger }, config, catalog } }: RouteContext,
 ): Promise<UpstreamSum[]> {
   try {
-    await requireEntries(ledger, { since: period.since, by: "upstream" });
-    const sums = await sumByDays(ledger, { ...period, signal }, {
-      // The names of the upstreams' models are those of the configuration. The ledger stays the same.
-      owner: config,
-      kind: "upstream model",
-      sumDay: (day) => sumUpstreams({ ledger, config: { ...config, models: catalog.models } }, { ...day, signal }),
-    });
-    return await sortUpstreamSums(sums);
+    return await sumUpstreams({ ledger, config: { ...config, models: catalog.models } }, { ...period, signal });
   } catch (error) {
     if (!(error instanceof PrunedEntriesError)) throw error;
     throw new GatewayError("invalid", error.message, { param: "month", cause: error });

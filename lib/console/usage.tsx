@@ -1,6 +1,5 @@
 /** The bill of a month by one or two things, as a page and as CSV. */
 import type { VNode } from "preact";
-import { rememberDays } from "../billing/reports/day_sums_cache.ts";
 import type { RequestTexts } from "../billing/reports/requests.ts";
 import { type UsageFigures, type UsageGrouping, type UsageLine, usageReport } from "../billing/reports/usage.ts";
 import { groupingsOf, usageCsv } from "../billing/reports/usage_csv.ts";
@@ -33,7 +32,7 @@ async function billPage(
 ): Promise<Page | Response> {
   const { month, period, by, thenBy, isCsv } = choice;
   const { store, config } = context.gateway;
-  const parts = { ledger: rememberDays(store.ledger), keys: store.keys, config };
+  const parts = { ledger: store.ledger, keys: store.keys, config };
   const groupings = { by, ...(thenBy !== undefined && { thenBy }) };
   const report = await usageReport(parts, { ...period, ...groupings, signal });
   if (isCsv) return csvResponse(usageCsv(report), `usage-${month}-${groupingsOf(report).join("-")}`);
@@ -75,6 +74,7 @@ const FIGURES = [
   "#Failed",
   "#Input",
   "#From cache",
+  "#Saved by caches",
   "#Output",
   "#Images",
   "#Overrun",
@@ -87,6 +87,7 @@ function figureCells({ tokens, ...figures }: UsageFigures): VNode[] {
     <Count value={figures.failed} />,
     <Count value={inputOf(tokens)} />,
     <>{figures.cached_percent === null ? "–" : `${figures.cached_percent}%`}</>,
+    <Usd usd={figures.cache_saved_usd} />,
     <Count value={tokens.completion} />,
     <Count value={figures.images} />,
     <Usd usd={figures.overrun_usd} />,
@@ -124,6 +125,7 @@ function Totals({ total: { tokens, ...total } }: { total: UsageFigures }): VNode
         ["Requests", <Count value={total.requests} />],
         ["Failed or refused", <Count value={total.failed} />],
         ["Input tokens", <Count value={inputOf(tokens)} />],
+        ["Saved by prompt caches", <Usd usd={total.cache_saved_usd} />],
         ["Output tokens", <Count value={tokens.completion} />],
         ["Images", <Count value={total.images} />],
       ]}

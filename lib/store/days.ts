@@ -69,8 +69,8 @@ export function sumName(by: UsageBy, value: unknown): string {
   return new Date(Number(value) * ms).toISOString().slice(0, end);
 }
 
-/** A sum without its names. */
-type Figures = Omit<UsageSum, "name" | "thenName">;
+/** A sum without its names and what prompt caches saved. */
+type Figures = Omit<UsageSum, "name" | "thenName" | "saved">;
 
 /** A period split into whole days and parts of days. */
 export interface DaySpan {
@@ -120,10 +120,27 @@ export function addFigures(sum: Figures, { requests, failed, tokens, images, cos
   sum.overrun += overrun;
 }
 
-/** Groupings that the sums per day have. */
+/** Groupings of the sums per day, and those that either kind of them has. */
 const OF_DAYS: readonly (UsageBy | undefined)[] = ["key", "group", "model", "day", undefined];
+const OF_KIND: Readonly<Record<SumKind, readonly (UsageBy | undefined)[]>> = {
+  upstreams: [...OF_DAYS, "upstream"],
+  users: [...OF_DAYS, "user", "tag"],
+};
 
-/** Returns whether a query must read single entries: sums per day lack some groupings and filters. */
+/** Kinds of sums per day: with upstreams and price sheets, or with end users and tags. */
+export type SumKind = "upstreams" | "users";
+
+/**
+ * The sums per day that answer a query; `undefined`: only single entries do. Those of one end user are few and have an
+ * index.
+ */
+export function sumKindOf({ by, thenBy, only = {} }: Pick<UsageQuery, "by" | "thenBy" | "only">): SumKind | undefined {
+  if (only.user !== undefined) return undefined;
+  const kinds: readonly SumKind[] = only.tag === undefined ? ["upstreams", "users"] : ["users"];
+  return kinds.find((kind) => OF_KIND[kind].includes(by) && OF_KIND[kind].includes(thenBy));
+}
+
+/** Returns whether a query needs single entries of days whose entries were pruned: only some sums are kept for good. */
 export function needsEntries({ by, thenBy, only = {} }: Pick<UsageQuery, "by" | "thenBy" | "only">): boolean {
   return !OF_DAYS.includes(by) || !OF_DAYS.includes(thenBy) || only.user !== undefined || only.tag !== undefined;
 }
@@ -133,13 +150,17 @@ export class Sums {
   readonly #sums = new Map<string, UsageSum>();
 
   /** Adds figures to the sum of these names. */
-  add({ name, thenName }: Pick<UsageSum, "name" | "thenName">, figures: Figures): void {
+  add({ name, thenName }: Pick<UsageSum, "name" | "thenName">, figures: Omit<UsageSum, "name" | "thenName">): void {
     const both = thenName === undefined ? name : `${name}\n${thenName}`;
     const sum = this.#sums.get(both);
-    if (sum !== undefined) return addFigures(sum, figures);
-    const { requests, failed, tokens, images, cost, overrun } = figures;
+    if (sum !== undefined) {
+      addFigures(sum, figures);
+      sum.saved += figures.saved;
+      return;
+    }
+    const { requests, failed, tokens, images, cost, overrun, saved } = figures;
     const names = { name, ...(thenName !== undefined && { thenName }) };
-    this.#sums.set(both, { ...names, requests, failed, tokens: { ...tokens }, images, cost, overrun });
+    this.#sums.set(both, { ...names, requests, failed, tokens: { ...tokens }, images, cost, overrun, saved });
   }
 
   /** All sums, ordered by name. Sorted in slices, since there may be one per key. */

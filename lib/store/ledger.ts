@@ -2,7 +2,7 @@
  * The ledger: one entry per request, written once and never changed. Sums per day and balances are projections of the
  * entries. Amounts are in 1e-12 USD.
  */
-import type { BilledTokens, Entry, KeptEntry, MeteredEndpoint } from "./entry.ts";
+import type { BilledTokens, Entry, KeptEntry, MeteredEndpoint, PriceSheet } from "./entry.ts";
 export type {
   Affinity,
   BilledExtra,
@@ -21,6 +21,7 @@ export type {
   UsageSource,
 } from "./entry.ts";
 export { REASON_CODES } from "./entry.ts";
+import type { SumKind } from "./days.ts";
 import type { EntrySearch } from "./search.ts";
 
 /** In 1e-12 USD. */
@@ -136,15 +137,46 @@ export interface UsageSum {
   images: number;
   cost: Amount;
   overrun: Amount;
+  /**
+   * What prompt caches saved: cached tokens times the difference to the price of prompt tokens, negative where writing
+   * cost more. 0 for requests that were pruned before the store had these sums.
+   */
+  saved: Amount;
 }
 
 /** The sums of a day for one key, group and model. */
-export interface DaySum extends Omit<UsageSum, "name" | "thenName"> {
+export interface DaySum extends Omit<UsageSum, "name" | "thenName" | "saved"> {
   /** UTC days since 1970-01-01. */
   day: number;
   keyId: string;
   group: string;
   model: string;
+}
+
+/** Requests of one upstream for one model on one day, with one price sheet. */
+export interface UpstreamDaySum extends Omit<UsageSum, "name" | "thenName" | "saved"> {
+  /** UTC days since 1970-01-01. */
+  day: number;
+  /** Empty: no upstream was asked. */
+  upstream: string;
+  model: string;
+  /** Absent: nothing is charged. */
+  sheet?: PriceSheet;
+  /** Whether the target has prices. */
+  hasTargetPrice: boolean;
+  /** Cost at the prices of the target. */
+  targetCost: Amount;
+  attempts: number;
+  /** Requests whose tokens the gateway counted, estimated or computed. */
+  counted: number;
+}
+
+/** How far the sums have come that are made some time after the entries. */
+export interface SumsHead {
+  /** Seq of the last entry in the sums. */
+  seq: number;
+  /** Their first day, in UTC days since 1970-01-01: entries of earlier days were pruned before the store had these sums. */
+  firstDay: number;
 }
 
 /** Summary of the pruned entries. */
@@ -225,6 +257,23 @@ export interface LedgerStore {
    * entries. May reject with the signal's reason if it is aborted.
    */
   usage(query: UsageQuery, signal?: AbortSignal): Promise<UsageSum[]>;
+  /**
+   * Sums over a period for the costs of upstreams, of unpruned days, in no order. May reject with the signal's reason if
+   * it is aborted.
+   */
+  upstreamDays(
+    query: Pick<UsageQuery, "since" | "until" | "only">,
+    signal?: AbortSignal,
+  ): Promise<UpstreamDaySum[]>;
+  /** The sums of the first day after a day, by their names as JSON, from one snapshot; `undefined` behind the last day. */
+  sumsOfDay(kind: SumKind, after: number): Promise<{ day: number; sums: Map<string, bigint[]> } | undefined>;
+  /** Returns how far the sums have come. */
+  sumsHead(): Promise<SumsHead>;
+  /**
+   * Brings the sums a step closer to the last entry: those of the next 2,000 entries, if there are as many. Returns true
+   * if more of them remain.
+   */
+  sumUp(): Promise<boolean>;
   /** Finds the first unpruned entries in an order. May reject with the signal's reason if it is aborted. */
   search(search: EntrySearch, signal?: AbortSignal): Promise<KeptEntry[]>;
   /** Seq of the last entry ever written; 0 if there was none. */

@@ -1,5 +1,7 @@
 /** Searches for entries of the ledger: filters and orders. */
 import type { Entry, KeptEntry, ReasonCode } from "./ledger.ts";
+import { DAY_MS } from "./days.ts";
+import { BLOCK, problemPart } from "./sums.ts";
 
 /** An amount in 1e-12 USD. */
 type Amount = bigint;
@@ -79,5 +81,100 @@ export function matchesFilter(entry: Entry, filter: EntryFilter): boolean {
 
 const FAILED: readonly string[] = ["failed", "refused", "lost"];
 
-/** SQL condition of `failed`: the same text as in the definition of the index. */
+/** SQL condition of `failed`. */
 export const FAILED_SQL = "ending IN ('failed', 'refused', 'lost')";
+
+/** A name that blocks of entries can have: see `entry_blocks`. */
+export interface BlockName {
+  kind: string;
+  /** Absent for the kind `problem`, whose names have the other members. */
+  name?: string;
+  status?: { from: number; to: number };
+  /** Parts that the name has. */
+  parts?: readonly string[];
+  /** One of them, too. */
+  oneOf?: readonly string[];
+}
+
+/** The names that a block has if any of its entries passes the filter; `all` if the filter has none. */
+export function blockNames(filter: EntryFilter): BlockName[] {
+  const { group, model, upstream, endpoint, status, failed, reason, tag } = filter;
+  const ofTag = tag === undefined ? [] : [{ kind: "tag", name: tag }];
+  const isProblem = status !== undefined && !(status.from <= 200 && status.to >= 200);
+  if (isProblem || failed !== undefined || reason !== undefined) {
+    const facts = Object.entries({ r: reason, g: group, m: model, u: upstream, p: endpoint });
+    const parts = facts.flatMap(([fact, value]) => value === undefined ? [] : [problemPart(fact as "r", value)]);
+    const oneOf = failed === undefined ? undefined : FAILED.map((ending) => problemPart("e", ending));
+    const problem = {
+      kind: "problem",
+      parts,
+      ...(status !== undefined && { status }),
+      ...(oneOf !== undefined && { oneOf }),
+    };
+    return [problem, ...ofTag];
+  }
+  const names = Object.entries({ group, model, upstream, endpoint }).flatMap(([kind, name]): BlockName[] =>
+    name === undefined ? [] : [{ kind, name }]
+  );
+  return names.length + ofTag.length === 0 ? [{ kind: "all", name: "" }] : [...names, ...ofTag];
+}
+
+/** The filters that one row of the sums per day answers together. Two names may have the same blocks and no entry. */
+export function namesOfDays({ keyId, group, model, upstream }: EntryFilter): [column: string, value: string][] {
+  const columns = Object.entries({ key_id: keyId, group_name: group, model, upstream });
+  const names = columns.flatMap(([column, value]): [string, string][] => value === undefined ? [] : [[column, value]]);
+  return names.length < 2 ? [] : names;
+}
+
+/** Narrows a period to the days with sums of a filter, and those before the sums. `first` and `last`: null if there are none. */
+export function narrowPeriod(
+  { since, until }: Pick<EntryFilter, "since" | "until">,
+  { first, last, firstDay }: { first: number | null; last: number | null; firstDay: number },
+): Pick<EntryFilter, "since" | "until"> {
+  const before = firstDay * DAY_MS;
+  return {
+    since: since < before || first === null ? since : Math.max(since, first * DAY_MS),
+    until: Math.min(until, Math.max(before, last === null ? 0 : (last + 1) * DAY_MS)),
+  };
+}
+
+/** Blocks up to which a search for a key or an end user reads blocks instead of its index. */
+export const FEW_BLOCKS = 100;
+
+/**
+ * Whether a search reads blocks of entries, instead of an index in the order of time: of a key, of an end user, or of all.
+ * `few`: only if no more than `FEW_BLOCKS` blocks have all of its names; else the index of the key or user is faster.
+ */
+export function readsBlocks(search: EntrySearch): boolean | "few" {
+  const hasNames = blockNames(search)[0]?.kind !== "all";
+  if (search.keyId !== undefined || search.user !== undefined) return hasNames && "few";
+  const isBounded = search.minCost !== undefined || search.minMs !== undefined || search.status !== undefined;
+  return hasNames || isBounded || search.order !== "time";
+}
+
+/** A block that may have entries of a search. */
+export interface BoundedBlock {
+  block: number;
+  /** No entry of the search has a greater value in its order. */
+  bound: bigint;
+}
+
+/** Returns whether a block may have entries that come before the last one of a full page. */
+export function mayBeat({ block, bound }: BoundedBlock, worst: KeptEntry | undefined, order: EntryOrder): boolean {
+  if (worst === undefined) return true;
+  const value = orderValue(worst, order);
+  return bound > value || bound === value && (block + 1) * BLOCK > worst.seq;
+}
+
+/** Columns of `entry_blocks` with the bounds of each order. */
+export const BOUND_COLUMNS: Readonly<Record<EntryOrder, string>> = {
+  time: "last_at",
+  cost: "most_cost",
+  duration: "most_ms",
+};
+
+/** Puts two lists in the order of a search, and keeps as many as it asks for. */
+export function mergeFound(found: readonly KeptEntry[], more: readonly KeptEntry[], search: EntrySearch): KeptEntry[] {
+  if (more.length === 0) return [...found];
+  return [...found, ...more].sort((one, other) => compareEntries(one, other, search.order)).slice(0, search.limit);
+}

@@ -26,6 +26,7 @@ Deno.test("usage shows the bill of a running gateway as table, JSON and CSV", ()
         reasoning: 0,
       },
       cached_percent: 0,
+      cache_saved_usd: "0",
       images: 0,
       // (26 * 0.00000125 + 14 * 0.00001) * 0.8
       cost_usd: "0.000138",
@@ -39,9 +40,9 @@ Deno.test("usage shows the bill of a running gateway as table, JSON and CSV", ()
 
     const table = (await run(["usage", "--by", "group", "--since", "1d"], { folder })).out.split("\n");
     assertEquals(table.slice(2, 6), [
-      "GROUP  REQUESTS  FAILED  PROMPT  CACHE READ  CACHE WRITE  CACHED  COMPLETION  IMAGES  COST USD  OVERRUN USD",
-      "team          3       1      26           0            0      0%          14       0    0.0001            0",
-      "TOTAL         3       1      26           0            0      0%          14       0    0.0001            0",
+      "GROUP  REQUESTS  FAILED  PROMPT  CACHE READ  CACHE WRITE  CACHED  SAVED USD  COMPLETION  IMAGES  COST USD  OVERRUN USD",
+      "team          3       1      26           0            0      0%          0          14       0    0.0001            0",
+      "TOTAL         3       1      26           0            0      0%          0          14       0    0.0001            0",
       "",
     ]);
 
@@ -55,16 +56,16 @@ Deno.test("usage shows the bill of a running gateway as table, JSON and CSV", ()
     const span = JSON.parse((await run(["usage", "--json", "--since", today], { folder })).out);
     assertEquals(csv.split("\r\n"), [
       "since,until,group,model,requests,failed,prompt,input_cache_read,input_cache_write_5m,input_cache_write_1h," +
-      "completion,reasoning,images,cost_usd,overrun_usd,currency",
-      `${span.since},${span.until},team,acme/assistant,2,0,26,0,0,0,14,0,0,0.000138,0,USD`,
-      `${span.since},${span.until},team,,1,1,0,0,0,0,0,0,0,0,0,USD`,
+      "completion,reasoning,images,cost_usd,overrun_usd,cache_saved_usd,currency",
+      `${span.since},${span.until},team,acme/assistant,2,0,26,0,0,0,14,0,0,0.000138,0,0,USD`,
+      `${span.since},${span.until},team,,1,1,0,0,0,0,0,0,0,0,0,0,USD`,
       "",
     ]);
 
     const pairs = (await run(["usage", "--by", "model,key", "--since", "1d"], { folder })).out.split("\n");
     assertEquals(pairs.slice(2, 4).map((line) => line.replace(/ +/g, " ")), [
-      "MODEL KEY ID REQUESTS FAILED PROMPT CACHE READ CACHE WRITE CACHED COMPLETION IMAGES COST USD OVERRUN USD",
-      `acme/assistant ci ${gateway.keyId} 2 0 26 0 0 0% 14 0 0.0001 0`,
+      "MODEL KEY ID REQUESTS FAILED PROMPT CACHE READ CACHE WRITE CACHED SAVED USD COMPLETION IMAGES COST USD OVERRUN USD",
+      `acme/assistant ci ${gateway.keyId} 2 0 26 0 0 0% 0 14 0 0.0001 0`,
     ]);
     const requests = async (...flags: string[]) => {
       const { code, out, err } = await run(["usage", "--json", ...flags], { folder });

@@ -3,6 +3,7 @@ import { openSqliteStore } from "../../lib/store/sqlite/store.ts";
 import type { LedgerStore } from "../../lib/store/ledger.ts";
 import { testLedger } from "./behaviours_ledger.ts";
 import { testSearch } from "./behaviours_search.ts";
+import { testSums } from "./behaviours_sums.ts";
 import { inFolder } from "./in_folder.ts";
 
 type LedgerTest = (ledger: LedgerStore) => Promise<void>;
@@ -24,7 +25,7 @@ async function inFile(test: LedgerTest): Promise<void> {
   });
 }
 
-for (const testStore of [testLedger, testSearch]) {
+for (const testStore of [testLedger, testSearch, testSums]) {
   testStore("the memory ledger", inMemory);
   testStore("the SQLite ledger", inFile);
 }

@@ -89,6 +89,10 @@ export const EVENT_ENTRIES: Readonly<Record<Trouble, Omit<Entry, "about">>> = {
   key_use_not_stored: { see: `${STORE}, or ${DISK}`, act: "Repair the store. The times are tried again" },
   sweep_failed: { see: `${STORE}, or ${DISK}`, act: "Repair the store. It is tried again" },
   prune_failed: { see: `${STORE}, or ${DISK}`, act: "Repair the store, then `sluice prune`" },
+  sums_failed: {
+    see: `${STORE}, or ${DISK}`,
+    act: "Repair the store. It is tried again; until then, reports and searches are right but slow",
+  },
   change_not_logged: { see: `${STORE}, or ${DISK}`, act: "Repair the store. The change itself is done" },
   sign_out_not_stored: {
     see: `${STORE}, or ${DISK}`,

@@ -2,6 +2,7 @@
 import type { LedgerStart, LedgerStore } from "../../store/ledger.ts";
 import { checkDays, type DayCounts } from "./audit_days.ts";
 import { type Difference, Findings } from "./audit_findings.ts";
+import { checkLaterSums, type LaterSumCounts, NO_LATER_SUMS, NO_SUMS } from "./audit_sums.ts";
 import { checkUsers, type UserCounts } from "./audit_users.ts";
 import { EntryWalk } from "./audit_walk.ts";
 
@@ -25,7 +26,7 @@ const NO_DAYS: DayCounts = { day_sums: 0, day_sums_in_motion: 0, day_sums_alone:
 export interface AuditReport {
   /** True if there are no differences. */
   ok: boolean;
-  checked: DayCounts & UserCounts & {
+  checked: DayCounts & UserCounts & LaterSumCounts & {
     entries: number;
     /** Seq of the first and the last entry; `null` if there are none. */
     first_seq: number | null;
@@ -65,13 +66,23 @@ export async function auditLedger(
   const { walk, findings } = await walkAll(ledger, turn);
   for (const message of damage) findings.add({ kind: "file", message });
   const days = await findings.attempt("the sums per day", () => checkDays(ledger, { walk, findings, turn }));
+  const later = await findings.attempt(
+    "the sums of upstreams, end users and tags",
+    () => checkLaterSums(ledger, { walk, findings, turn }),
+  );
   const users = await findings.attempt("the sums of end users", () => checkUsers(ledger, { walk, findings, turn }));
   // `attempt` turned the abort into a finding.
   signal?.throwIfAborted();
   const holds = await findings.attempt("the holds", () => checkHolds(ledger, { findings, now: now() }));
   return {
     ok: findings.count === 0,
-    checked: { ...walk.extent(), ...(days ?? NO_DAYS), ...(users ?? NO_USERS), holds: holds ?? 0 },
+    checked: {
+      ...walk.extent(),
+      ...(days ?? NO_DAYS),
+      ...(users ?? NO_USERS),
+      ...(later ?? NO_LATER_SUMS),
+      holds: holds ?? 0,
+    },
     difference_count: findings.count,
     differences: findings.reported,
   };
@@ -84,7 +95,8 @@ async function walkAll(
 ): Promise<{ walk: EntryWalk; findings: Findings }> {
   for (let restarts = 0;; restarts++) {
     const findings = new Findings();
-    const walk = new EntryWalk(await readStart(ledger, findings), findings);
+    const head = await findings.attempt("how far the sums have come", () => ledger.sumsHead());
+    const walk = new EntryWalk(await readStart(ledger, findings), { head: head ?? NO_SUMS, findings });
     await walk.toEnd(ledger, turn);
     const { seq } = await readStart(ledger, new Findings());
     if (!walk.mayBeOvertaken(seq) || restarts === MOST_RESTARTS) return { walk, findings };

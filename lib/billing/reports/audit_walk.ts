@@ -1,10 +1,11 @@
 /** Walks through the entries of a ledger in order, for the audit. */
 import { messageOf } from "../../errors.ts";
-import type { KeptEntry, LedgerStart, LedgerStore } from "../../store/ledger.ts";
+import type { KeptEntry, LedgerStart, LedgerStore, SumsHead } from "../../store/ledger.ts";
 import { checkSum } from "../../store/entry_row.ts";
 import { checkEntry } from "./audit_entry.ts";
 import type { Findings } from "./audit_findings.ts";
 import { DaySums } from "./day_sums.ts";
+import { LaterSums } from "./audit_sums.ts";
 import { UserSums } from "./audit_users.ts";
 
 /** Entries read at a time: a few milliseconds of work. */
@@ -19,6 +20,8 @@ export class EntryWalk {
   readonly sums = new DaySums();
   /** Sums of end users over the entries read. */
   readonly users = new UserSums();
+  /** Sums that the store makes some time after the entries. */
+  readonly later: LaterSums;
   /** Start of the walk: after the pruned entries. */
   readonly start: LedgerStart;
   readonly #findings: Findings;
@@ -29,8 +32,9 @@ export class EntryWalk {
   #first: KeptEntry | undefined;
   #gapBefore: number | undefined;
 
-  constructor(start: LedgerStart, findings: Findings) {
+  constructor(start: LedgerStart, { head, findings }: { head: SumsHead; findings: Findings }) {
     this.start = start;
+    this.later = new LaterSums(head);
     this.#seq = start.seq;
     this.#check = start.check;
     this.#findings = findings;
@@ -105,6 +109,7 @@ export class EntryWalk {
     for (const { kind, message } of checkEntry(entry)) this.#findings.add({ kind, seq, id, message });
     this.sums.add(entry);
     this.users.add(entry);
+    this.later.add(entry);
     this.#first ??= entry;
     this.#entries++;
     this.#seq = seq;

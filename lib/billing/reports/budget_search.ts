@@ -12,6 +12,7 @@ import {
   listBudgets,
   userBudgetOfKey,
 } from "./budget_report.ts";
+import { ReportQueryError } from "./report_errors.ts";
 
 /** End users of an answer: usual and most. */
 const USUAL_USERS = 20;
@@ -25,17 +26,6 @@ export const BUDGET_PARAMETERS = ["scope", "group", "key", "user", "limit"] as c
 
 /** The parameters of a search as they are typed. */
 export type BudgetTexts = Partial<Record<typeof BUDGET_PARAMETERS[number], string>>;
-
-/** A parameter that cannot be read. */
-export class BudgetQueryError extends RangeError {
-  override name = "BudgetQueryError";
-  readonly param: keyof BudgetTexts;
-
-  constructor(message: string, param: keyof BudgetTexts) {
-    super(message);
-    this.param = param;
-  }
-}
 
 /** Sources of the budgets. */
 export interface BudgetSearchParts {
@@ -52,7 +42,7 @@ interface Moment {
 
 /**
  * Lists budgets: those of groups, of keys, and of the end users who spent most, at most `limit` of these.
- * @throws {BudgetQueryError} for parameters that cannot be read; the reason of the signal
+ * @throws {ReportQueryError} for parameters that cannot be read; the reason of the signal
  */
 export async function findBudgets(
   parts: BudgetSearchParts,
@@ -63,10 +53,10 @@ export async function findBudgets(
   const scope = readScope(texts);
   const limit = readLimit(texts);
   if (group !== undefined && !Object.hasOwn(parts.config.groups, group)) {
-    throw new BudgetQueryError(`Cannot find group "${group}": it is not configured`, "group");
+    throw new ReportQueryError(`Cannot find group "${group}": it is not configured`, "group");
   }
   if (user !== undefined && texts.key === undefined) {
-    throw new BudgetQueryError("Expected the key of this end user: each key has its own end users", "user");
+    throw new ReportQueryError("Expected the key of this end user: each key has its own end users", "user");
   }
   const key = texts.key === undefined ? undefined : await findKey(texts.key, parts);
   const lines: BudgetLine[] = [];
@@ -141,18 +131,18 @@ async function findKey(
   const configured = configuredKeys(config).find(({ id, name }) => nameOrId === id || nameOrId === name);
   const found: BudgetedKey | undefined = configured ?? await keys.find(nameOrId);
   if (found !== undefined) return found;
-  throw new BudgetQueryError(`Cannot find key "${nameOrId}": there is no key of this name or id`, "key");
+  throw new ReportQueryError(`Cannot find key "${nameOrId}": there is no key of this name or id`, "key");
 }
 
 function readScope({ scope }: BudgetTexts): typeof SCOPES[number] | undefined {
   if (scope === undefined) return undefined;
   const found = SCOPES.find((name) => name === scope);
   if (found !== undefined) return found;
-  throw new BudgetQueryError(`Cannot find scope "${scope}": expected one of ${SCOPES.join(", ")}`, "scope");
+  throw new ReportQueryError(`Cannot find scope "${scope}": expected one of ${SCOPES.join(", ")}`, "scope");
 }
 
 function readLimit({ limit }: BudgetTexts): number {
   if (limit === undefined) return USUAL_USERS;
   if (/^[1-9]\d{0,3}$/.test(limit) && Number(limit) <= MOST_USERS) return Number(limit);
-  throw new BudgetQueryError(`Cannot read limit "${limit}": expected a whole number from 1 to ${MOST_USERS}`, "limit");
+  throw new ReportQueryError(`Cannot read limit "${limit}": expected a whole number from 1 to ${MOST_USERS}`, "limit");
 }

@@ -1,18 +1,7 @@
 /** Checks that single entries of a period still exist: some reports need facts that the sums per day do not have. */
 import { dayName, dayOf } from "../../store/days.ts";
 import type { LedgerStore } from "../../store/ledger.ts";
-
-/** Some entries of the period are pruned. */
-export class PrunedEntriesError extends RangeError {
-  override name = "PrunedEntriesError";
-  /** The first complete day, as `2026-11-21`. */
-  readonly from: string;
-
-  constructor(message: string, from: string) {
-    super(message);
-    this.from = from;
-  }
-}
+import { PrunedEntriesError } from "./report_errors.ts";
 
 /**
  * Checks that no entry since a moment (Unix milliseconds) was pruned.

@@ -34,7 +34,7 @@ export class RequestTail {
 
   /**
    * Opens a tail at the place `after_seq`, or else at the end of the ledger.
-   * @throws {RequestQueryError} for parameters that cannot be read
+   * @throws {ReportQueryError} for parameters that cannot be read
    */
   static async open(parts: RequestParts, texts: TailTexts): Promise<RequestTail> {
     const filter = { ...await readFilter(texts, parts, 0), since: 0, until: Number.MAX_SAFE_INTEGER };

@@ -5,9 +5,10 @@ import { type Ending, type KeptEntry, type LedgerStore, REASON_CODES } from "../
 import { type EntryFilter, type EntryOrder, type EntrySearch, matchesFilter, orderValue } from "../../store/search.ts";
 import { formatUsd, parseUsd } from "../money.ts";
 import { readPeriod } from "./period.ts";
+import { ReportQueryError } from "./report_errors.ts";
 import { whyText } from "./reason_text.ts";
 import { keyNames } from "./usage.ts";
-import { readUsageFilter, requireKnown, UsageFilterError } from "./usage_filter.ts";
+import { readUsageFilter, requireKnown } from "./usage_filter.ts";
 
 /** Page size: default and maximum. */
 const USUAL_LIMIT = 50;
@@ -27,17 +28,6 @@ export const REQUEST_PARAMETERS = [
 
 /** The parameters of a search as text. */
 export type RequestTexts = Partial<Record<typeof REQUEST_PARAMETERS[number], string>>;
-
-/** An invalid parameter. */
-export class RequestQueryError extends RangeError {
-  override name = "RequestQueryError";
-  readonly param: keyof RequestTexts;
-
-  constructor(message: string, param: keyof RequestTexts, cause?: unknown) {
-    super(message, { cause });
-    this.param = param;
-  }
-}
 
 /** One request. Amounts are exact USD, as decimal strings; members without a value are `null`. */
 export interface RequestLine {
@@ -106,7 +96,7 @@ export interface RequestParts {
 /**
  * Finds a page of requests. With `after_seq`, those entered after that seq, in the order of the ledger.
  * @param options `now` in Unix milliseconds; `signal` aborts the search
- * @throws {RequestQueryError} for invalid parameters, or the signal's reason
+ * @throws {ReportQueryError} for invalid parameters, or the signal's reason
  */
 export async function findRequests(
   parts: RequestParts,
@@ -115,7 +105,7 @@ export async function findRequests(
 ): Promise<RequestPage> {
   const filter = await readFilter(texts, parts, now);
   const limit = readCount(texts, "limit", MOST_LIMIT) ?? USUAL_LIMIT;
-  if (limit === 0) throw new RequestQueryError("Cannot use limit 0: expected at least 1", "limit");
+  if (limit === 0) throw new ReportQueryError("Cannot use limit 0: expected at least 1", "limit");
   const { ledger } = parts;
   if (texts.after_seq !== undefined) return await findNew(parts, { filter, limit, texts });
   // Read before the search: later entries come after it.
@@ -140,7 +130,7 @@ async function findNew(
   { filter, limit, texts }: { filter: EntryFilter; limit: number; texts: RequestTexts },
 ): Promise<RequestPage> {
   const alone = (["sort", "cursor"] as const).find((name) => texts[name] !== undefined);
-  if (alone !== undefined) throw new RequestQueryError(`Cannot use "${alone}" together with "after_seq"`, alone);
+  if (alone !== undefined) throw new ReportQueryError(`Cannot use "${alone}" together with "after_seq"`, alone);
   const { data, last_seq } = await readNew(parts, { filter, limit, after: readSeq(texts) ?? 0 });
   if (data.length === 0) requireConfigured(filter, parts.config);
   return { object: "list", data, next: null, last_seq };
@@ -159,28 +149,20 @@ export async function readNew(
   return { data: await linesOf(page, parts), last_seq: last?.seq ?? after };
 }
 
-/** Reads `after_seq`, the sequence number after which requests are new. @throws {RequestQueryError} */
+/** Reads `after_seq`, the sequence number after which requests are new. @throws {ReportQueryError} */
 export function readSeq(texts: Pick<RequestTexts, "after_seq">): number | undefined {
   return readCount(texts, "after_seq", Number.MAX_SAFE_INTEGER);
 }
 
-/** A search without a result may have a name that was mistyped. @throws {RequestQueryError} */
+/** A search without a result may have a name that was mistyped. @throws {ReportQueryError} */
 export function requireConfigured(filter: EntryFilter, config: RequestParts["config"]): void {
-  try {
-    requireKnown(filter, config);
-  } catch (error) {
-    throw asQueryError(error);
-  }
+  requireKnown(filter, config);
   const { upstream } = filter;
   if (upstream === undefined || Object.hasOwn(config.upstreams, upstream)) return;
-  throw new RequestQueryError(
+  throw new ReportQueryError(
     `Cannot find upstream "${upstream}": it is not configured and has no requests in the period`,
     "upstream",
   );
-}
-
-function asQueryError(error: unknown): unknown {
-  return error instanceof UsageFilterError ? new RequestQueryError(error.message, error.param, error) : error;
 }
 
 async function linesOf(entries: readonly KeptEntry[], { keys, config }: RequestParts): Promise<RequestLine[]> {
@@ -216,7 +198,7 @@ function lineOf(entry: KeptEntry, keyName: string | undefined): RequestLine {
   };
 }
 
-/** Reads the filter of a search. @throws {RequestQueryError} for parameters that cannot be read */
+/** Reads the filter of a search. @throws {ReportQueryError} for parameters that cannot be read */
 export async function readFilter(texts: RequestTexts, parts: RequestParts, now: number): Promise<EntryFilter> {
   const { upstream, endpoint, user, tag, failed } = texts;
   const minMs = readCount(texts, "min_ms", Number.MAX_SAFE_INTEGER);
@@ -224,7 +206,7 @@ export async function readFilter(texts: RequestTexts, parts: RequestParts, now: 
   const status = readStatus(texts);
   const reason = readReason(texts);
   if (failed !== undefined && failed !== "true") {
-    throw new RequestQueryError(`Cannot read failed "${failed}": expected true`, "failed");
+    throw new ReportQueryError(`Cannot read failed "${failed}": expected true`, "failed");
   }
   return {
     ...readSpan(texts, now),
@@ -247,7 +229,7 @@ function readSpan({ since = "1970-01-01", until }: RequestTexts, now: number): P
     return readPeriod({ since, ...(until !== undefined && { until }) }, now);
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
-    throw new RequestQueryError(error.message, until === undefined ? "since" : "until", error);
+    throw new ReportQueryError(error.message, until === undefined ? "since" : "until", error);
   }
 }
 
@@ -260,18 +242,14 @@ async function readOwner(
     ...(group !== undefined && { group }),
     ...(model !== undefined && { model }),
   };
-  try {
-    return await readUsageFilter(texts, parts);
-  } catch (error) {
-    throw asQueryError(error);
-  }
+  return await readUsageFilter(texts, parts);
 }
 
 function readStatus({ status }: RequestTexts): EntryFilter["status"] {
   if (status === undefined) return undefined;
   if (/^[1-5]xx$/.test(status)) return { from: Number(`${status[0]}00`), to: Number(`${status[0]}99`) };
   if (/^(?:0|[1-5]\d\d)$/.test(status)) return { from: Number(status), to: Number(status) };
-  throw new RequestQueryError(`Cannot read status "${status}": expected one such as 429, or 4xx`, "status");
+  throw new ReportQueryError(`Cannot read status "${status}": expected one such as 429, or 4xx`, "status");
 }
 
 function readReason({ reason }: RequestTexts): EntryFilter["reason"] {
@@ -279,7 +257,7 @@ function readReason({ reason }: RequestTexts): EntryFilter["reason"] {
   const known = [...REASON_CODES, "lost"] as const;
   const found = known.find((code) => code === reason);
   if (found !== undefined) return found;
-  throw new RequestQueryError(`Cannot find reason "${reason}"; known: ${known.join(", ")}`, "reason");
+  throw new ReportQueryError(`Cannot find reason "${reason}"; known: ${known.join(", ")}`, "reason");
 }
 
 function readAmount({ min_cost_usd: text }: RequestTexts): bigint | undefined {
@@ -289,7 +267,7 @@ function readAmount({ min_cost_usd: text }: RequestTexts): bigint | undefined {
     if (amount < AMOUNT_LIMIT) return amount;
     throw new RangeError("Cannot search for an amount this large");
   } catch (error) {
-    throw new RequestQueryError(
+    throw new ReportQueryError(
       `Cannot read min_cost_usd "${text}": expected an amount such as 0.05`,
       "min_cost_usd",
       error,
@@ -301,7 +279,7 @@ function readCount(texts: RequestTexts, name: "limit" | "min_ms" | "after_seq", 
   const text = texts[name];
   if (text === undefined) return undefined;
   if (/^\d+$/.test(text) && Number(text) <= most) return Number(text);
-  throw new RequestQueryError(`Cannot read ${name} "${text}": expected a whole number up to ${most}`, name);
+  throw new ReportQueryError(`Cannot read ${name} "${text}": expected a whole number up to ${most}`, name);
 }
 
 const ORDERS: readonly EntryOrder[] = ["time", "cost", "duration"];
@@ -309,7 +287,7 @@ const ORDERS: readonly EntryOrder[] = ["time", "cost", "duration"];
 function readOrder({ sort = "time" }: RequestTexts): EntryOrder {
   const order = ORDERS.find((name) => name === sort);
   if (order !== undefined) return order;
-  throw new RequestQueryError(`Cannot sort by "${sort}": expected one of ${ORDERS.join(", ")}`, "sort");
+  throw new ReportQueryError(`Cannot sort by "${sort}": expected one of ${ORDERS.join(", ")}`, "sort");
 }
 
 /** Parses a cursor: the order, and the value and seq of the last request of the page. */
@@ -317,8 +295,8 @@ function readCursor({ cursor }: RequestTexts, order: EntryOrder): EntrySearch["a
   if (cursor === undefined) return undefined;
   const [, name, value, seq] = /^([a-z]+)\.(\d{1,19})\.(\d{1,16})$/.exec(cursor) ?? [];
   if (value === undefined || seq === undefined || BigInt(value) >= 2n ** 63n || !Number.isSafeInteger(Number(seq))) {
-    throw new RequestQueryError("Cannot read the cursor: expected the `next` of a page", "cursor");
+    throw new ReportQueryError("Cannot read the cursor: expected the `next` of a page", "cursor");
   }
   if (name === order) return { value: BigInt(value), seq: Number(seq) };
-  throw new RequestQueryError("Cannot use this cursor: it belongs to a search with another order", "cursor");
+  throw new ReportQueryError("Cannot use this cursor: it belongs to a search with another order", "cursor");
 }

@@ -1,12 +1,11 @@
 /** Usage over time, grouped by model, key, group or upstream. */
 import { addFigures, NO_TOKENS, TIME_STEPS } from "../../store/days.ts";
 import type { LedgerStore, UsageSum } from "../../store/ledger.ts";
-import { sumByDays } from "./day_sums_cache.ts";
 import { requireEntries } from "./kept_entries.ts";
 import type { Period } from "./period.ts";
 
 /** Figures of a sum. Amounts are in 1e-12 USD. */
-export type SeriesFigures = Omit<UsageSum, "name" | "thenName">;
+export type SeriesFigures = Omit<UsageSum, "name" | "thenName" | "saved">;
 
 /** Groupings of a time series. */
 export const SERIES_BY = ["model", "key", "group", "upstream"] as const;
@@ -60,7 +59,7 @@ export function timeSteps({ now, unit, length, count }: Omit<TimeSeriesQuery, "b
 }
 
 /**
- * Sums up the ledger over time: days from the sums per day, hours, minutes and upstreams from single entries.
+ * Sums up the ledger over time: days from the sums per day, hours and minutes from single entries.
  * @throws {PrunedEntriesError} where single entries are needed, and some of the period are pruned
  * @throws the reason of the signal, where it is given up
  */
@@ -74,13 +73,7 @@ export async function readTimeSeries(
   if (unit !== "day" || by === "upstream") {
     await requireEntries(ledger, { since, by: unit === "day" ? "upstream" : unit });
   }
-  const sums = unit === "day" && by === "upstream"
-    ? await sumByDays(ledger, { since, until, signal }, {
-      owner: ledger,
-      kind: "upstream day",
-      sumDay: (day) => ledger.usage({ ...day, by: "upstream", thenBy: "day" }, signal),
-    })
-    : await ledger.usage({ since, until, by, thenBy: unit }, signal);
+  const sums = await ledger.usage({ since, until, by, thenBy: unit }, signal);
   signal?.throwIfAborted();
   const totals = new Map<string, SeriesFigures>();
   for (const sum of sums) addFigures(entryOf(totals, sum.name), sum);

@@ -1,12 +1,21 @@
 /** Sums of entries by upstream, upstream model and day, to compare with the upstream's invoice. */
 import type { Config } from "../../config.ts";
-import { type Amount, parseUsd } from "../money.ts";
+import { type Amount, parseFactor, parseUsd, withoutFactor } from "../money.ts";
 import { costOfExtras, costOfTokens } from "../price.ts";
 import { sortSliced, yieldToEventLoop } from "../../scheduler.ts";
 import { addTokens, dayOf, figuresOf, NO_TOKENS } from "../../store/days.ts";
-import type { BilledExtra, BilledTokens, KeptEntry, LedgerStore, PriceSheet, UsageFilter } from "../../store/ledger.ts";
+import type {
+  BilledExtra,
+  BilledTokens,
+  KeptEntry,
+  LedgerStore,
+  PriceSheet,
+  UpstreamDaySum,
+  UsageFilter,
+} from "../../store/ledger.ts";
 import { requireEntries } from "./kept_entries.ts";
 import type { Period } from "./period.ts";
+import { ReportQueryError } from "./report_errors.ts";
 
 /** Requests of one upstream for one of its models on one day. */
 export interface UpstreamSum {
@@ -53,11 +62,6 @@ export interface UpstreamQuery extends Period {
   signal?: AbortSignal;
 }
 
-/** An upstream that is neither in the configuration nor in the ledger. */
-export class UnknownUpstreamError extends RangeError {
-  override name = "UnknownUpstreamError";
-}
-
 /** Models with their targets. */
 interface CatalogRows {
   models: readonly Pick<Config["models"][number], "id" | "targets">[];
@@ -67,48 +71,118 @@ interface CatalogRows {
 const PAGE = 1000;
 
 /**
- * Sums entries, ordered by upstream, model and day.
- * @throws {PrunedEntriesError} if entries of the period were pruned, since sums per day have no upstreams
- * @throws {UnknownUpstreamError}
+ * Sums requests, ordered by upstream, model and day.
+ * @throws {PrunedEntriesError} if entries of the period were pruned
+ * @throws {ReportQueryError}
  * @throws the signal's reason, before the next page, if it is aborted
  */
 export async function sumUpstreams(
   { ledger, config }: {
-    ledger: Pick<LedgerStore, "entriesWithin" | "start">;
+    ledger: Pick<LedgerStore, "entriesWithin" | "start" | "upstreamDays">;
     /** `models`: those of the catalog, which has embedded ones. */
     config: Pick<Config, "upstreams"> & CatalogRows;
   },
-  { since, until, upstream, prices, only = {}, signal }: UpstreamQuery,
+  query: UpstreamQuery,
 ): Promise<UpstreamSum[]> {
-  const sums = new Map<string, UpstreamSum>();
-  const modelOf = upstreamModels(config);
-  const costOf = upstreamCosts(prices);
+  const { since, upstream, prices } = query;
   await requireEntries(ledger, { since, by: "upstream" });
+  const wanted = new WantedSums(config, upstream);
+  // The store has no sums at other prices.
+  const isComplete = prices === undefined && addDays(wanted, await ledger.upstreamDays(query, query.signal));
+  if (!isComplete) {
+    wanted.clear();
+    await addEntries(wanted, ledger, query);
+  }
+  // Checked again: entries may be pruned while others are read.
+  await requireEntries(ledger, { since, by: "upstream" });
+  const sums = wanted.list();
+  if (upstream !== undefined && sums.length === 0 && !Object.hasOwn(config.upstreams, upstream)) {
+    throw new ReportQueryError(
+      `Cannot find upstream "${upstream}": it is not configured and has no requests`,
+      "upstream",
+    );
+  }
+  return await sortUpstreamSums(sums);
+}
+
+/** Sums of one upstream or all, by the upstreams' names of models. */
+class WantedSums {
+  readonly #modelOf: ReturnType<typeof upstreamModels>;
+  readonly #upstream: string | undefined;
+  readonly #sums = new Map<string, UpstreamSum>();
+
+  constructor(config: CatalogRows, upstream: string | undefined) {
+    this.#modelOf = upstreamModels(config);
+    this.#upstream = upstream;
+  }
+
+  /** The sum for these requests, and the upstream's name of their model; `undefined`: they are not wanted. */
+  of({ upstream, model: id, day }: { upstream: string; model: string; day: number }): UpstreamSum | undefined {
+    if (upstream === "" || (this.#upstream !== undefined && upstream !== this.#upstream)) return undefined;
+    const model = this.#modelOf({ upstream, model: id });
+    const name = [upstream, model, day].join("\n");
+    let sum = this.#sums.get(name);
+    if (sum === undefined) this.#sums.set(name, sum = { upstream, model, day, ...nothing() });
+    return sum;
+  }
+
+  clear(): void {
+    this.#sums.clear();
+  }
+
+  list(): UpstreamSum[] {
+    return [...this.#sums.values()];
+  }
+}
+
+/** Adds sums of the store. False: the cost at the upstream needs single entries. */
+function addDays(wanted: WantedSums, days: readonly UpstreamDaySum[]): boolean {
+  for (const day of days) {
+    const sum = wanted.of(day);
+    if (sum === undefined) continue;
+    const upstreamCost = day.hasTargetPrice ? day.targetCost : plainCost(day);
+    if (upstreamCost === undefined) return false;
+    sum.requests += day.requests;
+    sum.attempts += day.attempts;
+    sum.failed += day.failed;
+    sum.counted += day.counted;
+    addTokens(sum.tokens, day.tokens);
+    sum.images += day.images;
+    sum.upstreamCost += upstreamCost;
+    if (!day.hasTargetPrice && day.sheet !== undefined) sum.unpriced += day.requests;
+    sum.cost += day.cost;
+  }
+  return true;
+}
+
+/**
+ * The cost of requests at the catalog's prices: that of their tokens, and of their extras, which is the rest of what they
+ * cost. `undefined`: the rest is unknown, as at a factor of 0.
+ */
+function plainCost({ sheet, tokens, cost, overrun }: UpstreamDaySum): Amount | undefined {
+  if (sheet === undefined) return 0n;
+  const extras = withoutFactor(cost + overrun - costOfTokens(tokens, sheet), parseFactor(sheet.factor));
+  return extras === undefined ? undefined : costOfTokens(tokens, { ...sheet, factor: "1" }) + extras;
+}
+
+async function addEntries(
+  wanted: WantedSums,
+  ledger: Pick<LedgerStore, "entriesWithin">,
+  { since, until, prices, only = {}, signal }: UpstreamQuery,
+): Promise<void> {
+  const costOf = upstreamCosts(prices);
   let page: KeptEntry[] = [];
   do {
     const last = page.at(-1);
     page = await ledger.entriesWithin({ since: last?.at ?? since, after: last?.seq ?? 0, until, limit: PAGE });
     for (const entry of page) {
-      if (entry.upstream === "" || (upstream !== undefined && entry.upstream !== upstream)) continue;
       if (!isWanted(entry, only)) continue;
-      const model = modelOf(entry);
-      const day = dayOf(entry.at);
-      const name = [entry.upstream, model, day].join("\n");
-      let sum = sums.get(name);
-      if (sum === undefined) sums.set(name, sum = { upstream: entry.upstream, model, day, ...nothing() });
-      add(sum, entry, costOf(model, entry));
+      const sum = wanted.of({ ...entry, day: dayOf(entry.at) });
+      if (sum !== undefined) add(sum, entry, costOf(sum.model, entry));
     }
     await yieldToEventLoop();
     signal?.throwIfAborted();
   } while (page.length === PAGE);
-  // Checked again: entries may be pruned while others are read.
-  await requireEntries(ledger, { since, by: "upstream" });
-  if (upstream !== undefined && sums.size === 0 && !Object.hasOwn(config.upstreams, upstream)) {
-    throw new UnknownUpstreamError(
-      `Cannot find upstream "${upstream}": it is not configured and has no requests`,
-    );
-  }
-  return await sortUpstreamSums([...sums.values()]);
 }
 
 /** In the order of upstreams, models and days. */
@@ -152,7 +226,7 @@ function add(sum: UpstreamSum, entry: KeptEntry, { amount, isKnown }: UpstreamCo
   sum.cost += cost;
 }
 
-function upstreamModels({ models }: CatalogRows): (entry: KeptEntry) => string {
+function upstreamModels({ models }: CatalogRows): (of: Pick<KeptEntry, "upstream" | "model">) => string {
   const names = new Map<string, Set<string>>();
   for (const { id, targets } of models) {
     for (const { upstream, model } of targets) {

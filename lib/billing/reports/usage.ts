@@ -22,6 +22,11 @@ export interface UsageFigures {
   tokens: BilledTokens;
   /** Share of the input tokens that were read from prompt caches, in percent, rounded down; `null` without input. */
   cached_percent: number | null;
+  /**
+   * What prompt caches saved: the difference to the price of prompt tokens, less what was paid for writing to them;
+   * negative where that was more.
+   */
+  cache_saved_usd: string;
   /** Images delivered. */
   images: number;
   /** Amount that the customer pays. */
@@ -94,7 +99,7 @@ function readGrouping(text: string): UsageGrouping {
 
 /**
  * Makes the bill of a period in slices: there may be a line per key.
- * @throws {UsageFilterError} for a group or model that is neither used nor configured
+ * @throws {ReportQueryError} for a group or model that is neither used nor configured
  * @throws {PrunedEntriesError} if users or tags are named, and entries of the period were pruned
  * @throws the signal's reason if it is aborted
  */
@@ -114,7 +119,7 @@ export async function usageReport(
   const ids = by === "key" ? sums.map(({ name }) => name) : sums.map(({ thenName = "" }) => thenName);
   const names = by === "key" || thenBy === "key" ? await keyNames({ keys, config }, [...new Set(ids)]) : new Map();
   const total = emptySum();
-  for (const sum of all) addFigures(total, sum);
+  for (const sum of all) addSum(total, sum);
   const shown = (by: UsageBy | undefined, name: string) => by === "key" ? names.get(name) ?? name : name;
   return {
     since: new Date(since).toISOString(),
@@ -146,7 +151,7 @@ async function sortSums(sums: readonly UsageSum[], { by, thenBy }: UsageQuery): 
   const totals = new Map<string, Sum>();
   for (const sum of sums) {
     const total = totals.get(sum.name) ?? emptySum();
-    addFigures(total, sum);
+    addSum(total, sum);
     totals.set(sum.name, total);
   }
   const first = await sortSliced(
@@ -181,11 +186,16 @@ export async function keyNames(
 /** A sum without its names. */
 type Sum = Omit<UsageSum, "name" | "thenName">;
 
-function figures({ requests, failed, tokens, images, cost, overrun }: Sum): UsageFigures {
+function figures({ requests, failed, tokens, images, cost, overrun, saved }: Sum): UsageFigures {
   return {
-    ...{ requests, failed, tokens, cached_percent: cachedPercent(tokens), images },
+    ...{ requests, failed, tokens, cached_percent: cachedPercent(tokens), cache_saved_usd: formatUsd(saved), images },
     ...{ cost_usd: formatUsd(cost), overrun_usd: formatUsd(overrun) },
   };
+}
+
+function addSum(total: Sum, sum: Sum): void {
+  addFigures(total, sum);
+  total.saved += sum.saved;
 }
 
 function cachedPercent(tokens: BilledTokens): number | null {
@@ -195,7 +205,7 @@ function cachedPercent(tokens: BilledTokens): number | null {
 }
 
 function emptySum(): Sum {
-  return { requests: 0, failed: 0, tokens: { ...NO_TOKENS }, images: 0, cost: 0n, overrun: 0n };
+  return { requests: 0, failed: 0, tokens: { ...NO_TOKENS }, images: 0, cost: 0n, overrun: 0n, saved: 0n };
 }
 
 function byCost(one: UsageSum, other: UsageSum): number {

@@ -12,7 +12,8 @@ export function usageCsv(report: UsageReport): string {
   const header = [
     ...["since", "until"],
     ...groupingsOf(report).flatMap((by) => by === "key" ? ["key", "key_id"] : [by]),
-    ...["requests", "failed", ...TOKEN_CLASSES, "images", "cost_usd", "overrun_usd", "currency"],
+    ...["requests", "failed", ...TOKEN_CLASSES, "images", "cost_usd", "overrun_usd"],
+    ...["cache_saved_usd", "currency"],
   ];
   return csvText([header, ...lines.map((line) => [since, until, ...usageNames(line), ...usageCells(line), "USD"])]);
 }
@@ -30,9 +31,9 @@ export function usageNames({ id, name, then_id: thenId, then_name: thenName }: U
   ];
 }
 
-function usageCells({ requests, failed, tokens, images, cost_usd, overrun_usd }: UsageFigures): string[] {
+function usageCells({ requests, failed, tokens, images, ...usd }: UsageFigures): string[] {
   const counts = [requests, failed, ...TOKEN_CLASSES.map((name) => tokens[name]), images];
-  return [...counts.map(String), cost_usd, overrun_usd];
+  return [...counts.map(String), usd.cost_usd, usd.overrun_usd, usd.cache_saved_usd];
 }
 
 /** Columns of sums by upstream: names, counts, tokens, amounts. */

@@ -2,6 +2,7 @@
 import type { Config } from "../../config.ts";
 import type { KeyStore } from "../../store/keys.ts";
 import type { UsageFilter } from "../../store/ledger.ts";
+import { ReportQueryError } from "./report_errors.ts";
 
 /** A filter as text. */
 export interface FilterTexts {
@@ -13,24 +14,13 @@ export interface FilterTexts {
   tag?: string;
 }
 
-/** A filter that names something unknown. */
-export class UsageFilterError extends RangeError {
-  override name = "UsageFilterError";
-  readonly param: keyof FilterTexts;
-
-  constructor(message: string, param: keyof FilterTexts) {
-    super(message);
-    this.param = param;
-  }
-}
-
 /** Sources of the names. */
 interface FilterParts {
   keys: Pick<KeyStore, "find">;
   config: Pick<Config, "keys">;
 }
 
-/** Resolves the key's name to its id, in the configuration and the store. @throws {UsageFilterError} */
+/** Resolves the key's name to its id, in the configuration and the store. @throws {ReportQueryError} */
 export async function readUsageFilter(
   { key, group, model, user, tag }: FilterTexts,
   { keys, config }: FilterParts,
@@ -50,19 +40,19 @@ async function findKeyId(nameOrId: string, { keys, config }: FilterParts): Promi
   if (configured !== undefined) return `config:${configured.name}`;
   const found = await keys.find(nameOrId);
   if (found !== undefined) return found.id;
-  throw new UsageFilterError(`Cannot find key "${nameOrId}": there is no key with this name or id`, "key");
+  throw new ReportQueryError(`Cannot find key "${nameOrId}": there is no key with this name or id`, "key");
 }
 
-/** Checks that an unused group or model is at least configured. @throws {UsageFilterError} */
+/** Checks that an unused group or model is at least configured. @throws {ReportQueryError} */
 export function requireKnown({ group, model }: UsageFilter, config: Pick<Config, "groups" | "models">): void {
   if (group !== undefined && !Object.hasOwn(config.groups, group)) {
-    throw new UsageFilterError(
+    throw new ReportQueryError(
       `Cannot find group "${group}": it is not configured and has no usage in the period`,
       "group",
     );
   }
   if (model !== undefined && !config.models.some(({ id }) => id === model)) {
-    throw new UsageFilterError(
+    throw new ReportQueryError(
       `Cannot find model "${model}": it is not configured and has no usage in the period`,
       "model",
     );

@@ -30,9 +30,9 @@ const AGAIN_SECONDS = 0.1;
 
 /**
  * Settings of every connection. The timeout, in milliseconds, ends the transaction of a stalled node, which blocks
- * others.
+ * others. JIT would take seconds to compile a report that runs for milliseconds.
  */
-const SETTINGS = { synchronous_commit: "on", idle_in_transaction_session_timeout: 3000 };
+const SETTINGS = { synchronous_commit: "on", idle_in_transaction_session_timeout: 3000, jit: "off" };
 
 /**
  * Opens a pool. It connects at the first query.

@@ -9,10 +9,11 @@ import { openHolding } from "./ledger_holds.ts";
 import { retryConflicts } from "./ledger_retry.ts";
 import { findEntry, readEntries, readEntriesWithin, readHolds, readOverdue, readSpenders } from "./ledger_rows.ts";
 import { searchEntries } from "./ledger_search.ts";
-import { readDays, readLeft, readSpending, readUsage } from "./ledger_sums.ts";
+import { readDays, readLeft, readSpending } from "./ledger_sums.ts";
 import { assertEntryTexts, assertInstant, isKept } from "./ledger_texts.ts";
 import { ChainWriter } from "./ledger_writer.ts";
-import { pruneUserSums, readTopUsers, readUserSums } from "./user_sums.ts";
+import { readSumsOfDay, readUpstreamDays, readUsage } from "./usage.ts";
+import { pruneSums, pruneUserSums, readTopUsers, readUserSums } from "./user_sums.ts";
 
 /** Holds voided by one statement. */
 const VOIDED_AT_ONCE = 256;
@@ -110,6 +111,16 @@ export function openPostgresLedger(
     entriesWithin: (span) => readEntriesWithin(sql, span),
     // One statement that runs to its end: cancelling by connection could hit the next statement on it.
     usage: (query) => readUsage(sql, query),
+    upstreamDays: (query) => readUpstreamDays(sql, query),
+    async sumsHead() {
+      const [row] = await sql<{ seq: bigint; first_day: bigint }[]>`SELECT seq, first_day FROM sums_head`;
+      return { seq: Number(row?.seq), firstDay: Number(row?.first_day) };
+    },
+    sumsOfDay: (kind, after) => readSumsOfDay(sql, kind, after),
+    async sumUp() {
+      const [row] = await retryConflicts(() => sql<{ more: boolean }[]>`SELECT ledger_sum_up() AS more`);
+      return row?.more === true;
+    },
     search: (search) => searchEntries(sql, search),
     topUsers: (of) => readTopUsers(sql, of),
     userSums: (from) => readUserSums(sql, from),
@@ -122,7 +133,8 @@ export function openPostgresLedger(
       const [row] = await retryConflicts(() =>
         sql<{ gone: bigint }[]>`SELECT ledger_prune(${beforeDay}, ${PRUNED_AT_ONCE}) AS gone`
       );
-      return await pruneUserSums(sql, beforeDay) || Number(row?.gone) === PRUNED_AT_ONCE;
+      const isMore = [await pruneUserSums(sql, beforeDay), await pruneSums(sql)].includes(true);
+      return isMore || Number(row?.gone) === PRUNED_AT_ONCE;
     },
     start: () => readStart(sql),
   };

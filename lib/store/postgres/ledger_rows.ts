@@ -33,6 +33,8 @@ interface Page {
 
 /** Filter and order of a read. */
 interface Which {
+  /** The table, or a part of it; absent: `entries`. */
+  source?: ReturnType<Sql>;
   condition: ReturnType<Sql>;
   /** Condition of the rows, as SQL. */
   order: string;
@@ -93,13 +95,13 @@ export async function findEntry(sql: Sql, id: string): Promise<KeptEntry | undef
  */
 export async function readPage(
   sql: Sql,
-  { condition, order, pageOrder = order, limit }: Which,
+  { source = sql`entries`, condition, order, pageOrder = order, limit }: Which,
 ): Promise<KeptEntry[]> {
   const ordered = sql.unsafe(`ORDER BY ${order}`);
   const pageOrdered = sql.unsafe(`ORDER BY ${pageOrder}`);
   const [page] = await sql<Page[]>`
     WITH page AS MATERIALIZED (
-      SELECT ${sql.unsafe(COLUMNS)} FROM entries WHERE ${condition} ${ordered} LIMIT ${limit}
+      SELECT ${sql.unsafe(COLUMNS)} FROM ${source} WHERE ${condition} ${ordered} LIMIT ${limit}
     )
     SELECT (SELECT coalesce(json_agg(page ${pageOrdered}), '[]') FROM page) AS entries,
       (SELECT coalesce(json_agg(price_sheets), '[]') FROM price_sheets

@@ -1,5 +1,6 @@
 /** The sums of end users with budgets in the database. */
 import type { LedgerStore, UserSum } from "../ledger.ts";
+import { BLOCK } from "../sums.ts";
 import type { Sql } from "./client.ts";
 
 /** Sums deleted by one call. */
@@ -46,6 +47,18 @@ export async function pruneUserSums(sql: Sql, beforeDay: number): Promise<boolea
       SELECT since, key_id, end_user FROM user_sums WHERE since > 0 AND since <= ${beforeDay - LONGEST_PERIOD}
       LIMIT ${PRUNED_AT_ONCE})`;
   return count === PRUNED_AT_ONCE;
+}
+
+/** Deletes some of the sums that are of no use once entries were pruned. Returns true if there may be more. */
+export async function pruneSums(sql: Sql): Promise<boolean> {
+  const users = await sql`
+    DELETE FROM user_days WHERE (day, key_id, group_name, model, end_user, tags) IN (
+      SELECT day, key_id, group_name, model, end_user, tags FROM user_days
+      WHERE day <= (SELECT day FROM ledger_start) LIMIT ${PRUNED_AT_ONCE})`;
+  const blocks = await sql`
+    DELETE FROM entry_blocks WHERE block = (SELECT min(block) FROM entry_blocks)
+      AND block < (SELECT seq / ${BLOCK}::bigint FROM ledger_start)`;
+  return users.count === PRUNED_AT_ONCE || blocks.count > 0;
 }
 
 function toSum({ since, key_id: keyId, end_user: user, cost }: Row): UserSum {

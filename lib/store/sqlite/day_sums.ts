@@ -106,9 +106,9 @@ function prepareCharged(db: DatabaseSync, column: "key_id" | "group_name"): (id:
   };
 }
 
-/** Splits a column into two sums, because SQLite's `sum` fails beyond 2^63 (9.2 million USD). */
-export function halves(name: string): string {
-  return `sum(${name} >> 32) AS ${name}_high, sum(${name} & 4294967295) AS ${name}_low`;
+/** Splits a value into two sums, because SQLite's `sum` fails beyond 2^63 (9.2 million USD). */
+export function halves(name: string, value = name): string {
+  return `sum((${value}) >> 32) AS ${name}_high, sum((${value}) & 4294967295) AS ${name}_low`;
 }
 
 /** Joins two halves, read as `bigint`; 0 for no rows. */

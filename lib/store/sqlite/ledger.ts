@@ -14,6 +14,8 @@ import {
   type SheetRows,
 } from "./ledger_rows.ts";
 import { openSumRows, type SumRows } from "./day_sums.ts";
+import { endOfBlock, openSumming, prepareSumsHead, prepareSumsOfDay, type Summing } from "./sums.ts";
+import { atomically, whenFree } from "./transaction.ts";
 import { openUserSumRows, type UserSumRows } from "./user_sums.ts";
 
 /** The tables of the ledger. */
@@ -34,6 +36,10 @@ export type LedgerReader = Pick<
   | "entries"
   | "entriesWithin"
   | "usage"
+  | "upstreamDays"
+  | "sumUp"
+  | "sumsHead"
+  | "sumsOfDay"
   | "search"
   | "topUsers"
   | "userSums"
@@ -44,7 +50,7 @@ export type LedgerReader = Pick<
 >;
 
 /** Reports made in slices. */
-export type Reports = Pick<LedgerStore, "usage" | "search" | "topUsers">;
+export type Reports = Pick<LedgerStore, "usage" | "upstreamDays" | "search" | "topUsers">;
 
 /** Opens the rows of a migrated database. */
 export function openLedgerRows(db: DatabaseSync): LedgerRows {
@@ -74,13 +80,26 @@ export function openLedgerReader(
   { rows, reports }: { rows: LedgerRows; reports: Reports },
 ): LedgerReader {
   const { entries, sums, users, start } = rows;
-  const prune = openPruning(db, { start, users });
+  const head = prepareSumsHead(db);
+  const sumsOfDay = prepareSumsOfDay(db);
+  const summing = openSummingLater(db, rows.sheets);
+  const prune = openPruning(db, { start, users, summing });
   return {
     find: async (id) => entries.find(id),
     spenders: async ({ after }) => entries.spenders(after),
     entries: async ({ after, limit }) => entries.after(after, limit),
     entriesWithin: async (span) => entries.within(span),
     usage: reports.usage,
+    upstreamDays: reports.upstreamDays,
+    sumsHead: async () => head(),
+    sumsOfDay: (kind, after) => runSlicedNow(sumsOfDay(kind, after)),
+    async sumUp() {
+      const last = entries.lastSeq();
+      if (last < endOfBlock(head().seq)) return false;
+      // Outside of a transaction: it prepares temporary tables.
+      summing();
+      return await whenFree(() => atomically(db, () => summing().sumUp(last)));
+    },
     search: reports.search,
     topUsers: reports.topUsers,
     userSums: async (from) => users.after(from),
@@ -89,6 +108,12 @@ export function openLedgerReader(
     prune,
     start: async () => start(),
   };
+}
+
+/** Prepared at the first use: processes that only read never sum up. */
+function openSummingLater(db: DatabaseSync, sheets: SheetRows): () => Summing {
+  let opened: Summing | undefined;
+  return () => opened ??= openSumming(db, sheets);
 }
 
 /** Returns what a key, group or end user was charged since a day. */

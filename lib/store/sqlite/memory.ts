@@ -10,7 +10,7 @@ import { makeTables } from "./migrate.ts";
 import { openOwnedLedger } from "./owned_ledger.ts";
 import { prepareSearch } from "./search.ts";
 import { openSideTables } from "./side_tables.ts";
-import { prepareUsage } from "./usage.ts";
+import { prepareUsage } from "./usage_sums.ts";
 import { prepareTopUsers } from "./user_sums.ts";
 
 /** Opens an empty store. */
@@ -44,6 +44,10 @@ function openMemoryReports(db: DatabaseSync): Parameters<typeof openOwnedLedger>
       async usage(query, signal) {
         signal?.throwIfAborted();
         return await runToEnd(work.sumUp(query)).list();
+      },
+      async upstreamDays(query, signal) {
+        signal?.throwIfAborted();
+        return runToEnd(work.upstreamDays(query));
       },
       search: (query, signal) => runSlicedNow(search(query), signal),
       topUsers: (of, signal) => runSlicedNow(topUsers(of), signal),

@@ -250,4 +250,73 @@ export const MIGRATIONS: readonly string[] = [
     cost INTEGER NOT NULL,
     PRIMARY KEY (since, key_id, end_user)
   ) STRICT, WITHOUT ROWID;`,
+
+  // Sums that are made from entries in the order of `seq`, some time after they were entered. `sums_head`: the last of
+  // these entries, and the first day of the sums: entries of earlier days were pruned before. `saved` may be negative.
+  // `price_version` is 0 for entries without a price sheet.
+  `CREATE TABLE sums_head (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    seq INTEGER NOT NULL,
+    first_day INTEGER NOT NULL
+  ) STRICT;
+  INSERT INTO sums_head SELECT 1, seq, day + 1 FROM ledger_start;
+  CREATE TABLE upstream_days (
+    day INTEGER NOT NULL,
+    key_id TEXT NOT NULL,
+    group_name TEXT NOT NULL,
+    model TEXT NOT NULL,
+    upstream TEXT NOT NULL,
+    price_version INTEGER NOT NULL,
+    has_target_price INTEGER NOT NULL,
+    requests INTEGER NOT NULL,
+    failed INTEGER NOT NULL,
+    prompt INTEGER NOT NULL,
+    input_cache_read INTEGER NOT NULL,
+    input_cache_write_5m INTEGER NOT NULL,
+    input_cache_write_1h INTEGER NOT NULL,
+    completion INTEGER NOT NULL,
+    reasoning INTEGER NOT NULL,
+    images INTEGER NOT NULL,
+    cost INTEGER NOT NULL,
+    overrun INTEGER NOT NULL,
+    saved INTEGER NOT NULL,
+    counted INTEGER NOT NULL,
+    attempts INTEGER NOT NULL,
+    target_cost INTEGER NOT NULL,
+    PRIMARY KEY (day, key_id, group_name, model, upstream, price_version, has_target_price)
+  ) STRICT, WITHOUT ROWID;
+  CREATE TABLE user_days (
+    day INTEGER NOT NULL,
+    key_id TEXT NOT NULL,
+    group_name TEXT NOT NULL,
+    model TEXT NOT NULL,
+    end_user TEXT NOT NULL,
+    tags TEXT NOT NULL,
+    requests INTEGER NOT NULL,
+    failed INTEGER NOT NULL,
+    prompt INTEGER NOT NULL,
+    input_cache_read INTEGER NOT NULL,
+    input_cache_write_5m INTEGER NOT NULL,
+    input_cache_write_1h INTEGER NOT NULL,
+    completion INTEGER NOT NULL,
+    reasoning INTEGER NOT NULL,
+    images INTEGER NOT NULL,
+    cost INTEGER NOT NULL,
+    overrun INTEGER NOT NULL,
+    saved INTEGER NOT NULL,
+    PRIMARY KEY (day, key_id, group_name, model, end_user, tags)
+  ) STRICT, WITHOUT ROWID;
+  -- Which blocks of 2,000 entries have an entry with a name, such as a model, and the bounds of those entries.
+  CREATE TABLE entry_blocks (
+    kind TEXT NOT NULL,
+    name TEXT NOT NULL,
+    block INTEGER NOT NULL,
+    first_at INTEGER NOT NULL,
+    last_at INTEGER NOT NULL,
+    most_cost INTEGER NOT NULL,
+    most_ms INTEGER NOT NULL,
+    PRIMARY KEY (kind, name, block)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX entry_blocks_by_block ON entry_blocks (block);
+  DROP INDEX entries_failed;`,
 ];

@@ -4,6 +4,7 @@ import { DAY_MS, dayOf } from "../days.ts";
 import type { LedgerStart } from "../ledger.ts";
 import { readNumber } from "./pragma.ts";
 import { atomically, whenFree } from "./transaction.ts";
+import type { Summing } from "./sums.ts";
 import type { UserSumRows } from "./user_sums.ts";
 
 /** Entries pruned and pages freed per call: a few milliseconds of work. */
@@ -26,7 +27,11 @@ interface OldRow {
 /** Prepares `LedgerStore.prune`. */
 export function openPruning(
   db: DatabaseSync,
-  { start, users }: { start: () => LedgerStart; users: Pick<UserSumRows, "prune"> },
+  { start, users, summing }: {
+    start: () => LedgerStart;
+    users: Pick<UserSumRows, "prune">;
+    summing: () => Pick<Summing, "sumUpTo" | "prune">;
+  },
 ): (beforeDay: number) => Promise<boolean> {
   const oldest = db.prepare("SELECT seq, at, check_sum FROM entries WHERE seq > ? ORDER BY seq LIMIT ?");
   const moveStart = db.prepare("UPDATE ledger_start SET seq = ?, check_sum = ?, day = ?");
@@ -40,15 +45,19 @@ export function openPruning(
     const old = stays === -1 ? rows : rows.slice(0, stays);
     const last = old.at(-1);
     if (last === undefined) return 0;
+    summing().sumUpTo(last.seq);
     moveStart.run(last.seq, last.check_sum, Math.max(day, ...old.map(({ at }) => dayOf(at))));
     remove.run(last.seq);
     return old.length;
   }
 
   return async (beforeDay) => {
+    // Outside of a transaction: it prepares a temporary table.
+    const sums = summing();
     const gone = await whenFree(() => atomically(db, () => forget(beforeDay)));
     const isMore = await whenFree(() => users.prune(beforeDay));
-    return isMore || gone === ENTRIES_AT_ONCE || await whenFree(() => giveBack(db));
+    const hasSums = await whenFree(() => atomically(db, () => sums.prune(start())));
+    return isMore || hasSums || gone === ENTRIES_AT_ONCE || await whenFree(() => giveBack(db));
   };
 }
 

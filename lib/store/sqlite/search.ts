@@ -1,22 +1,27 @@
-/** Searches for entries in the SQLite file, in slices: each reads a few thousand rows of an index. */
+/**
+ * Searches for entries in the SQLite file, in slices: each reads a few thousand rows of an index, or a block of entries.
+ */
 import type { DatabaseSync } from "node:sqlite";
 import { openSheetRows, SELECTED_ENTRY, toEntries } from "./ledger_rows.ts";
-import type { KeptEntry } from "../ledger.ts";
+import type { KeptEntry, PriceSheet } from "../ledger.ts";
 import {
   compareEntries,
   type EntryFilter,
   type EntryOrder,
   type EntrySearch,
   FAILED_SQL,
+  mergeFound,
   ORDER_COLUMNS,
   orderValue,
+  readsBlocks,
 } from "../search.ts";
+import { openBlocks } from "./search_blocks.ts";
 
 /** Index rows read per slice: a few milliseconds of work. */
 const ROWS_AT_ONCE = 2_000;
 
 /** An SQL condition and the value of its parameter. */
-type Condition = readonly [text: string, ...values: (string | number | bigint)[]];
+export type Condition = readonly [text: string, ...values: (string | number | bigint)[]];
 
 /** A search that reads some rows per slice. */
 export type SearchWork = (search: EntrySearch) => Generator<void, KeptEntry[]>;
@@ -25,25 +30,42 @@ export type SearchWork = (search: EntrySearch) => Generator<void, KeptEntry[]>;
 export function prepareSearch(db: DatabaseSync): SearchWork {
   const sheets = openSheetRows(db);
   return function* (search) {
-    const { order, after, limit, since, until } = search;
-    const found = new RowRange(db, search);
     const sheetOf = sheets.reader();
-    let entries: KeptEntry[] = [];
-    const first = order === "time" && after !== undefined ? after : { value: BigInt(until), seq: 0 };
-    let place: readonly [at: number, seq: number] = [Number(first.value), first.seq];
-    for (;;) {
-      const end = found.end(place, since);
-      const left = order === "time" ? limit - entries.length : limit;
-      const rows = found.rows({ place, end: end ?? [since, 0], above: entries[limit - 1] }, left);
-      entries.push(...toEntries(rows, sheetOf));
-      if (order !== "time") {
-        entries = entries.sort((one, other) => compareEntries(one, other, order)).slice(0, limit);
-      }
-      if (end === undefined || order === "time" && entries.length >= limit) return entries;
-      place = end;
+    const reads = readsBlocks(search);
+    if (reads === false) return yield* searchIndex(db, search, sheetOf);
+    const blocks = openBlocks(db, { search, conditions: conditionsOf(search) });
+    if (reads === "few" && !blocks.areFew()) return yield* searchIndex(db, search, sheetOf);
+    let found: KeptEntry[] = [];
+    for (const rows of blocks.read(() => found)) {
+      found = mergeFound(found, toEntries(rows, sheetOf), search);
       yield;
     }
+    return found;
   };
+}
+
+function* searchIndex(
+  db: DatabaseSync,
+  search: EntrySearch,
+  sheetOf: (version: number) => PriceSheet,
+): Generator<void, KeptEntry[]> {
+  const { order, after, limit, since, until } = search;
+  const found = new RowRange(db, search);
+  let entries: KeptEntry[] = [];
+  const first = order === "time" && after !== undefined ? after : { value: BigInt(until), seq: 0 };
+  let place: readonly [at: number, seq: number] = [Number(first.value), first.seq];
+  for (;;) {
+    const end = found.end(place, since);
+    const left = order === "time" ? limit - entries.length : limit;
+    const rows = found.rows({ place, end: end ?? [since, 0], above: entries[limit - 1] }, left);
+    entries.push(...toEntries(rows, sheetOf));
+    if (order !== "time") {
+      entries = entries.sort((one, other) => compareEntries(one, other, order)).slice(0, limit);
+    }
+    if (end === undefined || order === "time" && entries.length >= limit) return entries;
+    place = end;
+    yield;
+  }
 }
 
 /** The rows of one search, range by range along the most selective index. */
@@ -101,9 +123,8 @@ class RowRange {
 }
 
 /** The most selective index, and the condition that it serves. */
-function indexOf({ keyId, user, failed, reason }: EntryFilter): { index: string; driving: Condition } {
+function indexOf({ keyId, user }: EntryFilter): { index: string; driving: Condition } {
   if (user !== undefined) return { index: "entries_by_user", driving: ["end_user = ?", user] };
-  if (failed !== undefined || reason !== undefined) return { index: "entries_failed", driving: [FAILED_SQL] };
   if (keyId !== undefined) return { index: "entries_by_key", driving: ["key_id = ?", keyId] };
   return { index: "entries_by_time", driving: ["1"] };
 }

@@ -74,6 +74,8 @@ Deno.test("auditLedger() finds no differences in a correct ledger, and reports w
     day_sums_alone: 0,
     user_sums: 0,
     user_sums_alone: 0,
+    later_sums: 0,
+    later_sums_alone: 0,
     holds: 0,
   });
   assertEquals((await auditLedger(openMemoryStore().ledger)).checked.first_seq, null);

@@ -1,5 +1,5 @@
 import { assertEquals, assertRejects } from "@std/assert";
-import { PrunedEntriesError } from "../../../lib/billing/reports/kept_entries.ts";
+import { PrunedEntriesError } from "../../../lib/billing/reports/report_errors.ts";
 import { readLatencies } from "../../../lib/billing/reports/latencies.ts";
 import { readTimeSeries, SERIES_BY, timeSteps } from "../../../lib/billing/reports/time_series.ts";
 import { openMemoryStore } from "../../../lib/store/sqlite/memory.ts";
@@ -54,30 +54,6 @@ Deno.test("readTimeSeries() counts every request once, in its step and group", a
       );
     }
   }
-});
-
-Deno.test("readTimeSeries() by upstream rereads only days with more requests", async () => {
-  const { ledger } = openMemoryStore();
-  const day = (number: number) => DAY_ONE + number * DAY_MS;
-  await ledger.append([0, 1, 2].map((number) => entryOf({ id: `r${number}`, at: day(number), upstream: "one" })));
-  const asked: unknown[] = [];
-  const watched: Pick<typeof ledger, "usage" | "start"> = {
-    start: () => ledger.start(),
-    usage: (query, signal) => {
-      if (query.by === "upstream") asked.push([query.since, query.until]);
-      return ledger.usage(query, signal);
-    },
-  };
-  const read = async () => {
-    const query = { now: NOW, unit: "day", length: 1, count: 3, by: "upstream", most: 5 } as const;
-    const { parts } = await readTimeSeries(watched, query);
-    return parts.map(({ name, steps }) => [name, ...steps.map(({ requests }) => requests)]);
-  };
-  assertEquals(await read(), [["one", 1, 1, 1]]);
-  assertEquals(await read(), [["one", 1, 1, 1]]);
-  await ledger.append([entryOf({ id: "late", at: day(1), upstream: "two" })]);
-  assertEquals((await read()).sort(), [["one", 1, 1, 1], ["two", 0, 1, 0]]);
-  assertEquals(asked, [0, 1, 2, 1].map((number) => [day(number), day(number + 1)]));
 });
 
 Deno.test("readTimeSeries() shows days with pruned entries, but not their hours", async () => {

@@ -2,8 +2,8 @@ import { assertEquals, assertRejects } from "@std/assert";
 import type { Config } from "../../../lib/config.ts";
 import { parseConfig } from "../../../lib/config/parse.ts";
 import { readUpstreamPrices } from "../../../lib/billing/reports/invoice.ts";
-import { PrunedEntriesError } from "../../../lib/billing/reports/kept_entries.ts";
-import { sumUpstreams, UnknownUpstreamError } from "../../../lib/billing/reports/upstreams.ts";
+import { PrunedEntriesError, ReportQueryError } from "../../../lib/billing/reports/report_errors.ts";
+import { sumUpstreams } from "../../../lib/billing/reports/upstreams.ts";
 import { openMemoryStore } from "../../../lib/store/sqlite/memory.ts";
 import type { Entry } from "../../../lib/store/ledger.ts";
 import { DAY_MS, DAY_ONE, entryOf, freeEntryOf, SHEET, tokensOf } from "./entries.ts";
@@ -150,9 +150,10 @@ Deno.test("sumUpstreams() rejects a period whose entries are pruned while it rea
   const ledger = await ledgerOf([entryOf({ id: "a" }), entryOf({ id: "b", at: DAY_ONE + DAY_MS })]);
   const pruned = {
     start: ledger.start,
-    async entriesWithin(span: Parameters<typeof ledger.entriesWithin>[0]) {
+    entriesWithin: ledger.entriesWithin,
+    async upstreamDays(query: Parameters<typeof ledger.upstreamDays>[0]) {
       while (await ledger.prune(FIRST_DAY + 1));
-      return await ledger.entriesWithin(span);
+      return await ledger.upstreamDays(query);
     },
   };
   await assertRejects(() => sumUpstreams({ ledger: pruned, config: configOf({}) }, WHOLE), PrunedEntriesError);
@@ -163,7 +164,7 @@ Deno.test("sumUpstreams() accepts configured upstreams and those in the ledger",
   assertEquals((await sumUpstreams(parts, { ...WHOLE, upstream: "acme" })).length, 0);
   assertEquals((await sumUpstreams(parts, { ...WHOLE, upstream: "former" })).length, 1);
   for (const upstream of ["nobody", "", "constructor"]) {
-    await assertRejects(() => sumUpstreams(parts, { ...WHOLE, upstream }), UnknownUpstreamError);
+    await assertRejects(() => sumUpstreams(parts, { ...WHOLE, upstream }), ReportQueryError);
   }
 });
 
@@ -176,13 +177,15 @@ Deno.test("sumUpstreams() reads several pages and nothing outside of the period"
   const read: number[] = [];
   const watched = {
     start: ledger.start,
+    upstreamDays: ledger.upstreamDays,
     async entriesWithin(span: Parameters<typeof ledger.entriesWithin>[0]) {
       const page = await ledger.entriesWithin(span);
       read.push(...page.map(({ at }) => at));
       return page;
     },
   };
-  const [sum] = await sumUpstreams({ ledger: watched, config: configOf({}) }, WHOLE);
+  const prices = new Map([["acme/one", SHEET]]);
+  const [sum] = await sumUpstreams({ ledger: watched, config: configOf({}) }, { ...WHOLE, prices });
   assertEquals([sum?.requests, sum?.tokens.prompt], [3000, 3000 * 1234]);
   assertEquals(read.map((at) => at - DAY_ONE), [...Array(1500).fill(0), ...Array(1500).fill(5)]);
 });

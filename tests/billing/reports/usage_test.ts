@@ -1,7 +1,7 @@
 import { assertEquals, assertRejects, assertThrows } from "@std/assert";
-import { readUsageFilter, UsageFilterError } from "../../../lib/billing/reports/usage_filter.ts";
+import { PrunedEntriesError, ReportQueryError } from "../../../lib/billing/reports/report_errors.ts";
+import { readUsageFilter } from "../../../lib/billing/reports/usage_filter.ts";
 import { formatUsd } from "../../../lib/billing/money.ts";
-import { PrunedEntriesError } from "../../../lib/billing/reports/kept_entries.ts";
 import { readGroupings, type UsageGrouping, usageReport } from "../../../lib/billing/reports/usage.ts";
 import { openMemoryStore } from "../../../lib/store/sqlite/memory.ts";
 import { DAY_MS, DAY_ONE, entryOf, freeEntryOf, someEntries, tokensOf } from "./entries.ts";
@@ -180,12 +180,12 @@ Deno.test("readUsageFilter() finds keys by name and id, and rejects unknown grou
   ) {
     assertEquals(await readUsageFilter({ key: key ?? "" }, { keys, config }), { keyId: keyId ?? "" });
   }
-  await assertRejects(() => readUsageFilter({ key: "x" }, { keys, config }), UsageFilterError, 'Cannot find key "x"');
+  await assertRejects(() => readUsageFilter({ key: "x" }, { keys, config }), ReportQueryError, 'Cannot find key "x"');
   await ledger.append([entryOf({ id: "a", group: "gone", model: "acme/gone" })]);
   const report = (only: object) => usageReport({ ledger, keys, config }, { ...WHOLE, by: "key", only });
   assertEquals((await report({ group: "gone", model: "acme/gone" })).total.requests, 1);
-  await assertRejects(() => report({ group: "gnoe" }), UsageFilterError, 'Cannot find group "gnoe"');
-  await assertRejects(() => report({ model: "acme/x" }), UsageFilterError, 'Cannot find model "acme/x"');
+  await assertRejects(() => report({ group: "gnoe" }), ReportQueryError, 'Cannot find group "gnoe"');
+  await assertRejects(() => report({ model: "acme/x" }), ReportQueryError, 'Cannot find model "acme/x"');
 });
 
 Deno.test("usageReport() by user and tag reads single entries, and counts each request once in its total", async () => {

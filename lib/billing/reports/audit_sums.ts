@@ -1,0 +1,181 @@
+/** The part of the audit that compares the sums that are made of entries some time later with the entries. */
+import { cacheSavings } from "../../store/cache_savings.ts";
+import { dayName, dayOf, figuresOf, type SumKind, tokenCounts } from "../../store/days.ts";
+import type { KeptEntry, LedgerStore, SumsHead } from "../../store/ledger.ts";
+import { SUM_TABLES } from "../../store/sums.ts";
+import { parseUsd } from "../money.ts";
+import type { Findings } from "./audit_findings.ts";
+import type { EntryWalk } from "./audit_walk.ts";
+
+/** Most sums of a kind that are made of entries, about 150 MB: clients may invent users and tags. */
+const MOST_SUMS = 300_000;
+
+/** Sums compared between two turns of the event loop. */
+const AT_ONCE = 1_000;
+
+const KINDS = ["upstreams", "users"] as const satisfies readonly SumKind[];
+
+/** Counts of compared sums. */
+export interface LaterSumCounts {
+  /** Sums by upstream, end user and tag. */
+  later_sums: number;
+  /** More of them, which can be compared in part only: of days with pruned entries, and those beyond the first 300,000. */
+  later_sums_alone: number;
+}
+
+/** Figures by the names of a sum, by day. */
+type Days = Map<number, Map<string, bigint[]>>;
+
+/** Sums over entries: those that the store had summed up when the walk began, and later ones. */
+export class LaterSums {
+  readonly head: SumsHead;
+  readonly #made: Record<SumKind, { former: Days; later: Days; count: number }> = {
+    upstreams: { former: new Map(), later: new Map(), count: 0 },
+    users: { former: new Map(), later: new Map(), count: 0 },
+  };
+
+  constructor(head: SumsHead) {
+    this.head = head;
+  }
+
+  /** Adds an entry. */
+  add(entry: KeptEntry): void {
+    const day = dayOf(entry.at);
+    if (day < this.head.firstDay) return;
+    const figures = allFigures(entry);
+    for (const kind of KINDS) {
+      const made = this.#made[kind];
+      const days = entry.seq <= this.head.seq ? made.former : made.later;
+      let sums = days.get(day);
+      if (sums === undefined) days.set(day, sums = new Map());
+      const name = JSON.stringify(namesOf(entry, kind));
+      const sum = sums.get(name);
+      if (sum !== undefined) {
+        for (const [index, figure] of sum.entries()) sum[index] = figure + (figures[index] ?? 0n);
+      } else if (made.count < MOST_SUMS) {
+        made.count++;
+        sums.set(name, figures.slice(0, SUM_TABLES[kind].figures.length));
+      }
+    }
+  }
+
+  /** True: some sums of the kind are missing. */
+  isFull(kind: SumKind): boolean {
+    return this.#made[kind].count === MOST_SUMS;
+  }
+
+  of(kind: SumKind, day: number): { former: ReadonlyMap<string, bigint[]>; later: ReadonlyMap<string, bigint[]> } {
+    const { former, later } = this.#made[kind];
+    return { former: former.get(day) ?? new Map(), later: later.get(day) ?? new Map() };
+  }
+
+  /** The days of the entries that the store had summed up. */
+  days(kind: SumKind): number[] {
+    return [...this.#made[kind].former.keys()];
+  }
+}
+
+/** The figures of an entry in the order of the columns. */
+function allFigures(entry: KeptEntry): bigint[] {
+  const { requests, failed, tokens, images, cost, overrun } = figuresOf(entry);
+  const counted = entry.source === "upstream" || entry.source === "none" ? 0 : 1;
+  return [
+    ...[requests, failed, ...tokenCounts(tokens), images].map(BigInt),
+    ...[cost, overrun, savedOf(entry)],
+    ...[BigInt(counted), BigInt(entry.attempts), targetCost(entry)],
+  ];
+}
+
+/** Another check finds an amount that cannot be read. */
+function targetCost({ details }: KeptEntry): bigint {
+  const usd = details?.upstream_usd ?? "0";
+  return /^\d+(?:\.\d{1,12})?$/.test(usd) ? parseUsd(usd) : 0n;
+}
+
+function savedOf({ sheet, tokens }: KeptEntry): bigint {
+  const [, read, write5m, write1h] = tokenCounts(tokens);
+  if (sheet === undefined || !read && !write5m && !write1h) return 0n;
+  const [ofRead = 0n, of5m = 0n, of1h = 0n] = cacheSavings(sheet);
+  return BigInt(read ?? 0) * ofRead + BigInt(write5m ?? 0) * of5m + BigInt(write1h ?? 0) * of1h;
+}
+
+function namesOf({ keyId, group, model, upstream, priceVersion, details }: KeptEntry, kind: SumKind): string[] {
+  return kind === "upstreams"
+    ? [keyId, group, model, upstream, String(priceVersion ?? 0), details?.upstream_usd === undefined ? "0" : "1"]
+    : [keyId, group, model, details?.user ?? "", details?.tags === undefined ? "" : `,${details.tags.join(",")},`];
+}
+
+/** Parts of the comparison. */
+interface Parts {
+  walk: EntryWalk;
+  findings: Findings;
+  turn: () => Promise<void>;
+}
+
+/**
+ * Compares the sums with the entries, day by day. Sums may grow meanwhile: each must include the entries that were summed
+ * up when the walk began, and no others than those and the later ones.
+ */
+export async function checkLaterSums(
+  ledger: Pick<LedgerStore, "sumsOfDay" | "sumsHead" | "entries" | "start">,
+  { walk, findings, turn }: Parts,
+): Promise<LaterSumCounts> {
+  const counts = { later_sums: 0, later_sums_alone: 0 };
+  for (const kind of KINDS) {
+    const left = new Set(walk.later.days(kind));
+    for (let after = -1;;) {
+      const stored = await ledger.sumsOfDay(kind, after);
+      if (stored === undefined) break;
+      const { day, sums } = stored;
+      after = day;
+      // Read after the sums: if it has not moved, they have none of the later entries.
+      const hasMoved = (await ledger.sumsHead()).seq !== walk.later.head.seq;
+      await walk.toEnd(ledger, turn);
+      left.delete(day);
+      await compare({ kind, day, hasMoved }, sums);
+    }
+    for (const day of left) await compare({ kind, day, hasMoved: true }, new Map());
+  }
+  return counts;
+
+  async function compare(
+    { kind, day, hasMoved }: { kind: SumKind; day: number; hasMoved: boolean },
+    sums: ReadonlyMap<string, bigint[]>,
+  ): Promise<void> {
+    const { former, later } = walk.later.of(kind, day);
+    // Read last: entries may have been pruned meanwhile.
+    const isPruned = day <= (await ledger.start()).day;
+    // Those of end users are deleted then, some time later.
+    if (isPruned && kind === "users") return;
+    const isAlone = isPruned || walk.later.isFull(kind);
+    let count = 0;
+    for (const name of new Set([...former.keys(), ...sums.keys()])) {
+      if (++count % AT_ONCE === 0) await turn();
+      if (isAlone) counts.later_sums_alone++;
+      else counts.later_sums++;
+      const [least, more] = [former.get(name) ?? [], hasMoved ? later.get(name) : undefined];
+      const stored = sums.get(name) ?? [];
+      const wrong = SUM_TABLES[kind].figures.filter((figure, index) => {
+        const [has, from, add] = [stored[index] ?? 0n, least[index] ?? 0n, more?.[index]];
+        // What caches saved may be negative, so that it does not only grow.
+        if (figure === "saved" && (add !== undefined || isAlone)) return false;
+        return has < from && !walk.later.isFull(kind) || !isAlone && has > from + (add ?? 0n);
+      });
+      if (wrong.length > 0) {
+        findings.add({
+          kind: "day_sum",
+          message: `${dayName(day)}, ${
+            (JSON.parse(name) as string[]).map((each) => JSON.stringify(each)).join(", ")
+          }: ` +
+            `the entries add up to other sums of ${wrong.join(", ")}`,
+        });
+      }
+    }
+  }
+}
+
+/** Nothing was compared. */
+export const NO_LATER_SUMS: LaterSumCounts = { later_sums: 0, later_sums_alone: 0 };
+
+/** Before the first day of all. */
+export const NO_SUMS: SumsHead = { seq: 0, firstDay: Number.MAX_SAFE_INTEGER };

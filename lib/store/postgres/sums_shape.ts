@@ -1,0 +1,174 @@
+/** Tables of the sums that are made from entries some time after they were entered, and the functions that make them. */
+import { addingBlocks, addingSums, BLOCK, BLOCK_KINDS, BLOCK_NAMES, SUM_TABLES } from "../sums.ts";
+
+const COUNTS = `requests bigint NOT NULL, failed bigint NOT NULL, prompt bigint NOT NULL,
+  input_cache_read bigint NOT NULL, input_cache_write_5m bigint NOT NULL, input_cache_write_1h bigint NOT NULL,
+  completion bigint NOT NULL, reasoning bigint NOT NULL, images bigint NOT NULL`;
+
+const AMOUNTS = "cost numeric NOT NULL, overrun numeric NOT NULL, saved numeric NOT NULL";
+
+const OWNER = `day bigint NOT NULL, key_id text COLLATE "C" NOT NULL, group_name text COLLATE "C" NOT NULL,
+  model text COLLATE "C" NOT NULL`;
+
+// `sums_head`: the last entry in the sums, and their first day; entries of earlier days were pruned before. `saved` may be
+// negative. `price_version` is 0 for entries without a price sheet.
+const TABLES = `
+CREATE TABLE sums_head (
+  one integer PRIMARY KEY CHECK (one = 1),
+  seq bigint NOT NULL,
+  first_day bigint NOT NULL
+) WITH (fillfactor = 10);
+INSERT INTO sums_head SELECT 1, seq, day + 1 FROM ledger_start;
+CREATE TABLE upstream_days (
+  ${OWNER}, upstream text COLLATE "C" NOT NULL, price_version bigint NOT NULL, has_target_price boolean NOT NULL,
+  ${COUNTS}, ${AMOUNTS}, counted bigint NOT NULL, attempts bigint NOT NULL, target_cost numeric NOT NULL,
+  PRIMARY KEY (day, key_id, group_name, model, upstream, price_version, has_target_price)
+) WITH (fillfactor = 70);
+CREATE TABLE user_days (
+  ${OWNER}, end_user text COLLATE "C" NOT NULL, tags text COLLATE "C" NOT NULL,
+  ${COUNTS}, ${AMOUNTS},
+  PRIMARY KEY (day, key_id, group_name, model, end_user, tags)
+) WITH (fillfactor = 70);
+-- Which blocks of 2,000 entries have an entry with a name, such as a model, and the bounds of those entries.
+CREATE TABLE entry_blocks (
+  kind text COLLATE "C" NOT NULL,
+  name text COLLATE "C" NOT NULL,
+  block bigint NOT NULL,
+  first_at bigint NOT NULL,
+  last_at bigint NOT NULL,
+  most_cost bigint NOT NULL,
+  most_ms bigint NOT NULL,
+  PRIMARY KEY (kind, name, block)
+);
+CREATE INDEX entry_blocks_by_block ON entry_blocks (block);
+`;
+
+/** The cost of an entry at the prices of the target, in USD as text; NULL: it has none. */
+const TARGET_USD = `CASE WHEN strpos(e.details, '"upstream_usd"') > 0 THEN e.details::json ->> 'upstream_usd' END`;
+
+/** The names of entries as tables of sums have them. */
+const NAMES: Readonly<Record<string, string>> = {
+  day: "e.at / 86400000",
+  price_version: "coalesce(e.price_version, 0)::bigint",
+  has_target_price: `(${TARGET_USD}) IS NOT NULL`,
+  end_user: "coalesce(e.end_user, '')",
+  tags: "coalesce(e.tags, '')",
+};
+
+/** The figures of one entry. Prices have at most twelve decimals. */
+const FIGURES: Readonly<Record<string, string>> = {
+  requests: "1",
+  failed: "(e.ending IN ('failed', 'refused', 'lost'))::integer",
+  saved: `coalesce(1000000000000 * p.factor::numeric * (
+    e.input_cache_read * (p.prompt::numeric - p.input_cache_read::numeric)
+    + e.input_cache_write_5m * (p.prompt::numeric - p.input_cache_write_5m::numeric)
+    + e.input_cache_write_1h * (p.prompt::numeric - p.input_cache_write_1h::numeric)), 0)`,
+  counted: "(e.source NOT IN ('upstream', 'none'))::integer",
+  target_cost:
+    `CASE WHEN (${TARGET_USD}) ~ '^[0-9]+([.][0-9]{1,12})?$' THEN (${TARGET_USD})::numeric * 1000000000000 ELSE 0 END`,
+};
+
+/** A name or figure of an entry `e` with its price sheet `p`. */
+export function entryColumn(name: string): string {
+  return NAMES[name] ?? FIGURES[name] ?? `e.${name}`;
+}
+
+/** Joins entries, as `e`, with their price sheets, as `p`. */
+export function withSheets(entries: string): string {
+  return `${entries} e LEFT JOIN price_sheets p ON p.version = e.price_version`;
+}
+
+const GROUPED = [
+  ...new Set(["day", ...SUM_TABLES.upstreams.names, ...SUM_TABLES.users.names, ...BLOCK_NAMES]),
+];
+
+function daySelect(kind: keyof typeof SUM_TABLES): string {
+  const { names, figures } = SUM_TABLES[kind];
+  const key = ["day", ...names].join(", ");
+  const sums = figures.map((name) => `sum(${name})`).join(", ");
+  const first = kind === "users" ? "greatest(first, gone + 1)" : "first";
+  return addingSums(SUM_TABLES[kind], `SELECT ${key}, ${sums} FROM grouped WHERE day >= ${first} GROUP BY ${key}`);
+}
+
+function blockSelect(): string {
+  const bounds = "min(first_at), max(last_at), max(most_cost), max(most_ms)";
+  const kinds = Object.entries(BLOCK_KINDS).map(([kind, name]) =>
+    `SELECT '${kind}', (${name})::text AS name, block, ${bounds} FROM grouped WHERE (${name}) IS NOT NULL GROUP BY 2, 3`
+  );
+  return [
+    ...kinds,
+    `SELECT 'tag', tag, block, ${bounds}
+     FROM grouped, unnest(string_to_array(substr(tags, 2, length(tags) - 2), ',')) AS tag
+     WHERE tags <> '' GROUP BY 2, 3`,
+  ].join(" UNION ALL ");
+}
+
+const PLANS = "SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET jit = off";
+
+// The lock on the row of `sums_head` makes processes sum up one after the other. Entries become visible in the order of
+// their numbers, so none of a range is missing.
+const FUNCTIONS = `
+CREATE FUNCTION ledger_sum_range(from_seq bigint, to_seq bigint) RETURNS void LANGUAGE plpgsql ${PLANS} AS $body$
+#variable_conflict use_column
+DECLARE
+  first bigint := (SELECT first_day FROM sums_head);
+  gone bigint := (SELECT day FROM ledger_start);
+BEGIN
+  WITH grouped AS MATERIALIZED (
+    SELECT ${GROUPED.map((name) => `${entryColumn(name)} AS ${name}`).join(", ")},
+      ${SUM_TABLES.upstreams.figures.map((name) => `sum(${entryColumn(name)}) AS ${name}`).join(", ")},
+      (e.seq - 1) / ${BLOCK} AS block, min(e.at) AS first_at, max(e.at) AS last_at, max(e.cost) AS most_cost,
+      max(e.total_ms) AS most_ms
+    FROM ${withSheets("entries")}
+    WHERE e.seq > from_seq AND e.seq <= to_seq GROUP BY ${GROUPED.map((_, index) => index + 1).join(", ")}, block
+  ), upstreams AS (
+    ${daySelect("upstreams")}
+  ), users AS (
+    ${daySelect("users")}
+  )
+  ${addingBlocks(blockSelect(), { least: "least", most: "greatest" })};
+  UPDATE sums_head SET seq = to_seq;
+END $body$;
+
+-- Sums up the next block, if all of its entries exist and no other process does. True if another one is complete.
+CREATE FUNCTION ledger_sum_up() RETURNS boolean LANGUAGE plpgsql ${PLANS} AS $body$
+DECLARE
+  last_seq bigint := (SELECT seq FROM ledger_head);
+  head_seq bigint;
+  end_seq bigint;
+BEGIN
+  SELECT seq INTO head_seq FROM sums_head FOR UPDATE SKIP LOCKED;
+  end_seq := head_seq - head_seq % ${BLOCK} + ${BLOCK};
+  IF head_seq IS NULL OR end_seq > last_seq THEN
+    RETURN false;
+  END IF;
+  PERFORM ledger_sum_range(head_seq, end_seq);
+  RETURN end_seq + ${BLOCK} <= last_seq;
+END $body$;
+
+-- Before entries go, they are summed up: within the transaction that prunes them.
+CREATE FUNCTION ledger_sum_before_pruning() RETURNS trigger LANGUAGE plpgsql AS $body$
+DECLARE
+  head_seq bigint;
+  end_seq bigint;
+BEGIN
+  SELECT seq INTO head_seq FROM sums_head FOR UPDATE;
+  WHILE head_seq < NEW.seq LOOP
+    end_seq := least(head_seq - head_seq % ${BLOCK} + ${BLOCK}, NEW.seq);
+    PERFORM ledger_sum_range(head_seq, end_seq);
+    head_seq := end_seq;
+  END LOOP;
+  RETURN NEW;
+END $body$;
+CREATE TRIGGER ledger_start_sums BEFORE UPDATE ON ledger_start
+FOR EACH ROW EXECUTE FUNCTION ledger_sum_before_pruning();
+
+-- The entries without sums, where they are few.
+CREATE FUNCTION ledger_tail() RETURNS SETOF entries LANGUAGE plpgsql STABLE ${PLANS} AS $body$
+BEGIN
+  RETURN QUERY SELECT * FROM entries WHERE seq > (SELECT h.seq FROM sums_head h) ORDER BY seq;
+END $body$;
+`;
+
+/** Sums per day with upstreams, end users, tags and what caches saved, and the bounds of blocks of entries. */
+export const SUMS_STEP: string = `${TABLES}${FUNCTIONS}DROP INDEX entries_failed;`;

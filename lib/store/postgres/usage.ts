@@ -1,0 +1,232 @@
+/** Sums over a period, each in one statement, which sees one snapshot. */
+import { mapSliced } from "../../scheduler.ts";
+import { cutSpan, type SumKind, sumKindOf, sumName, Sums, TIME_STEPS } from "../days.ts";
+import type { LedgerStore, PriceSheet, UpstreamDaySum, UsageBy, UsageQuery, UsageSum } from "../ledger.ts";
+import { SHORT_TAIL, SUM_TABLES, tagNames } from "../sums.ts";
+import type { Sql } from "./client.ts";
+import { type FigureRow, toFigures } from "./ledger_sums.ts";
+import { entryColumn, withSheets } from "./sums_shape.ts";
+
+/** A period in Unix milliseconds, and a filter. */
+type Span = Pick<UsageQuery, "since" | "until" | "only">;
+
+/** What is summed: names and figures, as the columns of a table of sums. */
+interface Summed extends Span {
+  kind: SumKind | undefined;
+  names: readonly string[];
+  figures: readonly string[];
+}
+
+/** Names and figures of the sums per day that are written with the entries. */
+const OLD_NAMES: readonly string[] = ["day", "key_id", "group_name", "model"];
+
+/** Columns of the groupings; hours and minutes have expressions. */
+const COLUMNS: Readonly<Record<UsageBy, string>> = {
+  key: "key_id",
+  group: "group_name",
+  model: "model",
+  upstream: "upstream",
+  day: "day",
+  hour: `at / ${TIME_STEPS.hour.ms}`,
+  minute: `at / ${TIME_STEPS.minute.ms}`,
+  user: "end_user",
+  tag: "tags",
+};
+
+/** A row of sums with its names. */
+type SumRow = FigureRow & { name_0: string; name_1?: string; saved: string | bigint };
+
+/** As `LedgerStore.usage`. */
+export async function readUsage(sql: Sql, query: UsageQuery): Promise<UsageSum[]> {
+  const { by, thenBy } = query;
+  const names = [COLUMNS[by], ...(thenBy === undefined ? [] : [COLUMNS[thenBy]])];
+  const rows = await readSums<SumRow>(sql, {
+    ...query,
+    kind: sumKindOf(query),
+    names,
+    figures: SUM_TABLES.users.figures,
+  });
+  const namesOf = (by: UsageBy, value: unknown) => by === "tag" ? tagNames(String(value)) : [sumName(by, value)];
+  const sums = new Sums();
+  await mapSliced(rows, (row) => {
+    const figures = { ...toFigures(row), saved: BigInt(row.saved) };
+    for (const name of namesOf(by, row.name_0)) {
+      for (const thenName of thenBy === undefined ? [undefined] : namesOf(thenBy, row.name_1)) {
+        sums.add({ name, ...(thenName !== undefined && { thenName }) }, figures);
+      }
+    }
+  });
+  return await sums.list();
+}
+
+/** A row of sums of upstreams. */
+type UpstreamRow =
+  & FigureRow
+  & Record<"target_cost" | "counted" | "attempts", string | bigint>
+  & Record<"name_0" | "name_1" | "name_2" | "name_3", string>
+  & { name_4: string };
+
+/** As `LedgerStore.upstreamDays`. */
+export async function readUpstreamDays(sql: Sql, query: Span): Promise<UpstreamDaySum[]> {
+  const kind = sumKindOf({ ...query, by: "upstream" });
+  const names = ["upstream", "model", "day", "price_version", "has_target_price"];
+  const { figures } = SUM_TABLES.upstreams;
+  const rows = await readSums<UpstreamRow>(sql, { ...query, kind, names, figures });
+  const sheets = new Map(
+    (await sql<(PriceSheet & { version: number })[]>`SELECT * FROM price_sheets`).map(({ version, ...sheet }) => [
+      version,
+      sheet,
+    ]),
+  );
+  return await mapSliced(rows, (row) => {
+    const sheet = sheets.get(Number(row.name_3));
+    return {
+      upstream: row.name_0,
+      model: row.name_1,
+      day: Number(row.name_2),
+      ...(sheet !== undefined && { sheet }),
+      hasTargetPrice: row.name_4 === "true",
+      ...toFigures(row),
+      targetCost: BigInt(row.target_cost),
+      attempts: Number(row.attempts),
+      counted: Number(row.counted),
+    };
+  });
+}
+
+/**
+ * Sums in one statement. Whole days use the sums per day, and the entries that are not in them yet; parts of days use
+ * entries, unless the part covers the whole day. Days from before the store had these sums use those written with the
+ * entries, or entries.
+ */
+async function readSums<Row extends object>(sql: Sql, summed: Summed): Promise<Row[]> {
+  const { kind, names, figures } = summed;
+  const [backlog] = await sql<{ count: bigint }[]>`
+    SELECT (SELECT seq FROM ledger_head) - (SELECT seq FROM sums_head) AS count`;
+  const isShort = Number(backlog?.count) <= SHORT_TAIL;
+  const parts = kind === undefined
+    ? sql`SELECT * FROM ${entriesOf(sql, summed, sql`entries WHERE at >= ${summed.since} AND at < ${summed.until}`)}`
+    : partsOfDays(sql, { ...summed, kind }, isShort);
+  const by = names.map((_, index) => `name_${index}`).join(", ");
+  const sums = figures.map((name) => `sum(${name})::numeric(99, 0)::text AS ${name}`).join(", ");
+  const rows = await sql<object[]>`
+    SELECT ${sql.unsafe(`${by}, ${sums}`)} FROM (${parts}) parts GROUP BY ${sql.unsafe(by)}`;
+  return [...rows] as Row[];
+}
+
+type Fragment = ReturnType<Sql>;
+
+function partsOfDays(sql: Sql, summed: Summed & { kind: SumKind }, isShort: boolean): Fragment {
+  const { kind, names } = summed;
+  const { table } = SUM_TABLES[kind];
+  const { whole, pieces } = cutSpan(summed);
+  const isUsers = kind === "users";
+  const hasOldSums = !isUsers && names.every((name) => OLD_NAMES.includes(name));
+  const days = sql.unsafe(columnsOf(summed, table));
+  const old = hasOldSums
+    ? sql`
+      UNION ALL
+      SELECT ${sql.unsafe(columnsOf(summed, "days"))} FROM spans JOIN days ON day >= from_day AND day < until_day, head
+      WHERE is_whole AND day < first_day AND ${isWanted(sql, summed)}`
+    : sql``;
+  const tail = isShort
+    ? sql`ledger_tail() e JOIN spans ON at >= since AND at < until, head`
+    : sql`spans JOIN entries e ON at >= since AND at < until, head`;
+  const parts = JSON.stringify([
+    { ...whole, day: null },
+    ...pieces.map(({ day, since, until }) => ({ from: day, until: day + 1, day, since, upto: until })),
+  ]);
+  return sql`
+    WITH head AS MATERIALIZED (
+      SELECT h.seq AS head_seq, ${isUsers ? sql`greatest(h.first_day, s.day + 1)` : sql`h.first_day`} AS first_day,
+        s.day AS gone
+      -- Each has one row, which the server cannot know.
+      FROM (SELECT * FROM sums_head LIMIT 1) h, (SELECT * FROM ledger_start LIMIT 1) s
+    ), spans AS MATERIALIZED (
+      SELECT "from" AS from_day, part.until AS until_day, coalesce(since, "from" * 86400000) AS since,
+        coalesce(upto, part.until * 86400000) AS until,
+        day IS NULL OR CASE WHEN day <= gone THEN ${!isUsers} ELSE NOT (
+          EXISTS (SELECT FROM entries WHERE at >= day * 86400000 AND at < part.since) OR
+          EXISTS (SELECT FROM entries WHERE at >= part.upto AND at < (day + 1) * 86400000)
+        ) END AS is_whole
+      FROM json_to_recordset(${parts}::text::json)
+        AS part ("from" bigint, until bigint, day bigint, since bigint, upto bigint), head
+      -- There are no more, which the server cannot know: it would read all entries for the hundred that it counts on.
+      LIMIT 3
+    )
+    SELECT ${days} FROM spans JOIN ${sql(table)} ON day >= from_day AND day < until_day, head
+    WHERE is_whole AND day >= first_day AND ${isWanted(sql, summed)}
+    ${old}
+    UNION ALL
+    SELECT * FROM ${
+    entriesOf(
+      sql,
+      summed,
+      sql`(
+      SELECT e.* FROM ${tail} WHERE is_whole AND at >= first_day * 86400000 AND e.seq > head_seq
+      UNION ALL
+      SELECT e.* FROM spans JOIN entries e ON at >= since AND at < until WHERE NOT is_whole
+      UNION ALL
+      SELECT e.* FROM spans CROSS JOIN head JOIN entries e ON at >= since AND at < least(until, first_day * 86400000)
+      WHERE is_whole AND since < first_day * 86400000 AND ${!hasOldSums}
+    ) entries WHERE true`,
+    )
+  }`;
+}
+
+/** Names and figures of a table of sums. */
+function columnsOf({ names, figures }: Summed, table: string): string {
+  return [
+    ...names.map((name, index) => `${name}::text AS name_${index}`),
+    ...figures.map((name) => table === "days" && name === "saved" ? "0 AS saved" : name),
+  ].join(", ");
+}
+
+/** Names and figures of entries that pass the filter, as a subquery. */
+function entriesOf(sql: Sql, summed: Summed, source: Fragment): Fragment {
+  const columns = [
+    ...summed.names.map((name, index) => `(${entryName(name)})::text AS name_${index}`),
+    ...summed.figures.map((name) => `${entryColumn(name)} AS ${name}`),
+  ].join(", ");
+  return sql`(
+    WITH entry AS NOT MATERIALIZED (SELECT * FROM ${source} AND ${isWanted(sql, summed)})
+    SELECT ${sql.unsafe(`${columns} FROM ${withSheets("entry")}`)}
+  ) figures`;
+}
+
+function entryName(name: string): string {
+  return name.startsWith("at ") ? `e.${name}` : entryColumn(name);
+}
+
+/** The condition of the filter. */
+function isWanted(sql: Sql, { only = {} }: Span): Fragment {
+  const { keyId, group, model, user, tag } = only;
+  const tests: (Fragment | undefined)[] = [
+    sql`true`,
+    keyId === undefined ? undefined : sql`key_id = ${keyId}`,
+    group === undefined ? undefined : sql`group_name = ${group}`,
+    model === undefined ? undefined : sql`model = ${model}`,
+    user === undefined ? undefined : sql`end_user = ${user}`,
+    tag === undefined ? undefined : sql`strpos(tags, ${`,${tag},`}) > 0`,
+  ];
+  return tests.filter((test) => test !== undefined).reduce((all, test) => sql`${all} AND ${test}`);
+}
+
+/** As `LedgerStore.sumsOfDay`. */
+export async function readSumsOfDay(
+  sql: Sql,
+  kind: SumKind,
+  after: number,
+): ReturnType<LedgerStore["sumsOfDay"]> {
+  const { table, names, figures } = SUM_TABLES[kind];
+  const keys = names.map((name) => name === "has_target_price" ? `${name}::integer` : name).join(", ");
+  const rows = await sql<{ day: bigint; names: string[]; figures: string[] }[]>`
+    SELECT day, json_build_array(${sql.unsafe(keys)}) AS names,
+      json_build_array(${sql.unsafe(figures.map((name) => `${name}::text`).join(", "))}) AS figures
+    FROM ${sql(table)} WHERE day = (SELECT min(day) FROM ${sql(table)} WHERE day > ${after})`;
+  const [first] = rows;
+  if (first === undefined) return undefined;
+  const sums = new Map<string, bigint[]>();
+  await mapSliced(rows, ({ names, figures }) => sums.set(JSON.stringify(names.map(String)), figures.map(BigInt)));
+  return { day: Number(first.day), sums };
+}

@@ -1,0 +1,143 @@
+/** Searches that read blocks of entries: those that may have entries of the search, the best ones first. */
+import type { DatabaseSync } from "node:sqlite";
+import type { KeptEntry } from "../ledger.ts";
+import {
+  type BlockName,
+  blockNames,
+  BOUND_COLUMNS,
+  type BoundedBlock,
+  type EntrySearch,
+  FEW_BLOCKS,
+  mayBeat,
+  namesOfDays,
+  narrowPeriod,
+  ORDER_COLUMNS,
+  orderValue,
+} from "../search.ts";
+import { BLOCK } from "../sums.ts";
+import { SELECTED_ENTRY } from "./ledger_rows.ts";
+import type { Condition } from "./search.ts";
+import { prepareSumsHead } from "./sums.ts";
+
+/** Blocks whose bounds one statement reads. */
+const BLOCKS_AT_ONCE = 512;
+
+type Value = string | number | bigint;
+
+/** The blocks of a search. */
+export interface SearchedBlocks {
+  /** Whether no more than `FEW_BLOCKS` may have entries of the search. */
+  areFew: () => boolean;
+  /** Rows of the search, block by block, until no other can be on the page. @param found the page so far */
+  read: (found: () => readonly KeptEntry[]) => Generator<unknown[]>;
+}
+
+/** Opens the blocks of a search. @param conditions all but the period and the place of the page */
+export function openBlocks(
+  db: DatabaseSync,
+  { search, conditions }: { search: EntrySearch; conditions: readonly Condition[] },
+): SearchedBlocks {
+  const { order, after, limit } = search;
+  const candidates = candidatesOf(db, search);
+  const column = ORDER_COLUMNS[order];
+  const all: Condition[] = [
+    ["at >= ? AND at < ?", search.since, search.until],
+    ...conditions,
+    ...(after === undefined ? [] : [[`(entries.${column}, seq) < (?, ?)`, after.value, after.seq] as const]),
+  ];
+  const values = all.flatMap(([, ...values]) => values);
+
+  function* blocks(): Generator<BoundedBlock> {
+    const statement = db.prepare(
+      `${candidates.text} AND (bound, block) < (?, ?) ORDER BY bound DESC, block DESC LIMIT ${BLOCKS_AT_ONCE}`,
+    );
+    statement.setReadBigInts(true);
+    let place: Value[] = [MOST, Number.MAX_SAFE_INTEGER];
+    for (;;) {
+      const rows = statement.all(...candidates.values, ...place);
+      for (const row of rows) yield { block: Number(row.block), bound: row.bound as bigint };
+      const last = rows.at(-1);
+      if (last === undefined || rows.length < BLOCKS_AT_ONCE) return;
+      place = [last.bound as bigint, last.block as bigint];
+    }
+  }
+
+  return {
+    areFew() {
+      const nth = db.prepare(`${candidates.text} LIMIT 1 OFFSET ${FEW_BLOCKS}`);
+      return nth.get(...candidates.values) === undefined;
+    },
+    *read(found) {
+      const rows = db.prepare(
+        `SELECT ${SELECTED_ENTRY} FROM entries NOT INDEXED WHERE seq > ? AND seq <= ?
+         ${all.map(([text]) => `AND ${text}`).join(" ")} AND (entries.${column}, seq) > (?, ?)
+         ORDER BY entries.${column} DESC, seq DESC LIMIT ?`,
+      );
+      const rowsOf = (from: number, to: number) => {
+        const worst = found()[limit - 1];
+        const floor: Value[] = worst === undefined ? [-1, 0] : [orderValue(worst, order), worst.seq];
+        return rows.all(from, to, ...values, ...floor, limit);
+      };
+      // Entries without blocks: few, but where the sums are still being made.
+      const { seq } = prepareSumsHead(db)();
+      const last = Number(db.prepare("SELECT max(seq) AS seq FROM entries").get()?.seq ?? 0);
+      for (let to = last; to > seq; to -= BLOCK) yield rowsOf(Math.max(seq, to - BLOCK), to);
+      for (const bounded of blocks()) {
+        if (!mayBeat(bounded, found()[limit - 1], order)) return;
+        const { block } = bounded;
+        yield rowsOf(block * BLOCK, Math.min(seq, (block + 1) * BLOCK));
+      }
+    },
+  };
+}
+
+/** Above every bound. */
+const MOST = 2n ** 63n - 1n;
+
+/** The query for the blocks that may have entries of a search. */
+function candidatesOf(db: DatabaseSync, search: EntrySearch): { text: string; values: Value[] } {
+  const { order, minCost = 0n, minMs = 0 } = search;
+  const { since, until } = narrowed(db, search);
+  const bound = BOUND_COLUMNS[order];
+  const names = blockNames(search).map((name) => ({ kind: name.kind, tests: testsOf(name) }));
+  const selects = names.map(({ tests }) =>
+    `SELECT block, max(${bound}) AS bound FROM entry_blocks
+      WHERE kind = ? AND last_at >= ? AND first_at < ? AND most_cost >= ? AND most_ms >= ?
+        ${tests.map(([test]) => `AND ${test}`).join(" ")} GROUP BY block`
+  );
+  return {
+    text: `SELECT block, bound FROM (
+      SELECT block, min(bound) AS bound FROM (${
+      selects.join(" UNION ALL ")
+    }) GROUP BY block HAVING count(*) = ${names.length}
+    ) WHERE true`,
+    values: names.flatMap(({ kind, tests }) => {
+      const ofTests = tests.flatMap(([, ...values]) => values);
+      return [kind, since, until, minCost, minMs, ...ofTests];
+    }),
+  };
+}
+
+/** The period of a search, narrowed to days on which all of its names come together. */
+function narrowed(db: DatabaseSync, search: EntrySearch): Pick<EntrySearch, "since" | "until"> {
+  const names = namesOfDays(search);
+  if (names.length === 0) return search;
+  const row = db.prepare(
+    `SELECT min(day) AS first, max(day) AS last FROM upstream_days WHERE ${
+      names.map(([column]) => `${column} = ?`).join(" AND ")
+    }`,
+  ).get(...names.map(([, value]) => value));
+  const [first, last] = [row?.first, row?.last].map((day) => typeof day === "number" ? day : null);
+  return narrowPeriod(search, { first: first ?? null, last: last ?? null, firstDay: prepareSumsHead(db)().firstDay });
+}
+
+function testsOf({ name, status, parts = [], oneOf }: BlockName): Condition[] {
+  const has = (part: string): Condition => ["instr(name, ?) > 0", part];
+  return [
+    ...(name === undefined ? [] : [["name = ?", name] as const]),
+    // The name begins with the number.
+    ...(status === undefined ? [] : [["CAST(name AS INTEGER) BETWEEN ? AND ?", status.from, status.to] as const]),
+    ...parts.map(has),
+    ...(oneOf === undefined ? [] : [[`(${oneOf.map(() => "instr(name, ?) > 0").join(" OR ")})`, ...oneOf] as const]),
+  ];
+}

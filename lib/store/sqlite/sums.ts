@@ -1,0 +1,226 @@
+/** Makes the sums of the SQLite file from entries, block by block. */
+import type { DatabaseSync } from "node:sqlite";
+import { cacheSavings } from "../cache_savings.ts";
+import { DAY_MS, TOKEN_CLASSES } from "../days.ts";
+import { FAILED_SQL } from "../search.ts";
+import { addingBlocks, addingSums, BLOCK, BLOCK_KINDS, BLOCK_NAMES, SUM_TABLES } from "../sums.ts";
+import type { SumKind } from "../days.ts";
+import type { LedgerStore, SumsHead } from "../ledger.ts";
+import type { SheetRows } from "./ledger_rows.ts";
+
+/** Sums of end users that one call deletes. */
+const PRUNED_AT_ONCE = 500;
+
+/** The sums of a database. Within a transaction that writes. */
+export interface Summing {
+  head(): SumsHead;
+  /** Sums up the next block, if all of its entries exist. Returns true if another one is complete. */
+  sumUp(lastSeq: number): boolean;
+  /** Sums up all entries to a number, which must exist. */
+  sumUpTo(seq: number): void;
+  /** Deletes a few of the sums that are of no use once entries were pruned. Returns true if more remain. */
+  prune(start: { seq: number; day: number }): boolean;
+}
+
+/** Prepares reading how far the sums have come. */
+export function prepareSumsHead(db: DatabaseSync): () => SumsHead {
+  const head = db.prepare("SELECT seq, first_day FROM sums_head");
+  return () => {
+    const row = head.get();
+    return { seq: Number(row?.seq), firstDay: Number(row?.first_day) };
+  };
+}
+
+/** Prepares sums of a migrated database. */
+export function openSumming(db: DatabaseSync, sheets: Pick<SheetRows, "all">): Summing {
+  const head = prepareSumsHead(db);
+  const add = prepareAdd(db, sheets);
+  const move = db.prepare("UPDATE sums_head SET seq = ?");
+  const startDay = db.prepare("SELECT day FROM ledger_start");
+  const pruneUsers = db.prepare(
+    `DELETE FROM user_days WHERE (day, key_id, group_name, model, end_user, tags) IN (
+       SELECT day, key_id, group_name, model, end_user, tags FROM user_days WHERE day <= ? LIMIT ${PRUNED_AT_ONCE})`,
+  );
+  const pruneBlocks = db.prepare(
+    `DELETE FROM entry_blocks WHERE block = (SELECT min(block) FROM entry_blocks) AND block < ?`,
+  );
+
+  function sumRange(from: number, to: number): void {
+    const { firstDay } = head();
+    add({ from, to, firstDay, firstUserDay: Math.max(firstDay, Number(startDay.get()?.day) + 1) });
+    move.run(to);
+  }
+
+  return {
+    head,
+    sumUp(lastSeq) {
+      const { seq } = head();
+      const end = endOfBlock(seq);
+      if (end > lastSeq) return false;
+      sumRange(seq, end);
+      return endOfBlock(end) <= lastSeq;
+    },
+    sumUpTo(wanted) {
+      for (let { seq } = head(); seq < wanted;) {
+        const end = Math.min(endOfBlock(seq), wanted);
+        sumRange(seq, end);
+        seq = end;
+      }
+    },
+    prune({ seq, day }) {
+      const users = pruneUsers.run(day).changes === PRUNED_AT_ONCE;
+      return Number(pruneBlocks.run((seq - seq % BLOCK) / BLOCK).changes) > 0 || users;
+    },
+  };
+}
+
+/**
+ * Prepares adding a range of entries, at most a block. They are grouped once, by all names, into a temporary table, which
+ * takes most of the time; the sums are made of its rows.
+ */
+function prepareAdd(
+  db: DatabaseSync,
+  sheets: Pick<SheetRows, "all">,
+): (of: { from: number; to: number; firstDay: number; firstUserDay: number }) => void {
+  const savings = openSavings(db, sheets);
+  const names = [...new Set([...NAMES, ...BLOCK_NAMES])];
+  const bounds = ["min(at) AS first_at", "max(at) AS last_at", "max(cost) AS most_cost", "max(total_ms) AS most_ms"];
+  const { figures } = SUM_TABLES.upstreams;
+  db.exec(
+    `CREATE TEMP TABLE IF NOT EXISTS block_sums (${
+      [...names, ...figures, "block", "first_at", "last_at", "most_cost", "most_ms"].join(", ")
+    })`,
+  );
+  const group = db.prepare(`INSERT INTO block_sums
+    SELECT ${names.map((name) => ENTRY_NAMES[name] ?? name).join(", ")},
+      ${figures.map((name) => `sum(${ENTRY_FIGURES[name]})`).join(", ")}, (seq - 1) / ${BLOCK}, ${bounds.join(", ")}
+    FROM entries LEFT JOIN sheet_savings ON version = price_version
+    WHERE seq > ? AND seq <= ? GROUP BY ${names.map((_, index) => index + 1).join(", ")}`);
+  const addDays = (kind: keyof typeof SUM_TABLES) => {
+    const { names, figures } = SUM_TABLES[kind];
+    const key = ["day", ...names].join(", ");
+    const sums = figures.map((name) => `sum(${name})`).join(", ");
+    return db.prepare(
+      addingSums(SUM_TABLES[kind], `SELECT ${key}, ${sums} FROM block_sums WHERE day >= ? GROUP BY ${key}`),
+    );
+  };
+  const [upstreams, users] = [addDays("upstreams"), addDays("users")];
+  const blocks = db.prepare(addingBlocks(blockSelect(), { least: "min", most: "max" }));
+  const clear = db.prepare("DELETE FROM block_sums");
+  return ({ from, to, firstDay, firstUserDay }) => {
+    savings.refresh();
+    group.run(from, to);
+    upstreams.run(firstDay);
+    users.run(firstUserDay);
+    blocks.run();
+    clear.run();
+  };
+}
+
+/** Names of both kinds of sums per day. */
+const NAMES = ["day", ...SUM_TABLES.upstreams.names, ...SUM_TABLES.users.names];
+
+/** Prepares `LedgerStore.sumsOfDay`. Rows are read in slices; the sums of past days hardly change. */
+export function prepareSumsOfDay(
+  db: DatabaseSync,
+): (kind: SumKind, after: number) => Generator<void, Awaited<ReturnType<LedgerStore["sumsOfDay"]>>> {
+  return function* (kind, after) {
+    const { table, names, figures } = SUM_TABLES[kind];
+    const day = db.prepare(`SELECT min(day) AS day FROM ${table} WHERE day > ?`).get(after)?.day;
+    if (day === null || day === undefined) return undefined;
+    const rows = db.prepare(
+      `SELECT ${[...names, ...figures].join(", ")} FROM ${table} WHERE day = ? AND (${names.join(", ")}) > (${
+        names.map(() => "?").join(", ")
+      }) ORDER BY ${names.join(", ")} LIMIT ${PRUNED_AT_ONCE}`,
+    );
+    rows.setReadBigInts(true);
+    const sums = new Map<string, bigint[]>();
+    for (let place: (string | bigint)[] = names.map(() => "");;) {
+      const page = rows.all(Number(day), ...place);
+      for (const row of page) {
+        place = names.map((name) => row[name] as string | bigint);
+        sums.set(JSON.stringify(place.map(String)), figures.map((name) => row[name] as bigint));
+      }
+      if (page.length < PRUNED_AT_ONCE) return { day: Number(day), sums };
+      yield;
+    }
+  };
+}
+
+/** The last entry of the block after an entry. */
+export function endOfBlock(seq: number): number {
+  return seq - seq % BLOCK + BLOCK;
+}
+
+/** Units that cached tokens save, by version of the price sheet, as a temporary table of the connection. */
+export interface Savings {
+  /** Adds new price sheets. */
+  refresh(): void;
+}
+
+/** Opens the units for a connection. */
+export function openSavings(db: DatabaseSync, sheets: Pick<SheetRows, "all">): Savings {
+  db.exec(`PRAGMA temp_store = MEMORY;
+    CREATE TEMP TABLE IF NOT EXISTS sheet_savings (
+      version INTEGER PRIMARY KEY, read INTEGER, write_5m INTEGER, write_1h INTEGER)`);
+  // Read every time: a transaction that is rolled back takes new rows with it.
+  const missing = db.prepare(
+    "SELECT coalesce(max(version), 0) AS newest, (SELECT coalesce(max(version), 0) FROM sheet_savings) AS known FROM price_sheets",
+  );
+  const insert = db.prepare("INSERT OR IGNORE INTO sheet_savings VALUES (?, ?, ?, ?)");
+  return {
+    refresh() {
+      const row = missing.get();
+      const known = Number(row?.known);
+      if (Number(row?.newest) === known) return;
+      for (const { version, sheet } of sheets.all()) {
+        if (version > known) insert.run(version, ...cacheSavings(sheet));
+      }
+    },
+  };
+}
+
+/** What prompt caches saved for an entry, with `LEFT JOIN sheet_savings ON version = price_version`. */
+export const SAVED = `coalesce(input_cache_read * read + input_cache_write_5m * write_5m
+  + input_cache_write_1h * write_1h, 0)`;
+
+/** The cost of an entry at the prices of the target, in USD as text; NULL: it has none. */
+const TARGET_USD = `CASE WHEN instr(details, '"upstream_usd"') THEN details ->> '$.upstream_usd' END`;
+
+/** The columns of entries that tables of sums have in addition. */
+export const ENTRY_NAMES: Readonly<Record<string, string>> = {
+  day: `at / ${DAY_MS}`,
+  price_version: "coalesce(price_version, 0)",
+  has_target_price: `(${TARGET_USD}) IS NOT NULL`,
+  end_user: "coalesce(end_user, '')",
+  tags: "coalesce(tags, '')",
+};
+
+/** The figures of entries. The decimals of a price are padded to twelve. */
+export const ENTRY_FIGURES: Readonly<Record<string, string>> = {
+  requests: "1",
+  failed: FAILED_SQL,
+  ...Object.fromEntries(TOKEN_CLASSES.map((name) => [name, name])),
+  images: "images",
+  cost: "cost",
+  overrun: "overrun",
+  saved: SAVED,
+  counted: "source NOT IN ('upstream', 'none')",
+  attempts: "attempts",
+  target_cost: `coalesce(CAST((${TARGET_USD}) AS INTEGER) * 1000000000000 + CAST(substr(replace(
+    substr((${TARGET_USD}) || '.', instr((${TARGET_USD}) || '.', '.') + 1), '.', '') || '000000000000', 1, 12) AS INTEGER), 0)`,
+};
+
+function blockSelect(): string {
+  const bounds = "min(first_at), max(last_at), max(most_cost), max(most_ms)";
+  const kinds = Object.entries(BLOCK_KINDS).map(([kind, name]) =>
+    `SELECT '${kind}', ${name} AS name, block, ${bounds} FROM block_sums GROUP BY 2, 3 HAVING name IS NOT NULL`
+  );
+  // A tag has no commas.
+  const tags = `'[' || replace(json_quote(substr(tags, 2, length(tags) - 2)), ',', '","') || ']'`;
+  return [
+    ...kinds,
+    `SELECT 'tag', tag.value, block, ${bounds} FROM block_sums, json_each(${tags}) AS tag WHERE tags <> '' GROUP BY 2, 3`,
+    // `WHERE true`: otherwise SQLite reads the ON of ON CONFLICT as that of a join.
+  ].map((select) => `SELECT * FROM (${select}) WHERE true`).join(" UNION ALL ");
+}
