@@ -1,4 +1,4 @@
-/** What a token of each cache class saves, by a price sheet. */
+/** Savings by a token of each cache class, at the prices of a sheet. */
 import { parseFactor, parseUsd, timesFactor } from "../billing/money.ts";
 import type { PriceSheet } from "./ledger.ts";
 

@@ -138,7 +138,7 @@ export interface UsageSum {
   cost: Amount;
   overrun: Amount;
   /**
-   * What prompt caches saved: cached tokens times the difference to the price of prompt tokens, negative where writing
+   * Savings by prompt caches: cached tokens times the difference to the price of prompt tokens, negative where writing
    * cost more. 0 for requests that were pruned before the store had these sums.
    */
   saved: Amount;
@@ -162,7 +162,7 @@ export interface UpstreamDaySum extends Omit<UsageSum, "name" | "thenName" | "sa
   model: string;
   /** Absent: nothing is charged. */
   sheet?: PriceSheet;
-  /** Whether the target has prices. */
+  /** True if the target has prices. */
   hasTargetPrice: boolean;
   /** Cost at the prices of the target. */
   targetCost: Amount;
@@ -171,7 +171,7 @@ export interface UpstreamDaySum extends Omit<UsageSum, "name" | "thenName" | "sa
   counted: number;
 }
 
-/** How far the sums have come that are made some time after the entries. */
+/** The place up to which the sums are made that follow the entries some time later. */
 export interface SumsHead {
   /** Seq of the last entry in the sums. */
   seq: number;
@@ -267,7 +267,7 @@ export interface LedgerStore {
   ): Promise<UpstreamDaySum[]>;
   /** The sums of the first day after a day, by their names as JSON, from one snapshot; `undefined` behind the last day. */
   sumsOfDay(kind: SumKind, after: number): Promise<{ day: number; sums: Map<string, bigint[]> } | undefined>;
-  /** Returns how far the sums have come. */
+  /** Returns the place that the sums have reached. */
   sumsHead(): Promise<SumsHead>;
   /**
    * Brings the sums a step closer to the last entry: those of the next 2,000 entries, if there are as many. Returns true

@@ -142,7 +142,7 @@ export function narrowPeriod(
 export const FEW_BLOCKS = 100;
 
 /**
- * Whether a search reads blocks of entries, instead of an index in the order of time: of a key, of an end user, or of all.
+ * Returns true if a search reads blocks of entries, instead of an index in the order of time: of a key, of an end user, or of all.
  * `few`: only if no more than `FEW_BLOCKS` blocks have all of its names; else the index of the key or user is faster.
  */
 export function readsBlocks(search: EntrySearch): boolean | "few" {

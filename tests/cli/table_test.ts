@@ -12,7 +12,7 @@ Deno.test("tableText() aligns columns, numbers to the right, without trailing bl
 
 Deno.test("csvText() neutralizes spreadsheet formulas", () => {
   const cells = ["=1+1", "@a", "-a", "+1,2", "\t=1", "-0.5", "+49", "a=1", ""];
-  // Where semicolons separate cells, quotes in the middle of a line do not protect.
+  // If semicolons separate cells, quotes in the middle of a line do not protect.
   assertEquals(csvText([["x;=HYPERLINK(1)", "a; +1;b", 'x;"=1"', "a\n@b"]]).split(","), [
     "x;'=HYPERLINK(1)",
     "a;' +1;b",

@@ -11,8 +11,9 @@ import type {
   UsageFilter,
   UsageSum,
 } from "../../lib/store/ledger.ts";
+import { SHEET } from "../billing/reports/entries.ts";
 import { seeded } from "../support/random.ts";
-import { DAY, entry, failed, HOUR, SHEET } from "./behaviours_ledger.ts";
+import { DAY, entry, failed, HOUR } from "./behaviours_ledger.ts";
 
 type Random = ReturnType<typeof seeded>;
 
@@ -119,7 +120,7 @@ function anyFilter(random: Random): UsageFilter {
   ]);
 }
 
-/** What was entered and is not pruned, and what is. */
+/** All entries of a ledger, and the number of those that were pruned. */
 interface History {
   random: Random;
   ledger: LedgerStore;

@@ -42,6 +42,8 @@ export class LaterSums {
   add(entry: KeptEntry): void {
     const day = dayOf(entry.at);
     if (day < this.head.firstDay) return;
+    // Another check finds impossible numbers.
+    if (![...tokenCounts(entry.tokens), entry.images, entry.attempts].every(Number.isSafeInteger)) return;
     const figures = allFigures(entry);
     for (const kind of KINDS) {
       const made = this.#made[kind];
@@ -157,7 +159,7 @@ export async function checkLaterSums(
       const stored = sums.get(name) ?? [];
       const wrong = SUM_TABLES[kind].figures.filter((figure, index) => {
         const [has, from, add] = [stored[index] ?? 0n, least[index] ?? 0n, more?.[index]];
-        // What caches saved may be negative, so that it does not only grow.
+        // This figure may be negative, so that sums of it also shrink.
         if (figure === "saved" && (add !== undefined || isAlone)) return false;
         return has < from && !walk.later.isFull(kind) || !isAlone && has > from + (add ?? 0n);
       });

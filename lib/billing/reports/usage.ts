@@ -23,7 +23,7 @@ export interface UsageFigures {
   /** Share of the input tokens that were read from prompt caches, in percent, rounded down; `null` without input. */
   cached_percent: number | null;
   /**
-   * What prompt caches saved: the difference to the price of prompt tokens, less what was paid for writing to them;
+   * Savings by prompt caches: the difference to the price of prompt tokens, less the amount paid for writing to them;
    * negative where that was more.
    */
   cache_saved_usd: string;

@@ -55,17 +55,17 @@ const NAMES: Readonly<Record<string, string>> = {
   tags: "coalesce(e.tags, '')",
 };
 
-/** The figures of one entry. Prices have at most twelve decimals. */
+/** The figures of one entry. Prices have at most twelve decimals: truncation only removes the zeros behind the point. */
 const FIGURES: Readonly<Record<string, string>> = {
   requests: "1",
   failed: "(e.ending IN ('failed', 'refused', 'lost'))::integer",
-  saved: `coalesce(1000000000000 * p.factor::numeric * (
+  saved: `coalesce(trunc(1000000000000 * p.factor::numeric * (
     e.input_cache_read * (p.prompt::numeric - p.input_cache_read::numeric)
     + e.input_cache_write_5m * (p.prompt::numeric - p.input_cache_write_5m::numeric)
-    + e.input_cache_write_1h * (p.prompt::numeric - p.input_cache_write_1h::numeric)), 0)`,
+    + e.input_cache_write_1h * (p.prompt::numeric - p.input_cache_write_1h::numeric))), 0)`,
   counted: "(e.source NOT IN ('upstream', 'none'))::integer",
   target_cost:
-    `CASE WHEN (${TARGET_USD}) ~ '^[0-9]+([.][0-9]{1,12})?$' THEN (${TARGET_USD})::numeric * 1000000000000 ELSE 0 END`,
+    `CASE WHEN (${TARGET_USD}) ~ '^[0-9]+([.][0-9]{1,12})?$' THEN trunc((${TARGET_USD})::numeric * 1000000000000) ELSE 0 END`,
 };
 
 /** A name or figure of an entry `e` with its price sheet `p`. */

@@ -10,7 +10,7 @@ import { entryColumn, withSheets } from "./sums_shape.ts";
 /** A period in Unix milliseconds, and a filter. */
 type Span = Pick<UsageQuery, "since" | "until" | "only">;
 
-/** What is summed: names and figures, as the columns of a table of sums. */
+/** The names and figures of a report, as the columns of a table of sums. */
 interface Summed extends Span {
   kind: SumKind | undefined;
   names: readonly string[];

@@ -26,7 +26,7 @@ type Value = string | number | bigint;
 
 /** The blocks of a search. */
 export interface SearchedBlocks {
-  /** Whether no more than `FEW_BLOCKS` may have entries of the search. */
+  /** Returns true if no more than `FEW_BLOCKS` may have entries of the search. */
   areFew: () => boolean;
   /** Rows of the search, block by block, until no other can be on the page. @param found the page so far */
   read: (found: () => readonly KeptEntry[]) => Generator<unknown[]>;

@@ -180,7 +180,7 @@ export function openSavings(db: DatabaseSync, sheets: Pick<SheetRows, "all">): S
   };
 }
 
-/** What prompt caches saved for an entry, with `LEFT JOIN sheet_savings ON version = price_version`. */
+/** Savings by prompt caches for an entry, with `LEFT JOIN sheet_savings ON version = price_version`. */
 export const SAVED = `coalesce(input_cache_read * read + input_cache_write_5m * write_5m
   + input_cache_write_1h * write_1h, 0)`;
 

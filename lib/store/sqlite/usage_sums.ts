@@ -39,7 +39,7 @@ type Span = Pick<UsageQuery, "since" | "until" | "only">;
 
 type Row = Record<string, unknown>;
 
-/** What is summed. */
+/** The period, filter, names and figures of a report. */
 interface Summed extends Span {
   /** The sums per day that have its names; absent: only single entries have. */
   kind: SumKind | undefined;

@@ -186,7 +186,7 @@ Deno.test("admin answers about failed audits and unreadable ledgers match their 
   assertEquals([...kinds].sort(), DIFFERENCE_KINDS.toSorted());
 
   await using gateway = startKeyed(APART, {
-    store: withLedger(store, () => ({ usage: fail, entriesWithin: fail, find: fail })),
+    store: withLedger(store, () => ({ usage: fail, upstreamDays: fail, entriesWithin: fail, find: fail })),
   });
   for (const what of ["GET /usage", "GET /usage?by=upstream", "GET /usage/r1"]) {
     await askDescribed(gateway, what, { status: 500 });

@@ -374,3 +374,30 @@ Deno.test({
       await assertSound(ledgers[0]);
     }),
 });
+
+Deno.test(
+  "nodes that sum up and enter at once make each sum once",
+  OPTIONS,
+  () =>
+    withLedgers(2, async ([one, ...others]) => {
+      const nodes = [one, ...others];
+      await Promise.all(nodes.map(async (ledger, node) => {
+        for (let batch = 0; batch < 9; batch++) {
+          const details = { user: `user-${batch % 3}` };
+          await ledger.append(
+            Array.from({ length: 500 }, (_, index) => settled(`${node}-${batch}-${index}`, { details })),
+          );
+          await ledger.sumUp();
+        }
+      }));
+      while ((await one.sumsHead()).seq < 8_000) await Promise.all(nodes.map((ledger) => ledger.sumUp()));
+      for (const ledger of nodes) {
+        const sums = await ledger.usage({ since: 0, until: MIDNIGHT + 24 * HOUR, by: "user" });
+        assertEquals(
+          sums.map(({ name, requests }) => [name, requests]),
+          [0, 1, 2].map((user) => [`user-${user}`, 3_000]),
+        );
+      }
+      await assertSound(one);
+    }),
+);
