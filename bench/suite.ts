@@ -1,6 +1,6 @@
 // deno-lint-ignore-file no-console
 /**
- * The benchmark suite: Sluice beside a yardstick, a plain reverse proxy and another gateway, on one core. Linux only.
+ * The benchmark suite: Sluice beside a yardstick, a plain reverse proxy and other gateways, on one core. Linux only.
  *
  *     deno task bench            all of it, in under half an hour
  *     deno task bench --quick    the main figures, in about four minutes
@@ -21,7 +21,8 @@ import { type Running, startTarget } from "./suite/running.ts";
 import { type Scenario, SCENARIOS } from "./suite/scenarios.ts";
 import { sluice } from "./suite/sluice.ts";
 import { allTables } from "./suite/tables.ts";
-import { denoProgram, direct, firstLine, nginx, portkey, type Target } from "./suite/targets.ts";
+import { gomodel, litellm, portkey, type RivalOptions } from "./suite/rivals.ts";
+import { denoProgram, direct, firstLine, nginx, type Target } from "./suite/targets.ts";
 
 const QUICK: Pace = { rounds: 3, roundMs: 400, calmMs: 1_000 };
 const FULL: Pace = { rounds: 5, roundMs: 700, calmMs: 2_000 };
@@ -40,7 +41,7 @@ const CONFIG = new URL("../deno.json", import.meta.url).pathname;
 /** Open streams whose memory is weighed. */
 const STREAMS = { quick: [1_000], full: [1_000, 5_000] };
 /** Targets of a quick run. */
-const QUICK_TARGETS = ["X", "floor-both", "portkey", "sluice"];
+const QUICK_TARGETS = ["X", "floor-both", "gomodel", "litellm", "portkey", "sluice"];
 
 const { values: flags } = parseArgs({
   options: {
@@ -107,13 +108,20 @@ async function makeTargets(): Promise<Target[]> {
       log,
       ...(file !== undefined && { executable: file }),
     });
+  const rival = (name: string): RivalOptions => ({
+    installed: `${cacheFolder()}/sluice-bench/${name}`,
+    folder: `${folder}/${name}`,
+    upstreamPort,
+  });
   const makers: readonly (readonly [string, () => Target | undefined | Promise<Target | undefined>])[] = [
     ["direct", () => direct()],
     ["nginx", () => nginx(`${folder}/nginx`, upstreamPort)],
     ["passthrough", () => denoProgram({ name: "passthrough", file: "./passthrough.ts", cross: false, upstreamPort })],
     ["X", () => denoProgram({ name: "X", file: "./yardstick.ts", cross: true, upstreamPort })],
     ...["nothing", "headers", "ledger", "both"].map((has) => [`floor-${has}`, () => floor(has, upstreamPort)] as const),
-    ["portkey", () => portkey(`${cacheFolder()}/sluice-bench/portkey`, upstreamPort)],
+    ["portkey", () => portkey(rival("portkey"))],
+    ["gomodel", () => gomodel(rival("gomodel"))],
+    ["litellm", () => litellm(rival("litellm"))],
     ["sluice", () => of("sluice", "all")],
     ["sluice-quiet", () => of("sluice-quiet", "none")],
     ["sluice-compiled", async () => {

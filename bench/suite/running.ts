@@ -14,7 +14,7 @@ export interface Running {
 }
 
 /** Longest time for a start, and time between two tries, in milliseconds. */
-const PATIENCE_MS = 30_000;
+const PATIENCE_MS = 90_000;
 const TRY_MS = 2;
 
 /** Returns a free port. */

@@ -32,7 +32,8 @@ export interface Target {
 /** Path of each protocol. */
 export const PATHS = { chat: "chat/completions", responses: "responses", messages: "messages" } as const;
 
-const AUTHORIZATION = { authorization: `Bearer sk-${"0".repeat(40)}` };
+/** Credential of targets that check none. */
+export const AUTHORIZATION = { authorization: `Bearer sk-${"0".repeat(40)}` };
 
 /** The upstream alone: what clients, upstream and sockets cost. */
 export function direct(): Target {
@@ -115,48 +116,6 @@ export function denoProgram({ name, file, cross, upstreamPort, args = [], flags 
       ],
     }),
   };
-}
-
-/** Measured version. Streams of Portkey answer 500 with newer versions of its server package. */
-const PORTKEY = "1.15.2";
-const PORTKEY_PACKAGE = {
-  private: true,
-  dependencies: { "@portkey-ai/gateway": PORTKEY, node: "24.21.0" },
-  overrides: { "@hono/node-server": "1.13.8" },
-};
-
-/** Portkey from npm, installed into a folder of its own. @throws {Error} where it cannot be had */
-export async function portkey(folder: string, upstreamPort: number): Promise<Target> {
-  const main = `${folder}/node_modules/@portkey-ai/gateway/build/start-server.js`;
-  if (!await exists(main)) {
-    await Deno.mkdir(folder, { recursive: true });
-    await Deno.writeTextFile(`${folder}/package.json`, JSON.stringify(PORTKEY_PACKAGE));
-    await firstLine("npm", ["install", "--no-audit", "--no-fund", "--prefix", folder]);
-  }
-  const own = `${folder}/node_modules/node/bin/node`;
-  const node = await exists(own) ? own : "node";
-  return {
-    name: "portkey",
-    about: `${PORTKEY} on Node ${await firstLine(node, ["--version"])}`,
-    entrance({ client, upstream, play }) {
-      if (upstream === "responses" || client === "responses") return undefined;
-      const headers = {
-        ...AUTHORIZATION,
-        "x-portkey-provider": upstream === "chat" ? "openai" : "anthropic",
-        "x-portkey-custom-host": `http://127.0.0.1:${upstreamPort}/${play}/v1`,
-      };
-      return { path: `/v1/${PATHS[client]}`, headers, model: "m" };
-    },
-    command: (port) => ({
-      program: node,
-      args: [main, `--port=${port}`, "--headless"],
-      env: { NODE_ENV: "production", TRUSTED_CUSTOM_HOSTS: "127.0.0.1,localhost" },
-    }),
-  };
-}
-
-async function exists(path: string): Promise<boolean> {
-  return await Deno.stat(path).catch(() => undefined) !== undefined;
 }
 
 /** Runs a command to its end. @throws {Error} where there is none, or it fails */

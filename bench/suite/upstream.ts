@@ -107,18 +107,27 @@ async function serve(socket: Deno.TcpConn, players: ReadonlyMap<string, Player>)
   while (true) {
     const message = await reader.next();
     if (message === undefined) return;
-    const path = message.head.slice(message.head.indexOf(" ") + 2, message.head.indexOf(" HTTP/"));
+    const path = /^\S+ \/(\S*?)(?:\?\S*)? HTTP/.exec(message.head)?.[1] ?? "";
     const player = players.get(path);
     if (player === undefined) await send(socket, encoder.encode(NOT_FOUND));
     else await player(socket);
   }
 }
 
+/** A list of models in the forms of OpenAI and Anthropic, for gateways that ask for one. */
+const MODEL_LIST = JSON.stringify({
+  object: "list",
+  data: [{ id: "m", object: "model", type: "model", display_name: "m", created_at: "2025-10-09T08:53:20Z" }],
+  has_more: false,
+});
+const MODELS =
+  `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${MODEL_LIST.length}\r\n\r\n${MODEL_LIST}`;
 const NOT_FOUND = "HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n";
 
 async function main(): Promise<void> {
   const players = new Map<string, Player>();
   for (const play of PLAYS) {
+    players.set(`${play}/v1/models`, all(MODELS));
     for (const [name, protocol] of Object.entries(PROTOCOLS)) {
       players.set(`${play}/v1/${name}`, playerOf(play, protocol));
     }
