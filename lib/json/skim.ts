@@ -1,4 +1,4 @@
-/** Goes over JSON values in UTF-8 and checks that they have a form, without making them. See `scan.ts`. */
+/** Checks that JSON values in UTF-8 have the form of a shape, without creating them. See `scan.ts`. */
 import { numberBytesEnd, skipSpace } from "./fast_parser.ts";
 import { type JsonLimits, numberEnd } from "./lexer.ts";
 import {
@@ -34,9 +34,9 @@ const PADDING = 0x3d;
 export const found = {
   /** Offset of the next value. */
   cursor: 0,
-  /** The next string of the tape. */
+  /** Index of the next string's words on the tape. */
   nextWord: 0,
-  /** Values. */
+  /** Number of values. */
   nodes: 0,
   /** As in `ContentSizes`. */
   textBytes: 0,
@@ -44,15 +44,15 @@ export const found = {
   sealedBytes: 0,
   sealed: 0,
   rare: 0,
-  /** Marks of the prompt cache. */
+  /** Number of marks of the prompt cache. */
   marks: 0,
-  /** Entries of the last list. */
+  /** Number of entries of the last list. */
   entries: 0,
   /** Start and end of the base64 of each image. */
   images: [] as number[],
 };
 
-/** Begins to scan another body. */
+/** Resets the state for another body. */
 export function beginSkim(): void {
   found.nextWord = 0;
   found.nodes =
@@ -66,15 +66,16 @@ export function beginSkim(): void {
   if (found.images.length > 0) found.images = [];
 }
 
-/** Containers around a value, from the outermost on. */
+/** Shapes of the open containers around a value, from the outermost on. */
 const forms: (ListShape | ObjectShape | undefined)[] = [];
-/** Members of which they are values. */
+/** Members whose values these containers are. */
 const owners: (MemberShape | undefined)[] = [];
 const states = new Int32Array(4 * 1024);
 
 /**
- * Goes over the value at the cursor, which must have the form; undefined: any. False where it has not, or has a fault. Of a
- * value it leaves the cursor behind it, and of a list the number of its entries.
+ * Checks the value at the cursor. Sets the cursor to its end and, for a list, `found.entries`.
+ * @param root the shape that it must have; undefined: any
+ * @returns false if it has another form, or is malformed
  */
 export function skim(root: Shape | undefined, limits: JsonLimits): boolean {
   const codes = bytes;
@@ -85,7 +86,7 @@ export function skim(root: Shape | undefined, limits: JsonLimits): boolean {
   let depth = 0;
   let shape = root;
   let member: MemberShape | undefined;
-  /** Of the innermost container that is open. */
+  /** True if the innermost open container is a list; then its shape, its members so far, its length and its start. */
   let isList = false;
   let form: ListShape | ObjectShape | undefined;
   let bits = 0;
@@ -115,7 +116,7 @@ export function skim(root: Shape | undefined, limits: JsonLimits): boolean {
       const isArray = code === OPEN_ARRAY;
       const inner = shape === undefined ? undefined : isArray ? shape.list : shape.object;
       if (shape !== undefined && inner === undefined) return false;
-      // Duplicate members are for the parsers.
+      // Objects with duplicate members are left to the parsers.
       if (member !== undefined) {
         if ((bits & member.bits) !== 0) return false;
         bits |= isArray ? member.listBit : bit;
@@ -221,7 +222,7 @@ export function skim(root: Shape | undefined, limits: JsonLimits): boolean {
   }
 }
 
-/** Index of the word that a string is, or 0; -1 where it has not the form. */
+/** The index of the matching word, or 0 without words; -1 if the string has another form. */
 function matchText(
   { words, least, most, isName, isRead, isSealed, image }: TextShape,
   start: number,
@@ -285,7 +286,7 @@ function hasNameBytes(start: number, end: number): boolean {
   return true;
 }
 
-/** The kind of an object with these members; 0 where it has none, -1 where no variant has these members. */
+/** The kind of the first variant that has these members; 0 if it has no kind, -1 if there is no such variant. */
 function kindOf({ variants, isRead, isMark }: ObjectShape, bits: number, length: number): number {
   if (isRead) {
     found.textBytes += length;
@@ -338,7 +339,7 @@ function hasWord(codes: Uint8Array, start: number, second: number, third: number
   return codes[start + 1] === second && codes[start + 2] === third && codes[start + 3] === fourth;
 }
 
-/** The end of a number with a fraction, an exponent or a space behind it; `start` where it is none. */
+/** The end of a number with a fraction or an exponent, or before white space; `start` if it is malformed. */
 function otherNumberEnd(codes: Uint8Array, start: number): number {
   const source = pieceOf(start, numberBytesEnd(codes, start));
   try {

@@ -1,34 +1,32 @@
-;; Finds the strings of a JSON text in UTF-8, 64 bytes at a time, and decodes their escapes of one letter (`\n`).
+;; Finds the strings of a JSON text in UTF-8, in blocks of 64 bytes, and decodes escapes of one letter (`\n`).
 ;;
-;; The structure of the text is not looked at: whoever walks it meets the strings in the order in which they are told.
-;; In a mask a bit stands for a byte of a block, the lowest for the first one. How a mask is put together of four vectors is
-;; written out each time: a function that does it costs 10 % for Latin texts, and as much again as all the rest for Chinese.
+;; It ignores the structure of the text. The parser that follows meets the strings in the order of the tape. Bit n of a mask
+;; is byte n of the block. The code that builds a mask from four vectors is repeated, because a function for it costs 10 % for
+;; Latin texts and doubles the time for Chinese ones.
 ;;
-;; What is said is copied as it is read, in whole blocks and to the end of a block, also where less is needed: a loop over
-;; what is needed is left at another place each time, which no processor foresees. Each access to the memory is checked by
-;; the engine for its bounds, so that few of them count for more than little arithmetic.
+;; Strings are copied in whole blocks, beyond their ends: a loop of variable length is mispredicted by the processor each
+;; time. The engine checks the bounds of each memory access, so fewer accesses pay more than less arithmetic.
 (module
   (memory (export "memory") 39)
-  ;; The places of these stand in the code as numbers: an engine reads a global anew each time, which costs 4 to 7 %.
-  ;; Where the text goes: at most 1,048,576 bytes, behind which 64 are written here. It begins at a multiple of 64.
+  ;; The code repeats these addresses as constants: reading a global each time costs 4 to 7 %.
+  ;; Address of the text: at most 1,048,576 bytes; the 64 bytes behind it are written here. A multiple of 64.
   (global $input (export "input") i32 (i32.const 430080))
-  ;; What strings say that are copied, each with its closing quote: what is broken off at the end of one must not become a
-  ;; character with the begin of the next. In UTF-8, and never longer than the text.
+  ;; Address of the contents of copied strings, in UTF-8, never longer than the text. Each keeps its closing quote, so that
+  ;; an incomplete character at its end does not merge with the next string.
   (global $output (export "output") i32 (i32.const 1478720))
   (global $output_bytes (export "outputBytes") (mut i32) (i32.const 0))
-  ;; Whether there is a `\/` in one of them, which needs no backslash.
+  ;; 1 if a string contains the escape `\/`, which needs no backslash.
   (global $slashes (export "slashes") (mut i32) (i32.const 0))
-  ;; Up to the text, what is told of each string, in three words: the offset of its closing quote; how many more bytes
-  ;; than code units of UTF-16 are before that; and one of
-  ;;   0 and more: it was copied, and ends there in the output, in code units
-  ;;   -1: it stands as it is; -2: it has escapes that are not decoded here
-  ;;   -3 - n: it stands as it is, and is the name at place n; -1027 - n: it is put there
+  ;; Address of the tape, which ends where the text begins. It has three words for each string: the offset of its closing
+  ;; quote; the number of bytes minus the number of UTF-16 code units before that; and one of
+  ;;   0 and more: the string was copied, and this is its end in the output, in code units
+  ;;   -1: it has no escapes and was not copied; -2: it has escapes that are not decoded here
+  ;;   -3 - n: it is the cached name n; -1027 - n: it is a new name, cached as name n
   (global $tape (export "tape") i32 (i32.const 36864))
-  ;; Names that were seen: 1024 places of 32 bytes, the end of which is zeros. Two places side by side are for the same
-  ;; names. More places mean fewer names that share them.
+  ;; Address of the cache of names: 1024 slots of 32 bytes, padded with zeros. A name can be in either of two adjacent slots.
   (global $names (export "names") i32 (i32.const 4096))
 
-  ;; At 0: what the letter behind a backslash stands for; 0 where it is none of these.
+  ;; At 0: the character that an escape of this letter means; 0 for other letters.
   (data (i32.const 0x22) "\22")
   (data (i32.const 0x2f) "/")
   (data (i32.const 0x5c) "\5c")
@@ -37,33 +35,33 @@
   (data (i32.const 0x6e) "\0a")
   (data (i32.const 0x72) "\0d")
   (data (i32.const 0x74) "\09")
-  ;; At 256: 32 bytes of ones, then as many of zeros.
+  ;; At 256: 32 bytes of ones, then 32 zeros.
   (data (i32.const 256) "\ff\ff\ff\ff\ff\ff\ff\ff\ff\ff\ff\ff\ff\ff\ff\ff\ff\ff\ff\ff\ff\ff\ff\ff\ff\ff\ff\ff\ff\ff\ff\ff")
 
-  ;; How many strings there are; -1 where they are too many, one has no end, or there is something that may not be in one.
-  ;; A backslash between strings is not seen for sure, and what comes behind it is told in some way.
-  ;; Those with escapes are copied; with `all` those as well that stand as they are, but for names that may be kept.
+  ;; Returns the number of strings; -1 if there are too many, or one has no end or contains a control character.
+  ;; A backslash between strings may be missed; the parser refuses such a text.
+  ;; Strings with escapes are copied. With `all`, strings without escapes are copied too, except cached names.
   (func (export "find") (param $length i32) (param $all i32) (result i32)
     (local $at i32) (local $end i32) (local $tape i32)
     (local $a v128) (local $b v128) (local $c v128) (local $d v128) (local $t v128)
     (local $quote v128) (local $backslash v128) (local $space v128)
-    ;; Masks of a block: quotes and backslashes to come; what is within strings; control characters; bytes that continue a
-    ;; character, and that begin one of two code units.
+    ;; Masks of a block: quotes and backslashes not yet handled; bytes inside strings; control characters; continuation bytes
+    ;; of a character; first bytes of characters with two code units.
     (local $events i64) (local $inside i64) (local $controls i64) (local $more i64) (local $pairs i64)
     (local $m i64) (local $before i64)
-    ;; How many more bytes than code units there are before the block, the event, and the open string.
+    ;; Bytes minus code units before the block, before the event (a quote or backslash), and before the open string.
     (local $extra i32) (local $extra_here i32) (local $extra_open i32)
     ;; The same of the output.
     (local $extra_out i32)
-    ;; The string that is open, or 0; where what is kept ends in the output.
+    ;; The open string, or 0; the end of the copied strings in the output.
     (local $open i32) (local $out i32)
-    ;; A byte of the open string goes this far from where it stands; without one what is written is nowhere kept.
+    ;; Distance from a byte of the open string to its copy. Without an open string, copies are overwritten later.
     (local $shift i32)
-    ;; Whether it has an escape that is not decoded here.
+    ;; 1 if the open string has an escape that is not decoded here.
     (local $other i32)
-    ;; The letter of an escape that was the last event of a block.
+    ;; The letter of an escape whose backslash ended the block.
     (local $letter i32)
-    ;; Whether the block has a control character, or one that is not of ASCII.
+    ;; Nonzero if the block has a control character or a character beyond ASCII.
     (local $special i32)
     (local $pos i32) (local $to i32) (local $k i32) (local $code i32)
 
@@ -106,12 +104,12 @@
         (v128.store offset=16 align=1 (local.get $to) (local.get $b))
         (v128.store offset=32 align=1 (local.get $to) (local.get $c))
         (v128.store offset=48 align=1 (local.get $to) (local.get $d))
-        ;; The block before ended with a backslash, in whose place the letter goes again.
+        ;; The block before ended with a backslash: write the decoded letter over it again.
         (if (i32.eq (local.get $letter) (local.get $at)) (then
           (i32.store8 (local.get $to) (i32.load8_u (i32.load8_u (local.get $at))))
           (local.set $events (i64.and (local.get $events) (i64.const -2)))))))
 
-      ;; As numbers with a sign, bytes of other characters than those of ASCII are below 0.
+      ;; As signed numbers, bytes beyond ASCII are below 0.
       (local.set $special (i8x16.bitmask (i8x16.lt_s (i8x16.min_s (i8x16.min_s (local.get $a) (local.get $b))
         (i8x16.min_s (local.get $c) (local.get $d))) (local.get $space))))
       (local.set $inside (i64.const 0))
@@ -120,7 +118,7 @@
       (local.set $pairs (i64.const 0))
       (if (local.get $special) (then
         (local.set $inside (i64.sub (i64.extend_i32_u (i32.eqz (local.get $open))) (i64.const 1)))
-        ;; Control characters may be between strings.
+        ;; Control characters are allowed between strings.
         (local.set $t (i8x16.splat (i32.const 0x1f)))
         (if (i8x16.bitmask (i8x16.le_u (i8x16.min_u (i8x16.min_u (local.get $a) (local.get $b))
             (i8x16.min_u (local.get $c) (local.get $d))) (local.get $t))) (then
@@ -151,7 +149,7 @@
       (block $next
         (br_if $next (i64.eqz (local.get $events)))
         (loop $each
-          ;; Escapes have a loop of their own, which the engine keeps in registers.
+          ;; A separate loop for escapes: the engine keeps its variables in registers.
           (block $mark (loop $escapes
             (local.set $pos (i32.add (local.get $at) (i32.wrap_i64 (i64.ctz (local.get $events)))))
             (local.set $code (i32.load16_u align=1 (local.get $pos)))
@@ -166,7 +164,7 @@
             (v128.store offset=18 align=1 (local.get $to) (v128.load offset=18 align=1 (local.get $pos)))
             (v128.store offset=34 align=1 (local.get $to) (v128.load offset=34 align=1 (local.get $pos)))
             (v128.store offset=50 align=1 (local.get $to) (v128.load offset=50 align=1 (local.get $pos)))
-            ;; Neither it nor its letter. Blocks begin at multiples of 64, and the number of bits counts modulo 64.
+            ;; Clear the backslash and its letter. Blocks begin at multiples of 64, and shifts count modulo 64.
             (local.set $events
               (i64.and (local.get $events) (i64.rotl (i64.const -4) (i64.extend_i32_u (local.get $pos)))))
             (br_if $escapes (i64.ne (local.get $events) (i64.const 0)))
@@ -190,7 +188,7 @@
             (local.set $extra_open (local.get $extra_here))
             (local.set $other (i32.const 0))
             (local.set $shift (i32.sub (local.get $out) (local.get $open)))
-            ;; A string that ends within the block, and has no escape, is copied then, if at all: most are names.
+            ;; A string without escapes that ends within the block is copied at its end, if at all: most are names.
             (block $long
               (br_if $long (i64.eqz (local.get $events)))
               (local.set $pos (i32.add (local.get $at) (i32.wrap_i64 (i64.ctz (local.get $events)))))
@@ -223,7 +221,7 @@
                 (br_if $value (i32.ne (local.get $code) (i32.const 0x3a22)))
                 (local.set $k (i32.sub (local.get $pos) (local.get $open)))
                 (br_if $value (i32.gt_u (local.get $k) (i32.const 32)))
-                ;; A name: its bytes, and zeros.
+                ;; The bytes of the name, padded with zeros.
                 (local.set $k (i32.sub (i32.const 288) (local.get $k)))
                 (local.set $a (v128.and (v128.load align=1 (local.get $open)) (v128.load align=1 (local.get $k))))
                 (local.set $b (v128.and
@@ -238,8 +236,8 @@
                 (br_if $told (i32.eqz (v128.any_true (v128.or
                   (v128.xor (local.get $a) (v128.load (local.get $k)))
                   (v128.xor (local.get $b) (v128.load offset=16 (local.get $k)))))))
-                ;; It may be beside that place, and is put there if only that is free: two names of every message would else
-                ;; be put for each other.
+                ;; Try the adjacent slot too, and use it if it is free: otherwise two frequent names could replace each other
+                ;; in every message.
                 (local.set $k (i32.xor (local.get $k) (i32.const 32)))
                 (i32.store offset=8 (local.get $tape)
                   (i32.sub (i32.const -3) (i32.shr_u (i32.sub (local.get $k) (i32.const 4096)) (i32.const 5))))
