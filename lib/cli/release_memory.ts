@@ -9,7 +9,7 @@ const LOOK_MS = 5_000;
 const CALM_LOOKS = 9;
 
 /** Growth of the heap that is worth the pause of a collection, in bytes. */
-const GROWN_BYTES = 128 * 1024 * 1024;
+const GROWN_BYTES = 48 * 1024 * 1024;
 
 /**
  * Open requests of a peak. Lighter traffic never causes a collection: V8 drops compiled code with it, so that the next

@@ -38,4 +38,8 @@ Deno.test("memory is released once after a peak, and not under load or for small
   assertEquals(after(10, { heap: 300 * MIB }), 1);
   assertEquals(after(9, { running: 0 }), 2);
   assertEquals(after(20, { heap: 300 * MIB }), 2);
+  // 500 streams of 60 KB grow the heap by 75 MB.
+  assertEquals(after(1, { running: 500, heap: 140 * MIB }), 2);
+  assertEquals(after(9, { running: 0, heap: 100 * MIB }), 2);
+  assertEquals(after(9, { heap: 135 * MIB }), 3);
 });
