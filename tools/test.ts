@@ -29,11 +29,27 @@ export const LEFT_OUT: Readonly<Record<string, readonly string[]>> = {
 
 /** Files that change or measure their whole process, and so run one after the other in a process of their own. */
 export const ALONE: readonly string[] = [
-  "tests/e2e/nodes/rolling_test.ts", // Asserts that no request fails, which a starved database would break.
   "tests/e2e/fault/matrix_test.ts", // Measures its memory.
   "tests/cli/shutdown_test.ts", // Sends signals to itself.
   "tests/http1/load_test.ts", // Counts open descriptors.
   "tests/tools/release_test.ts", // Changes the current folder.
+];
+
+/** A file that runs while nothing else does: it asserts that no request fails, which a starved database would break. */
+const UNDISTURBED = "tests/e2e/nodes/rolling_test.ts";
+
+/** Where tests take longest. They begin first, each file in a module of its own, as most of their time is waiting. */
+const LONG: readonly string[] = [
+  "tests/e2e/docs/",
+  "tests/billing/simulator/",
+  "tests/e2e/nodes/",
+  "tests/e2e/program/",
+  "tests/e2e/deploy/",
+  "tests/e2e/fault/",
+  "tests/e2e/permissions/",
+  "tests/e2e/compile/",
+  "tests/e2e/images/long_test.ts",
+  "tests/e2e/request/phase_limits_test.ts",
 ];
 
 function print(text: string): void {
@@ -43,15 +59,17 @@ function print(text: string): void {
 /** One run of `deno test`. */
 interface Group {
   name: string;
+  /** Groups of one stage run beside each other, stages one after the other. */
+  stage: number;
   args: readonly string[];
   /** Its test files. */
   files: readonly string[];
-  /** True if files of one folder are imported into one module: each module loads the gateway anew, in 0.2 s of CPU. */
+  /** True if several files are imported into one module: each module loads the gateway anew, in 0.2 s of CPU. */
   isBundled?: boolean;
 }
 
 /** Most files in one module. The tests of a module run one after the other. */
-const BUNDLE_FILES = 8;
+const BUNDLE_FILES = 10;
 
 /** The counts of one run. */
 export interface TestCounts {
@@ -70,23 +88,27 @@ export function groupsOf(all: boolean): Group[] {
   const groups: Group[] = [
     {
       name: "the gateway",
+      stage: 1,
       args: ["--parallel"],
-      files: wanted.filter((file) => !isClients(file) && !isBrowser(file) && !isAlone(file)),
+      files: wanted.filter((file) => !isClients(file) && !isBrowser(file) && !isAlone(file) && file !== UNDISTURBED),
       isBundled: true,
     },
-    { name: "one after the other", args: [], files: wanted.filter(isAlone) },
     {
       name: "official clients",
+      stage: 2,
       args: ["--parallel", "--config", "tests/clients/deno.json"],
       files: wanted.filter(isClients),
       isBundled: true,
     },
+    { name: "one after the other", stage: 2, args: [], files: wanted.filter(isAlone) },
     {
       name: "the browser",
+      stage: 3,
       args: ["--parallel", "--config", "tests/browser/deno.json"],
       files: wanted.filter(isBrowser),
     },
-    { name: "WebAssembly", args: ["--config", "tools/wasm/deno.json"], files: testFiles("tools/wasm/") },
+    { name: "WebAssembly", stage: 3, args: ["--config", "tools/wasm/deno.json"], files: testFiles("tools/wasm/") },
+    { name: "undisturbed", stage: 4, args: [], files: wanted.filter((file) => file === UNDISTURBED) },
   ];
   return groups.filter(({ files }) => files.length > 0);
 }
@@ -98,18 +120,32 @@ function testFiles(folder: string): string[] {
   ) => isDirectory ? testFiles(`${folder}${name}/`) : name.endsWith("_test.ts") ? [folder + name] : []);
 }
 
-/** Writes modules that import up to `BUNDLE_FILES` test files of one folder each. Returns their paths. */
-function writeBundles(files: readonly string[], folder: string): string[] {
-  const byFolder = Map.groupBy(files, (file) => file.slice(0, file.lastIndexOf("/")));
-  return [...byFolder].flatMap(([place, files]) =>
-    Array.from({ length: Math.ceil(files.length / BUNDLE_FILES) }, (_, index) => {
-      const imports = files.slice(index * BUNDLE_FILES, (index + 1) * BUNDLE_FILES)
-        .map((file) => `import ${JSON.stringify(new URL(ROOT + file, "file:").href)};\n`);
-      const path = `${folder}/${place.replaceAll("/", "_")}_${index}_test.ts`;
-      Deno.writeTextFileSync(path, imports.join(""));
-      return path;
-    })
+/** The files of each module of a group. The longest begin first, so that no core is idle at the end. */
+export function bundlesOf(files: readonly string[]): string[][] {
+  const rank = (file: string) => LONG.findIndex((place) => file.startsWith(place));
+  const long = files.filter((file) => rank(file) >= 0).sort((a, b) => rank(a) - rank(b));
+  const [ofGateway = [], others = []] = [true, false].map((isOfGateway) =>
+    files.filter((file) => rank(file) < 0 && file.startsWith("tests/e2e/") === isOfGateway)
   );
+  return [...long.map((file) => [file]), ...chunks(ofGateway), ...chunks(others)];
+}
+
+function chunks(files: readonly string[]): string[][] {
+  return Array.from(
+    { length: Math.ceil(files.length / BUNDLE_FILES) },
+    (_, index) => files.slice(index * BUNDLE_FILES, (index + 1) * BUNDLE_FILES),
+  );
+}
+
+/** Writes modules that import these files. Returns their paths, in the order in which `deno test` runs them. */
+function writeBundles(bundles: readonly (readonly string[])[], folder: string): string[] {
+  return bundles.map((files, index) => {
+    const imports = files.map((file) => `import ${JSON.stringify(new URL(ROOT + file, "file:").href)};\n`);
+    const place = files[0]?.slice(0, -"_test.ts".length).replaceAll("/", "_");
+    const path = `${folder}/${String(index).padStart(3, "0")}_${place}_test.ts`;
+    Deno.writeTextFileSync(path, imports.join(""));
+    return path;
+  });
 }
 
 /** The counts in the closing line of `deno test`; undefined where it has none. */
@@ -123,13 +159,17 @@ export function readCounts(output: string): TestCounts | undefined {
   return { passed: Number(line[1]), failed: Number(line[2]) };
 }
 
-/** Runs one group, and shows its output as it comes. A run that ends badly without a count is one failure. */
+/** Runs one group. A run that ends badly without a count is one failure. */
 async function runGroup(
   { name, args, files, isBundled = false }: Group,
-  { env, folder }: { env: Record<string, string>; folder: string },
+  { env, folder, write }: {
+    env: Record<string, string>;
+    folder: string;
+    write: (chunk: Uint8Array) => void;
+  },
 ): Promise<TestCounts> {
-  print(`== ${name}\n`);
-  const modules = isBundled ? writeBundles(files, folder) : files;
+  write(new TextEncoder().encode(`== ${name}\n`));
+  const modules = isBundled ? writeBundles(bundlesOf(files), folder) : files;
   const child = new Deno.Command(Deno.execPath(), {
     args: ["test", "--no-check", "--no-prompt", "--allow-all", ...args, ...modules],
     cwd: ROOT,
@@ -140,12 +180,32 @@ async function runGroup(
   const decoder = new TextDecoder();
   let tail = "";
   for await (const chunk of child.stdout) {
-    await Deno.stdout.write(chunk);
+    write(chunk);
     tail = (tail + decoder.decode(chunk, { stream: true })).slice(-10_000);
   }
   const { success } = await child.status;
   const counts = readCounts(tail) ?? { passed: 0, failed: 0 };
   return success ? counts : { ...counts, failed: Math.max(1, counts.failed) };
+}
+
+/** Runs groups beside each other. Shows the output of the first as it comes, and that of each other after it. */
+async function runStage(
+  groups: readonly Group[],
+  { env, folder }: { env: Record<string, string>; folder: string },
+): Promise<TestCounts> {
+  const show = (chunk: Uint8Array) => {
+    for (let at = 0; at < chunk.length;) at += Deno.stdout.writeSync(chunk.subarray(at));
+  };
+  const later: Uint8Array[][] = groups.map(() => []);
+  const counts = await Promise.all(groups.map((group, index) => {
+    const write = index === 0 ? show : (chunk: Uint8Array) => void later[index]?.push(chunk);
+    return runGroup(group, { env, folder, write });
+  }));
+  for (const chunk of later.flat()) show(chunk);
+  return {
+    passed: counts.reduce((sum, { passed }) => sum + passed, 0),
+    failed: counts.reduce((sum, { failed }) => sum + failed, 0),
+  };
 }
 
 /** Starts the databases that tests share, unless the environment names them. */
@@ -181,8 +241,8 @@ async function main(all: boolean): Promise<number> {
     ...(all ? await startDatabases(resources) : { SLUICE_TEST_QUICK: "1" }),
   };
   const total: TestCounts = { passed: 0, failed: 0 };
-  for (const group of groupsOf(all)) {
-    const counts = await runGroup(group, { env, folder });
+  for (const groups of Map.groupBy(groupsOf(all), ({ stage }) => stage).values()) {
+    const counts = await runStage(groups, { env, folder });
     total.passed += counts.passed;
     total.failed += counts.failed;
   }

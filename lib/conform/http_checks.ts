@@ -62,7 +62,9 @@ export const HTTP_CHECKS: ProtocolChecks = {
     checkError(client.form, await client.post({ body: client.form.incomplete(client.context.subject.model) }), [400]),
   async "error.large"(client) {
     // The model does not exist, so a gateway without a limit generates nothing.
-    const answer = await client.post({ body: client.body("a".repeat(LARGE_BYTES), { model: NO_MODEL }) });
+    const answer = await client.post({
+      body: client.body("a".repeat(client.context.subject.largeBytes ?? LARGE_BYTES), { model: NO_MODEL }),
+    });
     if ([400, 404].includes(answer.status)) throw new Skip(`no limit was met: the answer was ${answer.status}`);
     checkError(client.form, answer, [413]);
   },

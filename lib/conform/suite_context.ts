@@ -17,6 +17,8 @@ export interface Subject {
   rerankModel?: string;
   /** Timeout of a request, in milliseconds. */
   timeoutMs: number;
+  /** Size of a body that the gateway must refuse as too large; absent: 34 MiB. */
+  largeBytes?: number;
 }
 
 /** A request. */

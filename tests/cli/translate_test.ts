@@ -21,21 +21,16 @@ const SHOWS: Readonly<Record<string, string>> = {
 Deno.test("translate prints the upstream's body and the dropped parameters for every pair of protocols", async () => {
   await inFolder(async (folder) => {
     const pairs = Object.keys(BODIES).flatMap((from) => Object.keys(SHOWS).map((to): [string, string] => [from, to]));
-    // Two at a time: each is a process of its own.
-    for (let at = 0; at < pairs.length; at += 2) {
-      await Promise.all(
-        pairs.slice(at, at + 2).map(async ([from, to]) => {
-          const input = JSON.stringify(BODIES[from]);
-          const { code, out, err } = await run(["translate", "--from", from, "--to", to], { folder, input });
-          assertEquals(code, 0, `${from} to ${to}: ${err}`);
-          const body: JsonObject = JSON.parse(out);
-          assert(SHOWS[to] !== undefined && SHOWS[to] in body, `${from} to ${to}: ${out}`);
-          assert(out.includes("Hello") && out.endsWith("}\n"), out);
-          if (to !== "gemini") assertEquals(body.model, "acme/one");
-          if (from === "chat" && (to === "responses" || to === "messages")) assertEquals(err, "dropped: seed\n");
-          else if (from === "messages" && to === "responses") assertEquals(err, "dropped: top_k\n");
-        }),
-      );
+    for (const [from, to] of pairs) {
+      const input = JSON.stringify(BODIES[from]);
+      const { code, out, err } = await run(["translate", "--from", from, "--to", to], { folder, input });
+      assertEquals(code, 0, `${from} to ${to}: ${err}`);
+      const body: JsonObject = JSON.parse(out);
+      assert(SHOWS[to] !== undefined && SHOWS[to] in body, `${from} to ${to}: ${out}`);
+      assert(out.includes("Hello") && out.endsWith("}\n"), out);
+      if (to !== "gemini") assertEquals(body.model, "acme/one");
+      if (from === "chat" && (to === "responses" || to === "messages")) assertEquals(err, "dropped: seed\n");
+      else if (from === "messages" && to === "responses") assertEquals(err, "dropped: top_k\n");
     }
   });
 });
@@ -94,14 +89,10 @@ Deno.test("translate reports an error in one line, and prints nothing else", asy
     ],
   ];
   await inFolder(async (folder) => {
-    for (let at = 0; at < cases.length; at += 2) {
-      await Promise.all(
-        cases.slice(at, at + 2).map(async ([args, input, wanted]) => {
-          const { code, out, err } = await run(["translate", ...args], { folder, input });
-          assertEquals([code, out], [1, ""], args.join(" "));
-          assertMatch(err, wanted);
-        }),
-      );
+    for (const [args, input, wanted] of cases) {
+      const { code, out, err } = await run(["translate", ...args], { folder, input });
+      assertEquals([code, out], [1, ""], args.join(" "));
+      assertMatch(err, wanted);
     }
   });
 });

@@ -10,7 +10,11 @@ const OPTIONS = { now: Date.now };
 
 /** A configuration with one model, `acme/one`, at a host: a gateway too, which understands all that the suite asks for. */
 function fileOf(host: JsonObject, target: JsonObject): Record<string, Json> {
-  return { upstreams: { host }, models: [model("acme/one", [{ upstream: "host", ...target }])] };
+  return {
+    upstreams: { host },
+    models: [model("acme/one", [{ upstream: "host", ...target }])],
+    limits: { json_body_bytes: 1_000_000 },
+  };
 }
 
 /** Runs the suite through a gateway. Returns the failures and the ids of skipped claims. */
@@ -22,6 +26,7 @@ async function judge(origin: string, key: string): Promise<{ failed: string[]; s
     only: ["models", "chat", "responses", "messages"],
     concurrency: 8,
     timeoutMs: 20_000,
+    largeBytes: 1_100_000,
   });
   return {
     failed: results.flatMap((result) =>

@@ -4,6 +4,7 @@ import { type Json, JSON_LIMITS, type JsonObject, writeJson } from "../../lib/js
 import { RAW_SPAN_BYTES, type RawSpanJson, type RawSpanSource, writeWithRawSpans } from "../../lib/json/raw_spans.ts";
 import { joinPieces } from "../../lib/http1/mod.ts";
 import { seeded } from "../support/random.ts";
+import { rounds } from "../support/skip.ts";
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
@@ -40,7 +41,8 @@ Deno.test("writeWithRawSpans() equals writeJson() for a parsed value", () => {
 
 Deno.test("writeWithRawSpans() equals writeJson() for random values in any order", () => {
   let count = 0;
-  for (let round = 0; round < 1_500; round++) {
+  const most = rounds(1_500);
+  for (let round = 0; round < most; round++) {
     const { value, source } = read(randomText());
     for (const other of [value, disordered(value), { model: "other", all: [value, value], rest: randomString(12) }]) {
       const text = woven(other, source);
@@ -49,7 +51,7 @@ Deno.test("writeWithRawSpans() equals writeJson() for random values in any order
       count++;
     }
   }
-  assert(count > 1_000, `${count} were woven`);
+  assert(count > most / 2, `${count} were woven`);
 });
 
 /** Strings with everything that is escaped, at each place of the text that is copied. */

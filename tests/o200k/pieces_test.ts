@@ -25,6 +25,8 @@ function matches(text: string): string[] {
   return [...text.matchAll(new RegExp(vocabulary.pat_str, "ug"))].map(([match]) => match);
 }
 
+const IS_SAMPLE = skipInQuick("Most characters and sequences of the tokenizer");
+
 Deno.test("PieceSearch splits like the vocabulary's regular expression", () => {
   const random = seeded(SEED);
   for (let i = 0; i < rounds(20_000); i++) {
@@ -47,7 +49,7 @@ Deno.test("PieceSearch splits every short sequence of character classes like the
     }
     for (const char of alphabet) check(text + char, depth - 1);
   };
-  for (let length = 1; length <= 4; length++) check("", length);
+  for (let length = 1; length <= (IS_SAMPLE ? 3 : 4); length++) check("", length);
 });
 
 Deno.test("PieceSearch pauses within long pieces of any kind", () => {
@@ -81,7 +83,9 @@ Deno.test("PieceSearch pauses within long pieces of any kind", () => {
 
 Deno.test("PieceSearch classifies every code point like the expression", () => {
   const wrong: string[] = [];
-  for (let code = 0; code < 0x110000; code += code >= 0x3400 && code < 0xd7a4 ? 7 : code >= 0x20000 ? 13 : 1) {
+  const step = (code: number) =>
+    IS_SAMPLE && code >= 0x800 ? 11 : code >= 0x20000 ? 13 : code >= 0x3400 && code < 0xd7a4 ? 7 : 1;
+  for (let code = 0; code < 0x110000; code += step(code)) {
     if (code >= 0xd800 && code < 0xe000) continue;
     const char = String.fromCodePoint(code);
     const text = `a${char}B 1${char}${char}`;

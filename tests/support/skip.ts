@@ -3,10 +3,16 @@
 /** Set by `deno task test`, which leaves out what takes long or needs more than npm. */
 export const QUICK: boolean = Deno.env.get("SLUICE_TEST_QUICK") === "1";
 
+/** Reasons that this module has noted. */
+const noted = new Set<string>();
+
 /** Returns whether a test is skipped, for its `ignore`; the reason says how to enable it. */
 export function skipIf(condition: boolean, reason: string): boolean {
   const notes = Deno.env.get("SLUICE_TEST_NOTES");
-  if (condition && notes) Deno.writeTextFileSync(notes, `${reason}\n`, { append: true });
+  if (condition && notes && !noted.has(reason)) {
+    noted.add(reason);
+    Deno.writeTextFileSync(notes, `${reason}\n`, { append: true });
+  }
   return condition;
 }
 
@@ -38,5 +44,5 @@ export async function canRun(program: string, ...args: string[]): Promise<boolea
 
 /** Rounds of a test with random cases: a quick run has a tenth of them. */
 export function rounds(count: number): number {
-  return skipInQuick("Nine of ten random cases") ? Math.ceil(count / 10) : count;
+  return skipInQuick("Nine of ten random cases and races") ? Math.ceil(count / 10) : count;
 }

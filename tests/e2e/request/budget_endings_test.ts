@@ -6,6 +6,7 @@ import type { Store } from "../../../lib/store/store.ts";
 import type { TestGateway, TestKey } from "../../support/gateway.ts";
 import { PROTOCOLS } from "../../upstream/replies.ts";
 import { inFolder } from "../../store/in_folder.ts";
+import { rounds } from "../../support/skip.ts";
 import { answer, asking, COST, leftOf, MOST, startBudgeted, worth } from "./budgeted.ts";
 import { usd } from "./bills.ts";
 import { frames } from "../../upstream/frames.ts";
@@ -16,7 +17,7 @@ import { entriesOf } from "./world.ts";
 const CLIENTS = 64;
 const PAID = 100;
 const BUDGET = BigInt(PAID) * COST;
-const ROUNDS = 10;
+const ROUNDS = rounds(10);
 
 function openStore(folder: string): Store {
   return openSqliteStore(`${folder}/sluice.db`, { own: true });

@@ -3,6 +3,7 @@ import type { JsonObject } from "../../../lib/json/mod.ts";
 import { LEAST_OUTPUT } from "../../../lib/billing/token_bound.ts";
 import type { KeptEntry } from "../../../lib/store/ledger.ts";
 import type { TestGateway } from "../../support/gateway.ts";
+import { rounds } from "../../support/skip.ts";
 import { prompt, PROTOCOLS } from "../../upstream/replies.ts";
 import { answer, asking, COST, leftOf, MOST, PRICE, startBudgeted, worth } from "./budgeted.ts";
 import { usd } from "./bills.ts";
@@ -179,7 +180,7 @@ Deno.test("of concurrent requests without a maximum, one holds the whole budget,
   const says = (asked: UpstreamRequest): ScriptedAnswer => ({ ...answer("chat")(asked), before: gate.promise });
   await using budgeted = startBudgeted({ says });
   const { gateway, upstream } = budgeted;
-  for (let round = 1; round <= 10; round++) {
+  for (let round = 1; round <= rounds(10); round++) {
     gate = Promise.withResolvers();
     const key = await gateway.addKey(worth(BUDGET));
     const statuses: number[] = [];
@@ -203,7 +204,7 @@ Deno.test("of concurrent requests without a maximum, one holds the whole budget,
 Deno.test("a request without a maximum is not refused because of concurrent small ones", async () => {
   await using budgeted = startBudgeted();
   const { gateway } = budgeted;
-  for (let round = 1; round <= 20; round++) {
+  for (let round = 1; round <= rounds(20); round++) {
     // Small ones take less than half of it: there is always enough for the minimum.
     const key = await gateway.addKey(worth(2n * BUDGET));
     const responses = await Promise.all(Array.from({ length: 64 }, async (_, index) => {

@@ -28,7 +28,7 @@ const LIMITS = {
 };
 const DRAIN_MS = 3_500;
 /** Time between two reads of a slow client. */
-const READ_EVERY_MS = 10;
+const READ_EVERY_MS = 50;
 /** Longer than any test. */
 const KEEP_ALIVE_SECONDS = 3_600;
 

@@ -57,7 +57,7 @@ const VENDORS: Readonly<Record<UpstreamProtocol, string>> = {
 };
 
 /** Time that everything has to be let go of after an answer, in milliseconds: what follows an end is read for one second. */
-const RELEASE_MS = 2_000;
+const RELEASE_MS = 10_000;
 
 /** Longest time for any answer, in milliseconds: far more than every limit here. */
 const PATIENCE_MS = 20_000;
