@@ -4,6 +4,7 @@ import type { LogEntry } from "../../lib/log_events.ts";
 import { createDrain } from "../../lib/server/drain.ts";
 import { createInFlightRequests, type InFlightKind } from "../../lib/billing/in_flight_requests.ts";
 import { GatewayError } from "../../lib/errors.ts";
+import { until } from "../support/soon.ts";
 
 /** Times within which nothing ends by itself. */
 const PATIENT: ShutdownTimes = { readyDelayMs: 0, drainMs: 60_000, imagesDrainMs: 60_000 };
@@ -73,7 +74,7 @@ Deno.test("shutDownServer() aborts texts and images after their drain times", as
 Deno.test("shutDownServer() lets images finish after the drain time of texts", async () => {
   const { finish, answer, stopped, end } = await world("images");
   const ended = end({ drainMs: 0, imagesDrainMs: 60_000 });
-  while (stopped.length === 0) await new Promise((resolve) => setTimeout(resolve, 1));
+  await until("the drain time of texts", () => stopped.length > 0);
   finish.resolve("an image");
   assertEquals([await answer, await ended], ["an image", "drained"]);
 });

@@ -1,6 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import type { FaultServer } from "../../lib/fault/server.ts";
 import { startServer } from "./start_server.ts";
+import { until } from "../support/soon.ts";
 
 function chat(text: string, more: Record<string, unknown> = {}): string {
   return JSON.stringify({ model: "any", messages: [{ role: "user", content: text }], ...more });
@@ -22,13 +23,6 @@ async function readAll(connection: Deno.TcpConn): Promise<string> {
     text += new TextDecoder().decode(buffer.subarray(0, size));
   }
   return text;
-}
-
-async function until(what: string, isSo: () => boolean): Promise<void> {
-  for (const end = performance.now() + 5_000; !isSo();) {
-    if (performance.now() > end) throw new Error(`Too late: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 1));
-  }
 }
 
 Deno.test("cut and reset end the answer early, on first and later connections", async () => {

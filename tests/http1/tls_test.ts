@@ -3,7 +3,7 @@ import { GatewayError } from "../../lib/errors.ts";
 import { createHttp1Transport } from "../../lib/upstreams/select_transport.ts";
 import { Dialer } from "../../lib/http1/mod.ts";
 import { addressPolicy } from "../../lib/upstreams/address_guard.ts";
-import { soon } from "../support/soon.ts";
+import { soon, until } from "../support/soon.ts";
 import { failureOf, request } from "../upstreams/transports.ts";
 
 const FILES = new URL("../fixtures/tls/", import.meta.url);
@@ -135,7 +135,7 @@ Deno.test("unfinished handshakes are limited in number", async () => {
     const count = peers.length;
     let isOver = false;
     const failed = failureOf(dialer.dial(call.signal)).finally(() => isOver = true);
-    while (peers.length === count && !isOver) await new Promise((resolve) => setTimeout(resolve, 1));
+    await until("a connection", () => peers.length > count || isOver);
     if (isOver) return String(await failed);
     // Past the connection, in the handshake.
     await peers.at(-1)?.read(new Uint8Array(1_000));

@@ -12,6 +12,7 @@ import {
   startPainted,
 } from "../e2e/images/gateway.ts";
 import { base64Of, join, png, pngHead } from "./image_files.ts";
+import { until } from "../support/soon.ts";
 
 /** A painter that takes the memory of this process. */
 function localPainter(script: Script): Painter {
@@ -77,7 +78,7 @@ Deno.test("requests wait for pixels for a limited time, then get 503 with retry-
   ]);
   await using gateway = startPainted({ p: upstream }, { limits: { image_pixels: 1_500_000, image_wait_ms: 20 } });
   const first = gateway.generate({ size: "1024x1024" });
-  while (calls === 0) await new Promise((resolve) => setTimeout(resolve, 1));
+  await until("a call", () => calls > 0);
   const second = await gateway.generate({ size: "1024x1024" });
   const error = await errorOf(second);
   assertEquals(second.status, 503);

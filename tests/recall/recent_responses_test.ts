@@ -1,5 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
 import { type KeptResponse, RecentResponses } from "../../lib/recall/recent_responses.ts";
+import { until } from "../support/soon.ts";
 
 const MEGABYTE = 1024 * 1024;
 
@@ -86,5 +87,5 @@ Deno.test("RecentResponses removes expired responses by itself", async () => {
   using recent = memory(() => now, 1 / 60_000);
   recent.put("key", response("a"));
   now = 1;
-  while (recent.bytes > 0) await new Promise((resolve) => setTimeout(resolve, 1));
+  await until("expiry", () => recent.bytes === 0);
 });

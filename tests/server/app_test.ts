@@ -3,15 +3,7 @@ import { ACCESS } from "../../lib/access/access_table.ts";
 import { createApp } from "../../lib/server/app.ts";
 import { exchange, head, post, startServer, testGateway } from "./serve.ts";
 import { readRouteFiles } from "../../tools/routes.ts";
-
-/** Waits until a condition holds; fails the test after two seconds. */
-async function until(condition: () => boolean): Promise<void> {
-  const end = performance.now() + 2000;
-  while (!condition()) {
-    assert(performance.now() < end, "waited for nothing");
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-}
+import { until } from "../support/soon.ts";
 
 Deno.test("createApp() rejects routes without an access row and rows without a route", () => {
   const gateway = () => testGateway({}, () => {}).gateway;
@@ -148,7 +140,7 @@ Deno.test("a client that leaves during a handler is not an error", async () => {
   await using server = startServer();
   const connection = await Deno.connect({ hostname: "127.0.0.1", port: server.port });
   await connection.write(new TextEncoder().encode(head("GET /v1/wait")));
-  await until(() => server.observed.logs.length === 1);
+  await until("the condition", () => server.observed.logs.length === 1);
   connection.close();
   assertEquals((await exchange(server.port, [head("GET /public")])).status, 200);
   assertEquals(server.observed.logs.map(({ event }) => event), ["stopping"]);

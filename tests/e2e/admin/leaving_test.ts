@@ -7,6 +7,7 @@ import type { Store } from "../../../lib/store/store.ts";
 import { DAY_ONE, entryOf } from "../../billing/reports/entries.ts";
 import { ADMIN_KEY, startKeyed } from "../../support/keyed_gateway.ts";
 import { APART, ask } from "../../admin/admin_client.ts";
+import { until } from "../../support/soon.ts";
 
 /** Longest time until something is noticed, in milliseconds. */
 const SOON_MS = 10_000;
@@ -64,14 +65,6 @@ function openEndless(): EndlessStore {
   return endless;
 }
 
-/** Resolves when it is so. */
-async function until(is: () => boolean, what: string): Promise<void> {
-  for (const end = performance.now() + SOON_MS; !is();) {
-    if (performance.now() > end) throw new Error(`Cannot go on: ${what} in time`);
-    await new Promise((resolve) => setTimeout(resolve, 1));
-  }
-}
-
 const WALKS = [
   ...["key", "group", "model", "day", "upstream"].map((by) => `GET /usage?by=${by}&since=1d`),
   "POST /audit",
@@ -92,7 +85,7 @@ for (const name of WALKS) {
         signal: leave.signal,
       });
       assertEquals(await answer.then(({ status }) => status, ({ name }) => name), "AbortError");
-      await until(() => gateway.requestLines.length > 0, "no line told of it");
+      await until("the log line", () => gateway.requestLines.length > 0);
       const { pages } = store;
       const [line] = gateway.requestLines;
       assertEquals(

@@ -5,6 +5,7 @@ import { sseReader } from "../../../lib/server/sse.ts";
 import { freshDatabase, HAS_POSTGRES } from "../../support/databases.ts";
 import { startGateway, type TestGateway } from "../../support/gateway.ts";
 import { inFolder, reuseProcess, run, start } from "../../support/program.ts";
+import { until } from "../../support/soon.ts";
 
 reuseProcess();
 
@@ -143,7 +144,7 @@ Deno.test("request streams beyond the limit are refused, and disconnected ones m
   });
   await head.body?.cancel();
   await tails[0]?.[Symbol.asyncDispose]();
-  while (drain.connections("stream") === 20) await new Promise((resolve) => setTimeout(resolve, 5));
+  await until("the disconnect", () => drain.connections("stream") < 20);
   await using again = await Tail.open(gateway.url);
   await askEcho(gateway);
   await again.until(/^event: request$/m);

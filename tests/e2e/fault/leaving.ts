@@ -4,6 +4,7 @@ import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import { oneModel, startGateway } from "../../support/gateway.ts";
 import { startServer } from "../../fault/start_server.ts";
+import { until } from "../../support/soon.ts";
 
 /** Ways in which a client disconnects. */
 export const MANNERS = {
@@ -67,11 +68,4 @@ function asking(protocol: Protocol, ask: string, stream: boolean): JsonObject {
   if (protocol === "responses") return { model: "acme/one", input: ask, stream };
   const messages = [{ role: "user", content: ask }];
   return { model: "acme/one", messages, stream, ...(protocol === "messages" && { max_tokens: 1_000 }) };
-}
-
-async function until(what: string, isSo: () => boolean): Promise<void> {
-  for (const end = performance.now() + 5_000; !isSo();) {
-    if (performance.now() > end) throw new Error(`Too late: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 0));
-  }
 }

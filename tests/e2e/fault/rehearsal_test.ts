@@ -6,6 +6,7 @@ import { model, startGateway, type TestGateway, upstream } from "../../support/g
 import { PROTOCOLS, SUCCESS } from "../../upstream/replies.ts";
 import { type Rehearsal, REHEARSALS, type Seen } from "./rehearsals.ts";
 import { startServer } from "../../fault/start_server.ts";
+import { until } from "../../support/soon.ts";
 
 /** Ways of a request to its fault: in its own protocol, in another one, or not out of the process at all. */
 const WAYS = ["relayed", "translated", "embedded"] as const;
@@ -100,9 +101,7 @@ for (const way of WAYS) {
         }
       }
       // The host releases soon what the gateway released.
-      for (let waited = 0; server.busy > 0 && waited < 1_000; waited++) {
-        await new Promise((resolve) => setTimeout(resolve, 2));
-      }
+      await until("the upstream let go", () => server.busy === 0);
       assertEquals([server.busy, server.open], [0, 0]);
     });
   }

@@ -17,6 +17,7 @@ import {
   type Step,
 } from "./gateway.ts";
 import { png } from "../../images/image_files.ts";
+import { entriesOf } from "../request/world.ts";
 
 const PROMPT = (await loadTokenCounter()).count("A cat");
 const IMAGE = gray({ width: 1024, height: 1024 });
@@ -48,16 +49,6 @@ function failed(index: number): Step {
   return { type: "failed", index, error: BROKEN };
 }
 
-/** All entries, as soon as there are so many. */
-async function entriesOf({ gateway }: ImageGateway, count: number): Promise<KeptEntry[]> {
-  for (const deadline = performance.now() + 10_000; performance.now() < deadline;) {
-    const entries = await gateway.store.ledger.entries({ after: 0, limit: 100 });
-    if (entries.length >= count) return entries;
-    await new Promise((resolve) => setTimeout(resolve, 2));
-  }
-  throw new Error(`Expected ${count} entries in time`);
-}
-
 interface Expected {
   status: number;
   ending: Ending;
@@ -67,7 +58,7 @@ interface Expected {
 
 /** Asserts that the ledger has exactly these entries in this order, and that no slot or hold remains. */
 async function assertEntered(running: ImageGateway, expected: readonly Expected[]): Promise<KeptEntry[]> {
-  const entries = await entriesOf(running, expected.length);
+  const entries = await entriesOf(running.gateway.store.ledger, expected.length);
   const { gateway } = running;
   await gateway.backgroundTasks.done();
   await gateway.ledger.flush();

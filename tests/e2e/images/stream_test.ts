@@ -4,6 +4,7 @@ import { sseReader } from "../../../lib/server/sse.ts";
 import { loadTokenCounter } from "../../../lib/o200k/mod.ts";
 import { errorOf, formOf, gray, painter, type Script, startPainted } from "./gateway.ts";
 import { png } from "../../images/image_files.ts";
+import { until } from "../../support/soon.ts";
 
 const PROMPT_TOKENS = (await loadTokenCounter()).count("A cat");
 const STREAM = { stream: true, size: "1024x1024" };
@@ -219,7 +220,7 @@ Deno.test("a disconnect cancels the upstream if the model says so", async () => 
   const reader = response.body?.getReader();
   assert((await reader?.read())?.done === false);
   await reader?.cancel();
-  while (upstream.cancelled === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+  await until("the cancellation", () => upstream.cancelled > 0);
 });
 
 Deno.test("a stream that takes too long ends with an error", async () => {

@@ -9,6 +9,7 @@ import { simulateTime } from "../../support/simulated_time.ts";
 import { errorBody, prompt, PROTOCOLS, STREAMED, WHOLE } from "../../upstream/replies.ts";
 import { events, json, type ScriptedAnswer, startUpstream } from "../../upstream/mod.ts";
 import { readExposition, valueOf } from "./exposition.ts";
+import { eventually, until } from "../../support/soon.ts";
 
 const MINUTE_MS = 60_000;
 
@@ -78,14 +79,10 @@ Deno.test("a stream counts as one attempt at its first event, and one whose clie
   assertEquals(await attempts("success"), "1");
   const leaving = new AbortController();
   const asked = gateway.ask("chat", prompt("chat", { stream: true }), { signal: leaving.signal }).catch(() => {});
-  while (first.requests.length < 2) await new Promise((resolve) => setTimeout(resolve, 2));
+  await until("the second request", () => first.requests.length >= 2);
   leaving.abort();
   await asked;
-  const until = Date.now() + 5_000;
-  while (await attempts("abandoned") === undefined && Date.now() < until) {
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-  assertEquals(await attempts("abandoned"), "1");
+  await eventually(async () => assertEquals(await attempts("abandoned"), "1"));
   end.resolve();
   assertEquals(valueOf(await metricsOf(gateway), "sluice_upstream_attempt_seconds_count", { upstream: "first" }), "1");
 });
@@ -281,11 +278,7 @@ Deno.test("an upstream without the key that it needs is out of use, even if it l
   const file = targets({ first: host.url }, { vendor: "vllm", api_key: undefined });
   await using gateway = startGateway(JSON.parse(JSON.stringify(file)), { breakers: true });
   await ask(gateway);
-  const until = Date.now() + 10_000;
-  while (!gateway.logs.some(({ event }) => event === "upstream_key_refused")) {
-    assert(Date.now() < until);
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
+  await until("the log line", () => gateway.logs.some(({ event }) => event === "upstream_key_refused"));
   const { status, message } = await readiness(gateway.gateway);
   assertEquals([status, message?.includes("first")], ["degraded", true]);
 });

@@ -4,13 +4,13 @@ import { model, oneModel, startGateway, type TestGateway, upstream } from "../..
 import { errorBody, prompt, PROTOCOLS, STREAMED, WHOLE } from "../../upstream/replies.ts";
 import { events, json, startUpstream } from "../../upstream/mod.ts";
 import { lint, readExposition, valueOf } from "./exposition.ts";
+import { eventually, until } from "../../support/soon.ts";
 
 const PRICED = { pricing: { prompt: "0.000001", completion: "0.000002" } };
 
 /** Resolves when so many requests have their line. */
 async function lines({ requestLines, gateway }: TestGateway, count: number): Promise<LogEntry[]> {
-  const until = Date.now() + 5_000;
-  while (requestLines.length < count && Date.now() < until) await new Promise((resolve) => setTimeout(resolve, 2));
+  await until("the lines", () => requestLines.length >= count);
   await gateway.ledger.flush();
   assertEquals(requestLines.length, count);
   return requestLines;
@@ -308,13 +308,11 @@ Deno.test("disconnects at any moment leave one line each, and nothing open", asy
     clearTimeout(timer);
   });
   await Promise.all(asks);
-  const until = Date.now() + 5_000;
-  let text = await metricsOf(gateway);
-  while (valueOf(text, "sluice_open_requests") !== "1" && Date.now() < until) {
-    await new Promise((resolve) => setTimeout(resolve, 20));
+  let text = "";
+  await eventually(async () => {
     text = await metricsOf(gateway);
-  }
-  assertEquals([valueOf(text, "sluice_open_requests"), valueOf(text, "sluice_open_streams")], ["1", "0"]);
+    assertEquals([valueOf(text, "sluice_open_requests"), valueOf(text, "sluice_open_streams")], ["1", "0"]);
+  });
   assertEquals(valueOf(text, "sluice_request_body_bytes"), "0");
   const seen = gateway.requestLines.filter(({ endpoint }) => endpoint === "chat").map(({ request_id }) => request_id);
   assertEquals(new Set(seen).size, seen.length);

@@ -4,6 +4,7 @@ import { mintKey } from "../../../lib/access/keys.ts";
 import { oneModel, PATHS, startGateway, UPSTREAM_KEY } from "../../support/gateway.ts";
 import { PROTOCOLS } from "../../upstream/replies.ts";
 import { events, json, type ScriptedAnswer, startUpstream } from "../../upstream/mod.ts";
+import { until } from "../../support/soon.ts";
 
 /** Words that no line, metric or header may hold eight characters in a row of. */
 const PROMPT = "quokkaPrompt7719zebra";
@@ -91,8 +92,7 @@ Deno.test("no secret and no text of a prompt or answer is in a log line, metric 
   await ask(`/${PROMPT}?key=${gateway.key.key}`, { headers });
   await ask(`/v1/models/${PROMPT}`, { headers });
   await ask(`/v1/models/sluice/${PROMPT}`, { headers });
-  const until = Date.now() + 5_000;
-  while (gateway.requestLines.length < asked && Date.now() < until) await new Promise((go) => setTimeout(go, 5));
+  await until("the lines", () => gateway.requestLines.length >= asked);
   assertEquals(gateway.requestLines.length, asked);
   // A vendor's message is logged without keys; here it holds words of a prompt, which no real one is meant to do.
   const messages = gateway.logs.flatMap(({ vendor_message }) => vendor_message === undefined ? [] : [vendor_message]);

@@ -2,6 +2,7 @@ import { assert, assertEquals } from "@std/assert";
 import { inFolder, startWithKey } from "../../support/program.ts";
 import { events, json, startUpstream } from "../../upstream/mod.ts";
 import { STREAMED, WHOLE } from "../../upstream/replies.ts";
+import { until } from "../../support/soon.ts";
 
 const PROMPT = "quokkaPrompt7719zebra";
 const UPSTREAM_KEY = "upstream-canary-5518-key";
@@ -93,8 +94,7 @@ Deno.test("with OTEL_DENO=true each model request has a span with its usage and 
       await response.text();
     }
     const wanted = () => collector.spans.filter(({ name }) => name === "chat acme/one");
-    const until = Date.now() + 10_000;
-    while (wanted().length < 3 && Date.now() < until) await new Promise((go) => setTimeout(go, 20));
+    await until("the spans", () => wanted().length >= 3);
     gateway.kill("SIGTERM");
     assertEquals((await gateway.ended).code, 0);
     const told = wanted().map(({ attributes }) =>

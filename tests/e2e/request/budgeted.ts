@@ -8,6 +8,7 @@ import { prompt } from "../../upstream/replies.ts";
 import { usd } from "./bills.ts";
 import { frames, TOLD, whole } from "../../upstream/frames.ts";
 import { type FakeUpstream, type ScriptedAnswer, startUpstream, type UpstreamRequest } from "../../upstream/mod.ts";
+import { until } from "../../support/soon.ts";
 
 /** Price of an output token, in 1e-12 USD. */
 export const PRICE = 10_000_000n;
@@ -57,12 +58,7 @@ export function startBudgeted(
     gateway,
     upstream: {
       ...one,
-      async until(count) {
-        for (const deadline = performance.now() + 10_000; one.requests.length < count;) {
-          if (performance.now() > deadline) throw new Error(`Expected ${count} requests, got ${one.requests.length}`);
-          await new Promise((resolve) => setTimeout(resolve, 1));
-        }
-      },
+      until: (count) => until(`${count} requests`, () => one.requests.length >= count),
     },
     async [Symbol.asyncDispose]() {
       await gateway[Symbol.asyncDispose]();

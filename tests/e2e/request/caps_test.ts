@@ -8,6 +8,7 @@ import { prompt, PROTOCOLS } from "../../upstream/replies.ts";
 import { answer, asking, COST, leftOf, MOST, PRICE, startBudgeted, worth } from "./budgeted.ts";
 import { usd } from "./bills.ts";
 import type { ScriptedAnswer, UpstreamRequest } from "../../upstream/mod.ts";
+import { until } from "../../support/soon.ts";
 
 /** Tokens that a budget pays for: more than the minimum for a request, less than the model's maximum. */
 const TOKENS = 300;
@@ -190,7 +191,7 @@ Deno.test("of concurrent requests without a maximum, one holds the whole budget,
       await response.text();
       statuses.push(response.status);
     }));
-    while (statuses.length < 63) await new Promise((resolve) => setTimeout(resolve, 1));
+    await until("63 refusals", () => statuses.length >= 63);
     assertEquals(statuses.every((status) => status === 429), true);
     gate.resolve();
     await asked;

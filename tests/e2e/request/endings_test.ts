@@ -20,6 +20,7 @@ import {
 } from "./exchange.ts";
 import { frames, TOLD } from "../../upstream/frames.ts";
 import { spokenBy, startWorld, tokens, type Way, type World, type WorldOptions } from "./world.ts";
+import { until } from "../../support/soon.ts";
 
 const counter = await loadTokenCounter();
 /** o200k tokens of a "Hello" prompt, in any protocol: 1, 3 for the message, and 3 for the answer's beginning. */
@@ -107,19 +108,12 @@ function leavesEarly(stream: boolean, expected: Expected): Case["act"] {
   return async (world) => {
     const leave = new AbortController();
     const asked = ask(world, stream, leave.signal).then((response) => response.text());
-    await until(() => world.upstream.requests.length === 1);
+    await until("the condition", () => world.upstream.requests.length === 1);
     // The upstream's answer may be processed before or after the disconnect is noticed.
     leave.abort();
     await asked.catch(() => {});
     return { expected };
   };
-}
-
-async function until(is: () => boolean): Promise<void> {
-  for (const deadline = performance.now() + 10_000; !is();) {
-    if (performance.now() > deadline) throw new Error("It did not happen in time");
-    await new Promise((resolve) => setTimeout(resolve, 1));
-  }
 }
 
 const never = new Promise<never>(() => {});

@@ -6,6 +6,7 @@ import { prompt, PROTOCOLS } from "../../upstream/replies.ts";
 import { frames, whole } from "../../upstream/frames.ts";
 import { type FakeUpstream, type ScriptedAnswer, startUpstream } from "../../upstream/mod.ts";
 import { entriesOf } from "./world.ts";
+import { until } from "../../support/soon.ts";
 
 /** Concurrent clients. */
 const CLIENTS = 64;
@@ -106,7 +107,7 @@ for (const owner of ["key", "group", "model"] as const) {
     });
     const { gateway, upstream } = limited;
     const asked = askAll(gateway, CLIENTS);
-    await until(() => upstream.requests.length === 10);
+    await until("the condition", () => upstream.requests.length === 10);
     // Requests over the limit are rejected while the others wait.
     await entriesOf(gateway.store.ledger, CLIENTS - 10);
     gate.resolve();
@@ -131,7 +132,7 @@ for (const owner of ["key", "group", "model"] as const) {
     });
     const { gateway, upstream } = limited;
     const asked = askAll(gateway, CLIENTS);
-    await until(() => upstream.requests.length === 5);
+    await until("the condition", () => upstream.requests.length === 5);
     await entriesOf(gateway.store.ledger, CLIENTS - 5);
     const refused = await askAll(gateway, 1);
     assertEquals([refused[0]?.status, upstream.requests.length], [429, 5]);
@@ -148,13 +149,6 @@ for (const owner of ["key", "group", "model"] as const) {
     assertEquals([count(responses, 200), count(responses, 429), upstream.requests.length], [6, CLIENTS - 5, 6]);
     assertEquals(count(await askAll(gateway, 3), 200), 3);
   });
-}
-
-async function until(is: () => boolean): Promise<void> {
-  for (const deadline = performance.now() + 5_000; !is();) {
-    if (performance.now() > deadline) throw new Error("It did not happen in time");
-    await new Promise((resolve) => setTimeout(resolve, 1));
-  }
 }
 
 Deno.test("keys have their own limits, a group's apply to all its keys, a model's to everyone", async () => {
@@ -189,7 +183,7 @@ Deno.test("a refusal by one limit reserves nothing in the others", async () => {
   });
   const { gateway, upstream } = limited;
   const first = gateway.ask("chat", asking("chat"));
-  await until(() => upstream.requests.length === 1);
+  await until("the condition", () => upstream.requests.length === 1);
   assertEquals(count(await askAll(gateway, 20), 429), 20);
   gate.resolve();
   await (await first).body?.cancel();
@@ -230,7 +224,7 @@ Deno.test("a refusal says when to retry, in the terms of each protocol and clien
       });
       const { gateway, upstream } = limited;
       const first = gateway.ask(protocol, asking(protocol));
-      await until(() => upstream.requests.length === 1);
+      await until("the condition", () => upstream.requests.length === 1);
       const response = await gateway.ask(protocol, asking(protocol));
       const { headers } = response;
       assertEquals(response.status, 429);

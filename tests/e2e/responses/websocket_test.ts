@@ -6,6 +6,7 @@ import { oneModel, startGateway, type TestGateway } from "../../support/gateway.
 import { prompt, PROTOCOLS, STREAMED } from "../../upstream/replies.ts";
 import { events, type FakeUpstream, startUpstream } from "../../upstream/mod.ts";
 import { openSocket } from "./sockets.ts";
+import { until } from "../../support/soon.ts";
 
 function chatUpstream(): FakeUpstream {
   return startUpstream(() => events(STREAMED.chat.join("")));
@@ -83,7 +84,7 @@ Deno.test("an unstored response can be continued on its own connection", async (
   const before = recall.bytes;
   socket.close();
   await socket.closed;
-  while (recall.bytes >= before) await new Promise((resolve) => setTimeout(resolve, 5));
+  await until("expiry", () => recall.bytes < before);
 });
 
 Deno.test("a warm-up returns an id to continue from, calls no model and leaves no entry", async () => {
@@ -217,7 +218,7 @@ Deno.test("an upgrade needs a key, capacity and storage; otherwise clients fall 
     socket.close();
     await socket.closed;
   }
-  while (drain.connections("socket") > 0) await new Promise((resolve) => setTimeout(resolve, 5));
+  await until("the end of the connection", () => drain.connections("socket") === 0);
   const plain = await fetch(`${gateway.url}/v1/responses`, { headers: { authorization: `Bearer ${gateway.key.key}` } });
   assertEquals([plain.status, plain.headers.get("upgrade")], [426, "websocket"], await plain.text());
   for (const responses of [{ websocket: null }, { recall: null }]) {
@@ -296,7 +297,7 @@ Deno.test("a shutdown closes idle connections at once, and others after their an
   assertStringIncludes((await busy.answer()).at(-1) ?? "", "response.completed");
   await arrived;
   assertEquals((await busy.closed).code, 1001);
-  while (drain.connections("socket") > 0) await new Promise((resolve) => setTimeout(resolve, 5));
+  await until("the end of the connection", () => drain.connections("socket") === 0);
 });
 
 /** A connection with manually written frames. */

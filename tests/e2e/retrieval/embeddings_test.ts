@@ -4,7 +4,7 @@ import { explanationText } from "../../../lib/billing/reports/explain_text.ts";
 import { stopRequests } from "../../../lib/gateway.ts";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import { startGateway, upstream, UPSTREAM_KEY } from "../../support/gateway.ts";
-import { soon } from "../../support/soon.ts";
+import { soon, until } from "../../support/soon.ts";
 import { json, type ScriptedAnswer, startUpstream, type UpstreamRequest } from "../../upstream/mod.ts";
 import { base64Of, embeddingRow, entriesOf, failure, post, statusOf, vectors } from "./retrieval.ts";
 
@@ -245,7 +245,7 @@ Deno.test("embeddings: a budget holds the highest cost, and refuses what it cann
   assertEquals(await statusOf(post(gateway, PATH, ask, { key: poor })), 429);
   const rich = await gateway.addKey({ rules: { budget: { usd: "0.0000024", period: "total" } } });
   const running = post(gateway, PATH, ask, { key: rich });
-  while (host.requests.length === 0) await new Promise((resolve) => setTimeout(resolve, 2));
+  await until("the request", () => host.requests.length > 0);
   assertEquals((await gateway.store.ledger.holds()).map(({ amount }) => amount), [2_320_000n]);
   answered.resolve();
   assertEquals(await statusOf(running), 200);
