@@ -140,7 +140,7 @@ Deno.test("a client that leaves during a handler is not an error", async () => {
   await using server = startServer();
   const connection = await Deno.connect({ hostname: "127.0.0.1", port: server.port });
   await connection.write(new TextEncoder().encode(head("GET /v1/wait")));
-  await until("the condition", () => server.observed.logs.length === 1);
+  await until("the log line", () => server.observed.logs.length === 1);
   connection.close();
   assertEquals((await exchange(server.port, [head("GET /public")])).status, 200);
   assertEquals(server.observed.logs.map(({ event }) => event), ["stopping"]);

@@ -9,9 +9,6 @@ import { ADMIN_KEY, startKeyed } from "../../support/keyed_gateway.ts";
 import { APART, ask } from "../../admin/admin_client.ts";
 import { until } from "../../support/soon.ts";
 
-/** Longest time until something is noticed, in milliseconds. */
-const SOON_MS = 10_000;
-
 /** A store whose ledger and key list are endless until stopped. */
 interface EndlessStore extends Store {
   pages: number;

@@ -108,7 +108,7 @@ function leavesEarly(stream: boolean, expected: Expected): Case["act"] {
   return async (world) => {
     const leave = new AbortController();
     const asked = ask(world, stream, leave.signal).then((response) => response.text());
-    await until("the condition", () => world.upstream.requests.length === 1);
+    await until("the requests", () => world.upstream.requests.length === 1);
     // The upstream's answer may be processed before or after the disconnect is noticed.
     leave.abort();
     await asked.catch(() => {});

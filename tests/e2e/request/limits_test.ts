@@ -107,7 +107,7 @@ for (const owner of ["key", "group", "model"] as const) {
     });
     const { gateway, upstream } = limited;
     const asked = askAll(gateway, CLIENTS);
-    await until("the condition", () => upstream.requests.length === 10);
+    await until("the requests", () => upstream.requests.length === 10);
     // Requests over the limit are rejected while the others wait.
     await entriesOf(gateway.store.ledger, CLIENTS - 10);
     gate.resolve();
@@ -132,7 +132,7 @@ for (const owner of ["key", "group", "model"] as const) {
     });
     const { gateway, upstream } = limited;
     const asked = askAll(gateway, CLIENTS);
-    await until("the condition", () => upstream.requests.length === 5);
+    await until("the requests", () => upstream.requests.length === 5);
     await entriesOf(gateway.store.ledger, CLIENTS - 5);
     const refused = await askAll(gateway, 1);
     assertEquals([refused[0]?.status, upstream.requests.length], [429, 5]);
@@ -183,7 +183,7 @@ Deno.test("a refusal by one limit reserves nothing in the others", async () => {
   });
   const { gateway, upstream } = limited;
   const first = gateway.ask("chat", asking("chat"));
-  await until("the condition", () => upstream.requests.length === 1);
+  await until("the requests", () => upstream.requests.length === 1);
   assertEquals(count(await askAll(gateway, 20), 429), 20);
   gate.resolve();
   await (await first).body?.cancel();
@@ -224,7 +224,7 @@ Deno.test("a refusal says when to retry, in the terms of each protocol and clien
       });
       const { gateway, upstream } = limited;
       const first = gateway.ask(protocol, asking(protocol));
-      await until("the condition", () => upstream.requests.length === 1);
+      await until("the requests", () => upstream.requests.length === 1);
       const response = await gateway.ask(protocol, asking(protocol));
       const { headers } = response;
       assertEquals(response.status, 429);
