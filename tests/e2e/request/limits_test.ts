@@ -141,7 +141,7 @@ for (const owner of ["key", "group", "model"] as const) {
     await entriesOf(gateway.store.ledger, CLIENTS - 5 + 2);
     const [sixth, seventh] = [
       askAll(gateway, 1),
-      until(() => upstream.requests.length === 6).then(() => askAll(gateway, 1)),
+      until("the next request", () => upstream.requests.length === 6).then(() => askAll(gateway, 1)),
     ];
     assertEquals((await seventh)[0]?.status, 429);
     for (const { resolve } of gates) resolve();
