@@ -60,7 +60,8 @@ function startCounted(group: JsonObject, says: (asked: UpstreamRequest) => Scrip
   });
   return {
     gateway,
-    calls: () => calls.splice(0),
+    // Those of timers come with time, however fast a request is.
+    calls: () => calls.splice(0).filter((name) => name !== "ledger.renew" && name !== "ledger.expire"),
     async [Symbol.asyncDispose]() {
       await gateway[Symbol.asyncDispose]();
       await one[Symbol.asyncDispose]();
