@@ -1,7 +1,7 @@
 /** Runs the real program in a process of its own, in a folder of its own. */
 import { issueKey } from "../../lib/access/keys.ts";
 import { openStore } from "../../lib/store/open.ts";
-import { canRun, skipIf, skipInQuick } from "./skip.ts";
+import { canRun, skipIf } from "./skip.ts";
 import type { HostedCommand } from "./command_host.ts";
 
 const ROOT = new URL("../../", import.meta.url).pathname;
@@ -83,9 +83,8 @@ interface Host {
 
 let host: Host | undefined;
 
-/** Has a quick run start one process for all commands of a file that are run one after the other. */
+/** Starts one process for all commands of a file that are run one after the other: to start one takes longer than most. */
 export function reuseProcess(): void {
-  if (!skipInQuick("A process of its own for each command")) return;
   // The files of a bundle share one.
   Deno.test.beforeAll(() => void (host ??= startHost()));
   Deno.test.afterAll(async () => {
