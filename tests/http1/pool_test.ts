@@ -4,6 +4,7 @@ import { addressPolicy } from "../../lib/upstreams/address_guard.ts";
 import { createHttp1Transport } from "../../lib/upstreams/select_transport.ts";
 import { ConnectionPool, Http1Connection } from "../../lib/http1/pool.ts";
 import type { Outgoing } from "../../lib/upstreams/transport.ts";
+import { simulateTime } from "../support/simulated_time.ts";
 import { soon, until } from "../support/soon.ts";
 import { failureOf, request } from "../upstreams/transports.ts";
 import { type RawUpstream, say, startRawUpstream } from "../upstream/raw.ts";
@@ -80,15 +81,23 @@ Deno.test("idle connections are closed in time, and earlier if the server says s
 
 Deno.test("a connection closed by its server while idle is not reused", async () => {
   await using server = startSame();
-  const transport = createHttp1Transport();
-  for (let number = 1; number <= 5; number++) {
-    assertEquals(await (await transport.send(request(server.url))).text(10), "hello");
-    server.hangUp();
-    // The runtime notices it in a later turn.
-    await new Promise((resolve) => setTimeout(resolve, 20));
-    assertEquals(server.accepted, number);
-  }
-  transport.close();
+  const { hostname, port } = new URL(server.url);
+  const pool = new ConnectionPool({ hostname, port: Number(port), tls: false }, {
+    idleConnections: 5,
+    addresses: ADDRESSES,
+  });
+  const connection = await pool.open(new AbortController().signal);
+  pool.put(connection);
+  assert(pool.take() === connection);
+  pool.put(connection);
+  server.hangUp();
+  // The runtime notices it in a later turn.
+  await until("the connection is gone", () => {
+    const idle = pool.take();
+    if (idle !== undefined) pool.put(idle);
+    return idle === undefined;
+  });
+  pool.close();
 });
 
 Deno.test("unsolicited bytes of a server are not read as an answer", async () => {
@@ -149,10 +158,11 @@ Deno.test("only an idle, unanswered, reused connection counts as stale", async (
     })],
   ];
   for (const [name, said, waitMs, change] of cases) {
+    using time = simulateTime(0);
     await using server = startRawUpstream(async (socket, { body }) => {
       await say(socket, body === "first" ? HELLO : said);
       if (body === "first") return "keep";
-      await new Promise((resolve) => setTimeout(resolve, waitMs));
+      await time.pass(waitMs);
       return "close";
     });
     const transport = createHttp1Transport();
@@ -276,8 +286,9 @@ Deno.test("a request that was not sent completely is not repeated once its answe
     await say(socket, HELLO);
     await socket.read(buffer);
     await say(socket, "HTTP/1.1 500 ");
-    // Its answer is not lost with the connection.
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    // Its answer is not lost with the connection, which the client closes.
+    await socket.closeWrite();
+    while (await socket.read(buffer).catch(() => null) !== null);
   });
   const transport = createHttp1Transport();
   await (await transport.send(request(host.url, { body: "first" }))).text(10);

@@ -1,4 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
+import { simulateTime } from "../../support/simulated_time.ts";
 import { model, oneModel, startGateway, upstream } from "../../support/gateway.ts";
 import { chunk, CHUNKED_EVENTS, say, startRawUpstream } from "../../upstream/raw.ts";
 import { prompt, PROTOCOLS, STREAMED, WHOLE } from "../../upstream/replies.ts";
@@ -91,9 +92,10 @@ Deno.test("a new connection has no retry: its failure leads to another target", 
 
 Deno.test("an answer that had begun or taken its time fails at once", async () => {
   for (const [said, waitMs] of [["HTTP", 0], ["", 1_050]] as const) {
+    using time = simulateTime(0);
     await using server = startRawUpstream(async (socket, { request }) => {
       if (request > 0) {
-        await new Promise((resolve) => setTimeout(resolve, waitMs));
+        await time.pass(waitMs);
         await say(socket, said);
         return "close";
       }
