@@ -4,6 +4,7 @@ import { LARGE_BODY_BYTES } from "../../lib/scheduler.ts";
 import type { Incoming } from "../../lib/upstreams/transport.ts";
 import { startDeaf } from "../upstream/deaf_host.ts";
 import { chunk, CHUNKED_EVENTS, say, startRawUpstream } from "../upstream/raw.ts";
+import { simulateTime } from "../support/simulated_time.ts";
 import { soon, until } from "../support/soon.ts";
 import { failureOf, request, TRANSPORTS } from "./transports.ts";
 
@@ -378,6 +379,7 @@ for (const [name, create] of Object.entries(TRANSPORTS)) {
 
   Deno.test(`${name}: a slow client slows the upstream down and is not its fault`, async () => {
     let sent = 0;
+    using time = simulateTime(0);
     await using server = startRawUpstream(async (socket) => {
       await say(socket, CHUNKED_EVENTS);
       for (; sent < 400; sent++) await say(socket, chunk("x".repeat(100_000)));
@@ -387,7 +389,7 @@ for (const [name, create] of Object.entries(TRANSPORTS)) {
     const transport = create();
     const incoming = await transport.send(request(server.url, { limits: { idleMs: 300 } }));
     await incoming.read();
-    await new Promise((resolve) => setTimeout(resolve, 800));
+    await time.pass(800);
     assert(sent < 200, `${sent} pieces`);
     let bytes = 0;
     for (let piece = await incoming.read(); piece !== undefined; piece = await incoming.read()) bytes += piece.length;

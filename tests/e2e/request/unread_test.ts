@@ -146,6 +146,7 @@ Deno.test("a slow client that reads now and then gets its whole stream", async (
     says: says("chat", "relayed"),
     config: { limits: { answer_unread_ms: 400 } },
   });
+  using time = simulateTime(0);
   const response = await world.gateway.ask("chat", prompt("chat", { stream: true }));
   let stream = "";
   const decoder = new TextDecoder();
@@ -154,7 +155,7 @@ Deno.test("a slow client that reads now and then gets its whole stream", async (
     // All pauses together are shorter than three times the limit for unread answers.
     if (stream.length > pauses * 1_500_000) {
       pauses++;
-      await new Promise((resolve) => setTimeout(resolve, 300));
+      await time.pass(300);
     }
     stream += decoder.decode(bytes, { stream: true });
   }
