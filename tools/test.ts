@@ -38,7 +38,7 @@ export const ALONE: readonly string[] = [
 /** A file that runs while nothing else does: it asserts that no request fails, which a starved database would break. */
 const UNDISTURBED = "tests/e2e/nodes/rolling_test.ts";
 
-/** Where tests take longest. They begin first, each file in a module of its own, as most of their time is waiting. */
+/** Tests that take longest: they begin first, each file in a module of its own, as most of their time is waiting. */
 const LONG: readonly string[] = [
   "tests/e2e/docs/",
   "tests/billing/simulator/",
