@@ -110,7 +110,14 @@ const NAMES: ReadonlySet<string> = new Set(
   safety_identifier seed service_tier session_id signature size speed stop stop_sequences store stream stream_options
   strict style system temperature text text.format text.verbosity thinking thinking.budget_tokens thinking.display
   thinking.type title tool_choice tool_choice.disable_parallel_tool_use tools top_a top_k top_logprobs top_p trace
-  transforms truncation user user_id user_location verbosity web_search_options`.split(/\s+/),
+  transforms truncation user user_id user_location verbosity web_search_options
+  cachedContent contents contents.parts.thought contents.parts.thoughtSignature continuationToken displayName
+  generationConfig generationConfig.candidateCount generationConfig.frequencyPenalty generationConfig.logprobs
+  generationConfig.maxOutputTokens generationConfig.presencePenalty generationConfig.responseLogprobs
+  generationConfig.responseSchema generationConfig.seed generationConfig.stopSequences generationConfig.temperature
+  generationConfig.thinkingConfig generationConfig.thinkingConfig.thinkingBudget
+  generationConfig.thinkingConfig.thinkingLevel generationConfig.topK generationConfig.topP labels safetySettings
+  serviceTier systemInstruction toolConfig`.split(/\s+/),
 );
 
 /** Returns a known name; for others its known prefix, such as `tools.other`, else `other`. */

@@ -1,5 +1,5 @@
 /** Answers of real upstreams in each protocol, built from pieces of text and a usage. */
-import type { TestProtocol as Protocol } from "./replies.ts";
+import type { Protocol } from "../../lib/protocols/canonical/types.ts";
 import type { JsonObject } from "../../lib/json/mod.ts";
 
 /** The reported usage: token counts, counts with reasoning, none at all, impossible numbers, or zeros. */
@@ -62,6 +62,19 @@ const USAGE: Readonly<Record<Protocol, Readonly<Record<Told, JsonObject | undefi
     absurd: { input_tokens: -3, output_tokens: 5e15 },
     zeros: { input_tokens: 0, output_tokens: 0 },
   },
+  gemini: {
+    told: { promptTokenCount: 11, cachedContentTokenCount: 4, candidatesTokenCount: 5, totalTokenCount: 16 },
+    reasoned: {
+      promptTokenCount: 11,
+      cachedContentTokenCount: 4,
+      candidatesTokenCount: 5,
+      thoughtsTokenCount: 20_000,
+      totalTokenCount: 20_016,
+    },
+    missing: undefined,
+    absurd: { promptTokenCount: -3, candidatesTokenCount: 5e15, totalTokenCount: 1 },
+    zeros: { promptTokenCount: 0, candidatesTokenCount: 0, totalTokenCount: 0 },
+  },
 };
 
 /** A whole answer with this text. */
@@ -82,6 +95,8 @@ export function whole(protocol: Protocol, text: string, told: Told): string {
       return JSON.stringify(response(text, "completed", rest));
     case "messages":
       return JSON.stringify({ ...message([{ type: "text", text }], "end_turn"), ...rest });
+    case "gemini":
+      return JSON.stringify(piece(text, "STOP", usage));
   }
 }
 
@@ -95,7 +110,26 @@ export function frames(protocol: Protocol, pieces: readonly string[], told: Told
       return responsesFrames(pieces, usage);
     case "messages":
       return messagesFrames(pieces, usage);
+    case "gemini":
+      return {
+        opening: [],
+        pieces: pieces.map((text) => `data: ${JSON.stringify(piece(text))}\n\n`),
+        ending: [`data: ${JSON.stringify(piece("", "STOP", usage))}\n\n`],
+      };
   }
+}
+
+function piece(text: string, finishReason?: string, usageMetadata?: JsonObject): JsonObject {
+  return {
+    candidates: [{
+      content: { parts: [{ text }], role: "model" },
+      index: 0,
+      ...(finishReason !== undefined && { finishReason }),
+    }],
+    ...(usageMetadata !== undefined && { usageMetadata }),
+    modelVersion: "real-one",
+    responseId: "r1",
+  };
 }
 
 function chatFrames(pieces: readonly string[], usage: JsonObject | undefined): Frames {

@@ -62,7 +62,7 @@ export class UpstreamRequest {
 
   /** The body asks for a stream. */
   get stream(): boolean {
-    return this.bytes.length > 0 && this.json.stream === true;
+    return this.path.includes(":streamGenerateContent") || this.bytes.length > 0 && this.json.stream === true;
   }
 }
 

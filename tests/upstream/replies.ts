@@ -2,22 +2,26 @@
 import type { Protocol } from "../../lib/protocols/canonical/types.ts";
 import type { JsonObject } from "../../lib/json/mod.ts";
 
-/** Client protocols that these tests run in. */
+/** Client protocols whose model and streaming mode are in the body, which most tests run in. */
 export const PROTOCOLS = ["chat", "responses", "messages"] as const satisfies readonly Protocol[];
+
+/** All client protocols. */
+export const ALL_PROTOCOLS = [...PROTOCOLS, "gemini"] as const satisfies readonly Protocol[];
 
 /** One of them. */
 export type TestProtocol = typeof PROTOCOLS[number];
 
 /** A prompt of one word. */
-export function prompt(protocol: TestProtocol, more: JsonObject = {}): JsonObject {
+export function prompt(protocol: Protocol, more: JsonObject = {}): JsonObject {
   const base: JsonObject = { model: "acme/one" };
   if (protocol === "responses") return { ...base, input: "Hello", ...more };
+  if (protocol === "gemini") return { ...base, contents: [{ role: "user", parts: [{ text: "Hello" }] }], ...more };
   const messages = [{ role: "user", content: "Hello" }];
   return protocol === "chat" ? { ...base, messages, ...more } : { ...base, max_tokens: 100, messages, ...more };
 }
 
 /** A whole answer with the text "Hello there". */
-export const WHOLE: Readonly<Record<TestProtocol, JsonObject>> = {
+export const WHOLE: Readonly<Record<Protocol, JsonObject>> = {
   chat: {
     id: "chatcmpl-1",
     object: "chat.completion",
@@ -50,6 +54,12 @@ export const WHOLE: Readonly<Record<TestProtocol, JsonObject>> = {
     stop_reason: "end_turn",
     stop_sequence: null,
     usage: { input_tokens: 7, output_tokens: 2 },
+  },
+  gemini: {
+    candidates: [{ content: { parts: [{ text: "Hello there" }], role: "model" }, finishReason: "STOP", index: 0 }],
+    usageMetadata: { promptTokenCount: 7, candidatesTokenCount: 2, totalTokenCount: 9 },
+    modelVersion: "real-one",
+    responseId: "r1",
   },
 };
 
@@ -125,34 +135,62 @@ function messagesFrames(): string[] {
   );
 }
 
+function geminiFrames(): string[] {
+  const piece = (text: string, end = "", usage = "") =>
+    `data: {"candidates":[{"content":{"parts":[{"text":"${text}"}],"role":"model"}${end},"index":0}]${usage},` +
+    `"modelVersion":"real-one","responseId":"r1"}\n\n`;
+  return [
+    piece("Hello"),
+    piece(" th\\u00e9re 🙂"),
+    piece(
+      "",
+      ',"finishReason":"STOP"',
+      ',"usageMetadata":{"promptTokenCount":7,"candidatesTokenCount":2,"totalTokenCount":9}',
+    ),
+  ];
+}
+
 /** The frames of a streamed answer with the text "Hello thére 🙂", as bytes on the wire. */
-export const STREAMED: Readonly<Record<TestProtocol, readonly string[]>> = {
+export const STREAMED: Readonly<Record<Protocol, readonly string[]>> = {
   chat: chatFrames(),
   responses: responsesFrames(),
   messages: messagesFrames(),
+  gemini: geminiFrames(),
 };
 
 /** Number of those frames before the first text. */
-export const OPENING: Readonly<Record<TestProtocol, number>> = { chat: 1, responses: 2, messages: 1 };
+export const OPENING: Readonly<Record<Protocol, number>> = { chat: 1, responses: 2, messages: 1, gemini: 0 };
 
 /** Texts that only a complete stream contains. */
-export const SUCCESS: Readonly<Record<TestProtocol, string>> = {
+export const SUCCESS: Readonly<Record<Protocol, string>> = {
   chat: "[DONE]",
   responses: "response.completed",
   messages: "message_stop",
+  gemini: '"finishReason":"STOP"',
+};
+
+/** Google's names of errors, by those of the others. */
+const STATUSES: Readonly<Record<string, string>> = {
+  rate_limit_error: "RESOURCE_EXHAUSTED",
+  overloaded_error: "UNAVAILABLE",
 };
 
 /** A protocol's error in its vendor's format. */
-export function errorBody(protocol: TestProtocol, message: string, type = "server_error"): JsonObject {
+export function errorBody(protocol: Protocol, message: string, type = "server_error"): JsonObject {
+  if (protocol === "gemini") {
+    const status = STATUSES[type];
+    return { error: { message, ...(status !== undefined && { status }) } };
+  }
   return protocol === "messages"
     ? { type: "error", error: { type, message } }
     : { error: { message, type, param: null, code: null } };
 }
 
 /** A protocol's error as a frame. */
-export function errorFrame(protocol: TestProtocol, message: string, type = "server_error"): string {
+export function errorFrame(protocol: Protocol, message: string, type = "server_error"): string {
   switch (protocol) {
     case "chat":
+    case "gemini":
       return `data: ${JSON.stringify(errorBody(protocol, message, type))}\n\n`;
     case "messages":
       return `event: error\ndata: ${JSON.stringify(errorBody(protocol, message, type))}\n\n`;
