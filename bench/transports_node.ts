@@ -225,7 +225,10 @@ function receive(response: http.IncomingMessage, call: Call, { released }: Clien
   const encoding = incoming.header("content-encoding");
   if (encoding !== null && encoding !== "identity") {
     incoming.cancel();
-    throw new GatewayError("upstream", "Cannot read the upstream's answer: it is compressed although nobody asked");
+    throw new GatewayError(
+      "upstream",
+      "Cannot read the upstream's answer: it is compressed, which the request does not accept",
+    );
   }
   return incoming;
 }

@@ -21,7 +21,7 @@ import {
   type InFlightRequests,
 } from "./billing/in_flight_requests.ts";
 import { createLedger, type Ledger } from "./billing/ledger.ts";
-import { createObserver, type Observer } from "./observe/observer.ts";
+import { Observer } from "./observe/observer.ts";
 import { Recall, type SharedResponses } from "./recall/recall.ts";
 import { ConversationTargets } from "./routing/affinity.ts";
 import type { BreakerOptions, Health, HealthChange, HealthRow, UpstreamProbe } from "./routing/health.ts";
@@ -127,7 +127,7 @@ export function createGateway(
   }: GatewayParts,
 ): Gateway {
   const built = buildConfigured(config, log);
-  const observer = createObserver({ monotonic, now });
+  const observer = new Observer(monotonic, now);
   return {
     ...built,
     reloader,

@@ -1,8 +1,8 @@
 /** Phase and idle timers that share timers of the runtime: setting and clearing one of those takes 2 µs. */
-import { Bag, type Bagged } from "./unordered_list.ts";
+import { type UnorderedItem, UnorderedList } from "./unordered_list.ts";
 
 /** A timer for one phase: it expires once unless it is cleared before. */
-export interface Timer extends Bagged {
+export interface Timer extends UnorderedItem {
   /** By `performance.now()`. */
   readonly due: number;
   readonly expire: () => void;
@@ -23,8 +23,8 @@ export const MOST_LATE_MS = 2 * TICK_MS;
 
 /** The timers of one app. */
 export class PhaseTimers {
-  readonly #timers = new Bag<Timer>();
-  readonly #streams = new Bag<StreamTimer>();
+  readonly #timers = new UnorderedList<Timer>();
+  readonly #streams = new UnorderedList<StreamTimer>();
   #holders = 0;
   #timeout: ReturnType<typeof setTimeout> | undefined;
   #armedFor = Infinity;
@@ -110,7 +110,7 @@ export class PhaseTimers {
  * The timer of one stream: it is in one phase at a time. Time is counted in ticks: no clock is read for each event, and a
  * process that was held up blames neither upstream nor client. A phase is ended up to 200 ms late and never early.
  */
-export class StreamTimer implements Bagged {
+export class StreamTimer implements UnorderedItem {
   at = -1;
   readonly #timers: PhaseTimers;
   #phase: Phase | undefined;

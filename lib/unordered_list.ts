@@ -1,30 +1,30 @@
-/** A list without order, for items that are added and removed with every request. */
+/** A list for items that come and go with every request. */
 
-/** One of many in a bag. */
-export interface Bagged {
-  /** Its place among the others, which is the bag's affair; -1: it is in none. */
+/** An item of an unordered list. */
+export interface UnorderedItem {
+  /** Its index, which the list sets; -1: it is in no list. */
   at: number;
 }
 
 /**
- * Many things in no order, added and taken out at the cost of nothing. No `Set` and no `Map`: one that is added to and taken
- * from all the time leaves a chain of its old tables, each with what stood in it at its time and all that this held. Once the
- * first of them is old, only a full collection frees them, and the small ones copy them all: 10 KB and 15 µs per request.
+ * A list without order: an item is removed by putting the last one into its place. A `Set` or `Map` that items are added to
+ * and deleted from all the time keeps a chain of its old tables with their former items. Once the first of them is old, only
+ * a full collection frees them, and the small collections copy them all: 10 KB and 15 µs per request.
  */
-export class Bag<Item extends Bagged> {
+export class UnorderedList<Item extends UnorderedItem> {
   readonly #items: Item[] = [];
 
-  /** All that are in it now; not to be changed. */
+  /** The present items; not to be changed. */
   get items(): readonly Item[] {
     return this.#items;
   }
 
-  /** Adds what is in no bag. */
+  /** Adds an item that is in no list. */
   add(item: Item): void {
     item.at = this.#items.push(item) - 1;
   }
 
-  /** Takes one out; nothing where it is not in it any more. */
+  /** Removes an item; does nothing if it is in no list. */
   delete(item: Item): void {
     const last = this.#items.at(-1);
     if (item.at < 0 || last === undefined) return;

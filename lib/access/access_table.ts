@@ -138,3 +138,13 @@ export const ACCESS: AccessTable = {
 export function isOperatorCredential(credential: Access["credential"]): credential is OperatorCredential {
   return credential === "admin" || credential === "session" || credential === "sign_in";
 }
+
+/** The name of a method of a route in the access table. */
+export function accessKey(method: string, { path }: { path: string }): string {
+  return `${method} ${path}`;
+}
+
+/** Returns true for a path of the admin side. */
+export function isAdminPath(path: string): boolean {
+  return path.startsWith("/admin/");
+}

@@ -3,8 +3,8 @@ import { z } from "zod";
 import { pathText } from "../config/problems.ts";
 import { GatewayError } from "../errors.ts";
 import { EMPTY_BODY } from "../server/body.ts";
-import type { RouteContext } from "../server/router.ts";
 import { readTarget } from "../server/route_matcher.ts";
+import type { RouteContext } from "../server/router.ts";
 import { isObject, type JsonObject } from "../json/mod.ts";
 import { checkBody } from "../protocols/fields.ts";
 

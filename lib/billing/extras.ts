@@ -20,9 +20,8 @@ import {
   costOfExtras,
   costOfTokens,
   type ExtraPrices,
-  extraPricesOf,
   inputTokensOf,
-  sheetOf,
+  pricesOf,
   unitPrices,
 } from "./price.ts";
 import type { Target } from "../catalog/model.ts";
@@ -96,13 +95,13 @@ function servedTier(
   if (reported === undefined) return asked;
   const dear = reported.filter((name) => !PLAIN_TIERS.has(name));
   const [priced] = dear.filter((name) => extraPrices?.tiers.has(name)).sort((first, second) =>
-    pricesOf(second, extraPrices) > pricesOf(first, extraPrices) ? 1 : -1
+    rankOf(second, extraPrices) > rankOf(first, extraPrices) ? 1 : -1
   );
   return priced ?? (dear.length === 0 ? undefined : asked ?? dear[0]);
 }
 
 /** Rank of a service tier by price. */
-function pricesOf(tier: string, extraPrices: ExtraPrices | undefined): Amount {
+function rankOf(tier: string, extraPrices: ExtraPrices | undefined): Amount {
   const sheets = extraPrices?.tiers.get(tier);
   if (sheets === undefined) return 0n;
   const { prompt, completion } = unitPrices(sheets[0].sheet);
@@ -216,7 +215,7 @@ export function costAtTarget(
   const of = { model, factor: "1" };
   const { sheet, details } = billUsed(
     { used, tokens },
-    { sheet: sheetOf(prices, of), extraPrices: extraPricesOf(prices, of), tier },
+    { ...pricesOf(prices, of), tier },
   );
   const others = extras.map((extra) => ({ ...extra, price: priceOfItem(prices, extra) }));
   return costOfTokens(tokens, sheet) + costOfExtras([...others, ...details?.extras ?? []], sheet);

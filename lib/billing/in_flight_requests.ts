@@ -2,7 +2,7 @@
  * Work that the process waits for before it ends: requests in progress, answers that are drained for the bill after their
  * clients have left, and billing tasks that no client waits for.
  */
-import { Bag, type Bagged } from "../unordered_list.ts";
+import { type UnorderedItem, UnorderedList } from "../unordered_list.ts";
 import type { GatewayError } from "../errors.ts";
 import type { Meter } from "./meter.ts";
 
@@ -32,7 +32,7 @@ export interface InFlightRequests {
 }
 
 /** A request and its meter. */
-interface Metered extends Bagged {
+interface Metered extends UnorderedItem {
   readonly meter: Pick<Meter, "fail" | "done">;
   readonly request: InFlightRequest;
 }
@@ -42,7 +42,7 @@ const GRACE_MS = 1_000;
 
 /** Starts with no requests. */
 export function createInFlightRequests(graceMs = GRACE_MS): InFlightRequests {
-  const inFlight = new Bag<Metered>();
+  const inFlight = new UnorderedList<Metered>();
 
   function of(kind?: InFlightKind): Metered[] {
     return inFlight.items.filter(({ request }) => kind === undefined || request.kind === kind);

@@ -18,21 +18,6 @@ export interface LeasesParts {
   log: Log;
 }
 
-/** Holds of this process's running requests. */
-export interface Leases {
-  /**
-   * Holds an amount for a request that lasts at most `forMs`, until its entry is written.
-   * @throws {GatewayError} `overloaded` if the store cannot be reached
-   */
-  hold(hold: Omit<Hold, "leaseUntil">, forMs: number): Promise<HoldAnswer>;
-  /** Stops renewing a hold: its entry is written, or (`kept` false) never will be, and the hold ends with its lease. */
-  end(id: string, kept: boolean): void;
-  /** Voids expired holds. Never rejects. */
-  sweep(): Promise<void>;
-  /** Stops all renewals. */
-  close(): void;
-}
-
 /** Renewals per lease: two may fail in a row. */
 const RENEWALS = 3;
 
@@ -49,12 +34,8 @@ interface Lease {
   lives: boolean;
 }
 
-/** Starts with no holds. */
-export function createLeases(parts: LeasesParts): Leases {
-  return new LeaseKeeper(parts);
-}
-
-class LeaseKeeper implements Leases {
+/** Holds of this process's running requests. */
+export class Leases {
   readonly #parts: LeasesParts;
   readonly #open = new Map<string, Lease>();
   /** Budgets that refused a request in their current period. */
@@ -68,6 +49,10 @@ class LeaseKeeper implements Leases {
     this.#parts = parts;
   }
 
+  /**
+   * Holds an amount for a request that lasts at most `forMs`, until its entry is written.
+   * @throws {GatewayError} `overloaded` if the store cannot be reached
+   */
   async hold(hold: Omit<Hold, "leaseUntil">, forMs: number): Promise<HoldAnswer> {
     const at = this.#clock();
     const lease = { until: at + this.#parts.leaseMs, last: at + Math.ceil(forMs) + this.#parts.leaseMs, lives: true };
@@ -98,6 +83,7 @@ class LeaseKeeper implements Leases {
     this.#parts.log({ level: "warn", event: "budget_exhausted", scope, id, budget_usd: formatUsd(budget) });
   }
 
+  /** Stops renewing a hold: its entry is written, or (`kept` false) never will be, and the hold ends with its lease. */
   end(id: string, kept: boolean): void {
     const lease = this.#open.get(id);
     if (lease === undefined) return;
@@ -105,6 +91,7 @@ class LeaseKeeper implements Leases {
     else lease.lives = false;
   }
 
+  /** Voids expired holds. Never rejects. */
   async sweep(): Promise<void> {
     const at = this.#clock();
     this.#sweeps++;
@@ -125,6 +112,7 @@ class LeaseKeeper implements Leases {
     }
   }
 
+  /** Stops all renewals. */
   close(): void {
     this.#closed = true;
     this.#cancel?.();

@@ -3,7 +3,7 @@ import type { Log } from "../log_events.ts";
 import { GatewayError } from "../errors.ts";
 import type { BudgetClaim, Entry, Hold, HoldAnswer, KeptEntry, LedgerStore } from "../store/ledger.ts";
 import { createEntryQueue, type Later } from "./entry_queue.ts";
-import { createLeases } from "./leases.ts";
+import { Leases } from "./leases.ts";
 import type { Amount } from "./money.ts";
 import { RefusalQuota } from "./refusal_quota.ts";
 
@@ -76,7 +76,7 @@ export function createLedger(
   { store, now, monotonic = () => performance.now(), leaseMs = LEASE_MS, later = withTimeout, log = silent }:
     LedgerParts,
 ): Ledger {
-  const leases = createLeases({ store, now, monotonic, leaseMs, later, log });
+  const leases = new Leases({ store, now, monotonic, leaseMs, later, log });
   const queue = createEntryQueue({
     append: (entries) => store.append(entries),
     onEnd: (id, kept) => leases.end(id, kept),

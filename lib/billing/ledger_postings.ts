@@ -1,6 +1,6 @@
 /** Entries as double-entry bookkeeping, and an independent recomputation of their charges. */
 import type { Entry } from "../store/ledger.ts";
-import { type Charge, computeCharge } from "./charge.ts";
+import { type Charge, computeCharge } from "./price.ts";
 import type { Amount } from "./money.ts";
 
 /** Account of a posting. Customer accounts are liabilities: a debit lowers them, a credit raises them. */

@@ -1,29 +1,31 @@
 /** The life of one request, from its arrival to its entry in the ledger. */
 import type { Model, Target } from "../catalog/model.ts";
 import { GatewayError, type TargetRefusal, toGatewayError } from "../errors.ts";
-import type { AdmittedRequest, LimitRequest, LimitStatus } from "../limits/limiter.ts";
+import type { LimitRequest, LimitStatus } from "../limits/limiter.ts";
 import { NO_TOKENS } from "../store/days.ts";
 import type {
   Affinity,
   BilledTokens,
-  BudgetClaim,
   Ending,
   Entry,
   EntryAttempt,
   EntryDetails,
   EntryReason,
   MeteredEndpoint,
-  PriceSheet,
   UsageSource,
 } from "../store/ledger.ts";
-import { computeCharge } from "./charge.ts";
-import { budgetError } from "./budgets.ts";
+import { computeCharge } from "./price.ts";
 import { notEntered } from "./entry_queue.ts";
 import { billUsed, costAtTarget, type UsedExtras } from "./extras.ts";
 import type { Ledger } from "./ledger.ts";
 import { type Amount, formatUsd } from "./money.ts";
-import type { ExtraPrices } from "./price.ts";
-import { type LimitWatch, Reservation, type ReservationParts } from "./reservation.ts";
+import {
+  type AdmissionTerms,
+  type LimitWatch,
+  type ModelTerms,
+  Reservation,
+  type ReservationParts,
+} from "./reservation.ts";
 
 /** Facts of a request at its arrival. */
 export interface Arrival {
@@ -32,32 +34,6 @@ export interface Arrival {
   keyId: string;
   group: string;
   endpoint: MeteredEndpoint;
-}
-
-/** The model, prices, limits and budgets that a request is admitted with. */
-export interface AdmissionTerms {
-  model: Model;
-  /** Prices of the model, fixed at admission. */
-  sheet: PriceSheet;
-  /** Extra prices; absent: none. */
-  extraPrices?: ExtraPrices | undefined;
-  /** The requested service tier; absent: the default one. */
-  tier?: string | undefined;
-  /** Limits that the request counts against. */
-  limitRequests: readonly LimitRequest[];
-  /** Budgets that the request counts against. */
-  budgets: readonly BudgetClaim[];
-  /** The most that the request can cost. */
-  most: Amount;
-  /**
-   * Returns the most that the request can cost when a budget has only `left`, or more than `left` if it cannot cost
-   * less. Absent: the request needs the whole amount.
-   */
-  within?: (left: Amount) => Amount;
-  /** The longest that the request can last, in milliseconds. */
-  forMs: number;
-  /** True: the answer is sent as a whole, so the limit statuses are needed only at its end. */
-  whole?: boolean;
 }
 
 /** Output and usage of a request that was answered in whole or in part. */
@@ -74,9 +50,6 @@ export interface Delivered {
   /** Extras that the upstream reports; absent: none. */
   used?: UsedExtras;
 }
-
-/** Most attempts to hold a smaller amount: one for each of two budgets, and one for concurrent requests. */
-const MOST_LESS = 3;
 
 /**
  * Meters one request. It ends once, with the first call of `deliver` or `fail`: then its limits and holds are released
@@ -96,7 +69,7 @@ export interface Meter {
    * @returns absent if it is the current model
    * @throws {GatewayError} `limited`; the model is then unchanged
    */
-  switchModel(to: Pick<AdmissionTerms, "model" | "sheet" | "extraPrices" | "limitRequests">): Promise<void> | undefined;
+  switchModel(to: ModelTerms): Promise<void> | undefined;
   /**
    * Returns the limit statuses of the admission; after the end, with the actual number of tokens. Does not call the
    * limiter. Empty before `admit`.
@@ -172,14 +145,12 @@ class RequestMeter implements Meter {
   readonly #arrival: Arrival;
   readonly #at: number;
   readonly #start: number;
-  readonly #limits: Reservation;
+  readonly #reservation: Reservation;
   #terms: AdmissionTerms | undefined;
-  /** `admit` in progress. */
+  /** A reservation in progress. */
   #admitting: Promise<void> | undefined;
-  #admitted = false;
-  /** Models whose own limits are reserved. */
+  /** Models whose own limits are reserved; empty before admission. */
   readonly #models: Model[] = [];
-  #held = 0n;
   #attempts = 0;
   #upstream = "";
   #target: Pick<Target, "model" | "pricing"> | undefined;
@@ -200,7 +171,7 @@ class RequestMeter implements Meter {
     this.#arrival = arrival;
     this.#at = parts.now();
     this.#start = parts.monotonic();
-    this.#limits = new Reservation(parts, arrival.id);
+    this.#reservation = new Reservation(parts, { ...arrival, at: this.#at });
     parts.observer?.opened(arrival.id);
   }
 
@@ -221,26 +192,13 @@ class RequestMeter implements Meter {
   }
 
   admit(terms: AdmissionTerms): Promise<void> | undefined {
-    if (this.#admitted || this.#ended) throw new TypeError("Cannot admit a request twice, or after its end");
+    if (this.#models.length > 0 || this.#ended) throw new TypeError("Cannot admit a request twice, or after its end");
     this.#terms = terms;
-    this.#limits.forget();
     if (terms.most > 0n && !this.#parts.ledger.healthy) throw notEntered();
-    const reserving = this.#take(terms);
-    if (reserving !== undefined) return this.#admitAfter(reserving, terms);
-    this.#admitted = true;
-    this.#models.push(terms.model);
-    return undefined;
+    return this.#addModel(terms.model, this.#reservation.take(terms));
   }
 
-  async #admitAfter(reserving: Promise<void>, terms: AdmissionTerms): Promise<void> {
-    await this.#during(reserving);
-    this.#admitted = true;
-    this.#models.push(terms.model);
-  }
-
-  switchModel(
-    to: Pick<AdmissionTerms, "model" | "sheet" | "extraPrices" | "limitRequests">,
-  ): Promise<void> | undefined {
+  switchModel(to: ModelTerms): Promise<void> | undefined {
     const terms = this.#terms;
     if (terms === undefined || this.#ended) {
       throw new TypeError("Cannot switch the model of a request that is not admitted or has ended");
@@ -248,30 +206,24 @@ class RequestMeter implements Meter {
     return terms.model === to.model && terms.sheet === to.sheet ? undefined : this.#switchModelTo(to, terms);
   }
 
-  async #switchModelTo(
-    { model, sheet, extraPrices, limitRequests }: Pick<
-      AdmissionTerms,
-      "model" | "sheet" | "extraPrices" | "limitRequests"
-    >,
-    terms: AdmissionTerms,
-  ): Promise<void> {
+  async #switchModelTo({ model, sheet, extraPrices, limitRequests }: ModelTerms, terms: AdmissionTerms): Promise<void> {
     let needed: readonly LimitRequest[] = [];
     if (!this.#models.includes(model)) {
       needed = limitRequests;
-      const id = `${this.#arrival.id}/${this.#models.length}`;
-      // Once for each request: an earlier reservation already carries these facts.
-      const running = terms.limitRequests.length > 0 || this.#held > 0n ? undefined : this.#runningOn(model);
-      const reserving = needed.length > 0
-        ? this.#limits.take({ id, limitRequests: needed, forMs: terms.forMs, skipStatuses: true, running })
-        : undefined;
-      if (reserving !== undefined) await this.#during(reserving);
-      this.#models.push(model);
+      await this.#addModel(model, this.#reservation.takeMore(needed, { model, terms }));
     }
     this.#terms = { ...terms, model, sheet, extraPrices, limitRequests: [...terms.limitRequests, ...needed] };
   }
 
-  /** Runs `reserve` and remembers it, so that a request that ends meanwhile releases it too. */
-  async #during(reserving: Promise<void>): Promise<void> {
+  /** Adds a model whose limits are reserved, or being so. @returns absent if that finished synchronously */
+  #addModel(model: Model, reserving: Promise<void> | undefined): Promise<void> | undefined {
+    if (reserving !== undefined) return this.#addModelAfter(reserving, model);
+    this.#models.push(model);
+    return undefined;
+  }
+
+  /** Remembers what is in progress, so that a request that ends meanwhile releases it too. */
+  async #addModelAfter(reserving: Promise<void>, model: Model): Promise<void> {
     this.#admitting = reserving;
     try {
       await reserving;
@@ -279,57 +231,11 @@ class RequestMeter implements Meter {
       this.#admitting = undefined;
     }
     if (this.#ended) throw new GatewayError("internal", "Cannot admit the request: it has ended");
-  }
-
-  /** Reserves limits, then budgets. @returns absent if that finished synchronously */
-  #take(terms: AdmissionTerms): Promise<void> | undefined {
-    const needsHold = terms.most > 0n && terms.budgets.length > 0;
-    const { limitRequests, forMs, whole = false } = terms;
-    // If a budget refuses, the limits are returned, and their statuses are computed from those of the admission.
-    const skipStatuses = whole && !needsHold;
-    // A request with a budget hold is entered as lost when its hold runs out.
-    const running = needsHold || limitRequests.length === 0 ? undefined : this.#runningOn(terms.model);
-    const reserving = limitRequests.length > 0
-      ? this.#limits.take({ id: this.#arrival.id, limitRequests, forMs, skipStatuses, running })
-      : undefined;
-    return reserving === undefined && !needsHold ? undefined : this.#takeAll(reserving, needsHold ? terms : undefined);
-  }
-
-  async #takeAll(limits: Promise<void> | undefined, held: AdmissionTerms | undefined): Promise<void> {
-    try {
-      if (limits !== undefined) await limits;
-      if (held !== undefined) await this.#hold(held);
-    } catch (refusal) {
-      await this.#limits.undo();
-      throw refusal;
-    }
-  }
-
-  #runningOn({ id: model }: Model): AdmittedRequest {
-    const { id, keyId, group, endpoint } = this.#arrival;
-    return { id, at: this.#at, keyId, group, model, endpoint };
-  }
-
-  /** Holds the whole amount if the budgets allow it, else the smaller amount of `within`. */
-  async #hold({ model, budgets, most, within, forMs }: AdmissionTerms): Promise<void> {
-    const { id, keyId, group, endpoint } = this.#arrival;
-    let amount = most;
-    for (let less = 0;; less++) {
-      const hold = { id, at: this.#at, keyId, group, model: model.id, endpoint, amount, claims: budgets };
-      const answer = await this.#parts.ledger.hold(hold, forMs);
-      if (answer.held) break;
-      const smaller = less < MOST_LESS ? within?.(answer.left) : undefined;
-      if (smaller === undefined || smaller > answer.left) {
-        this.#parts.observer?.refused(answer.claim.scope, "usd");
-        throw budgetError(answer, { most: smaller ?? amount });
-      }
-      amount = smaller;
-    }
-    this.#held = amount;
+    this.#models.push(model);
   }
 
   limitStatuses(): LimitStatus[] {
-    return this.#limits.limitStatuses();
+    return this.#reservation.limitStatuses();
   }
 
   attempt(upstream: string, target?: Pick<Target, "model" | "pricing">, affinity?: Affinity): void {
@@ -380,13 +286,13 @@ class RequestMeter implements Meter {
       if (this.#admitting !== undefined) await this.#admitting;
       const { sheet, details: billed } = this.#bill(delivered, terms);
       const details = this.#details(billed);
-      const { cost, overrun } = computeCharge({ tokens, sheet, extras: details?.extras, held: this.#held });
+      const { cost, overrun } = computeCharge({ tokens, sheet, extras: details?.extras, held: this.#reservation.held });
       const now = this.#parts.monotonic();
       const entry = this.#entry({ status, ending, tokens, source, cost, overrun, images, now });
       entry.sheet = sheet;
       if (details !== undefined) entry.details = details;
       // Concurrently, since the client waits for both. Other nodes know the request until its entry is durable.
-      released = this.#limits.end(limitedTokens(tokens), { now, isEntered: false });
+      released = this.#reservation.end(limitedTokens(tokens), { now, isEntered: false });
       const isNew = await this.#parts.ledger.enter(entry);
       // The id exists if the hold had expired, or if an earlier try succeeded and only its answer was lost.
       const paid = isNew ? cost : (await this.#parts.ledger.find(entry.id))?.cost ?? 0n;
@@ -398,8 +304,8 @@ class RequestMeter implements Meter {
       await this.#note(toGatewayError(cause).status, "failed", { code });
       throw cause;
     } finally {
-      released ??= this.#limits.end(limitedTokens(tokens));
-      this.#limits.confirmEntry();
+      released ??= this.#reservation.end(limitedTokens(tokens));
+      this.#reservation.confirmEntry();
       if (released !== undefined) await released;
       this.#done.resolve();
     }
@@ -434,7 +340,7 @@ class RequestMeter implements Meter {
     } catch {
       // The caller of `admit` handles this error.
     }
-    const released = this.#limits.end(0);
+    const released = this.#reservation.end(0);
     if (released !== undefined) await released;
     await this.#note(status, this.#attempts > 0 ? "failed" : "refused", reason);
     this.#done.resolve();
@@ -484,7 +390,7 @@ class RequestMeter implements Meter {
       tokens,
       source,
       cost,
-      held: this.#held,
+      held: this.#reservation.held,
       overrun,
       totalMs: Math.round(now - this.#start),
       attempts: this.#attempts,

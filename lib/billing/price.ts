@@ -1,9 +1,10 @@
-/** Price sheets: the prices that a request pays, and the cost of its tokens. */
+/** The prices of a request, and its charge: the customer's share of the cost of plausible token counts. */
 import type { Model } from "../catalog/model.ts";
 import type { Pricing, TieredPrices, TokenPrices } from "../catalog/price_schema.ts";
 import { pricingAt } from "../catalog/catalog.ts";
 import type { BilledExtra, BilledTokens, PriceSheet } from "../store/ledger.ts";
 import { type Amount, parseFactor, parseUsd, timesFactor } from "./money.ts";
+import type { TokenUsage } from "../protocols/canonical/types.ts";
 
 /** Classes of input tokens with a price of their own, named as in the catalog. */
 export const INPUT_CLASSES = ["prompt", "input_cache_read", "input_cache_write_5m", "input_cache_write_1h"] as const;
@@ -23,16 +24,42 @@ const sheets = new WeakMap<object, Map<string, Readonly<PriceSheet>>>();
 /** Parsed prices of frozen sheets. Other sheets are parsed each time. */
 const read = new WeakMap<PriceSheet, UnitPrices>();
 
-/** The price sheet at a moment, for a model and its group's factor. Frozen and shared. */
-export function sheetAt(model: Model, { factor, now }: { factor: string; now: number }): Readonly<PriceSheet> {
-  return sheetOf(pricingAt(model, now), { model: model.id, factor });
+/** The prices of a request. */
+export interface RequestPrices {
+  /** Frozen and shared. */
+  sheet: Readonly<PriceSheet>;
+  /** Prices in addition to the plain sheet; absent: none. */
+  extraPrices: ExtraPrices | undefined;
 }
+
+/** The prices at a moment, in Unix milliseconds, for a model and its group's factor. */
+export function pricesAt(model: Model, { factor, now }: { factor: string; now: number }): RequestPrices {
+  return pricesOf(pricingAt(model, now), { model: model.id, factor });
+}
+
+/** The prices of a pricing. Its extra prices are shared. */
+export function pricesOf(pricing: Pricing, of: SheetOf): RequestPrices {
+  const { hosted_tools, service_tiers, context_tiers, window } = pricing;
+  const sheet = sheetOf(pricing, of);
+  if ((hosted_tools ?? service_tiers ?? context_tiers ?? window) === undefined) {
+    return { sheet, extraPrices: undefined };
+  }
+  let known = extraPrices.get(pricing);
+  if (known === undefined) extraPrices.set(pricing, known = new Map());
+  const name = `${of.factor} ${of.model}`;
+  let prices = known.get(name);
+  if (prices === undefined) known.set(name, prices = createExtraPrices(pricing, of));
+  return { sheet, extraPrices: prices };
+}
+
+/** Cached extra prices by pricing, then by factor and model. */
+const extraPrices = new WeakMap<Pricing, Map<string, ExtraPrices>>();
 
 /** The model and the factor of a sheet. */
 type SheetOf = Pick<PriceSheet, "model" | "factor">;
 
 /** The price sheet for these prices. Frozen and shared. */
-export function sheetOf(pricing: TokenPrices, { model, factor }: SheetOf): Readonly<PriceSheet> {
+function sheetOf(pricing: TokenPrices, { model, factor }: SheetOf): Readonly<PriceSheet> {
   let byFactor = sheets.get(pricing);
   if (byFactor === undefined) sheets.set(pricing, byFactor = new Map());
   let sheet = byFactor.get(factor);
@@ -67,29 +94,6 @@ export interface ExtraPrices {
   /** Name of the time window of these prices; absent: outside all windows. */
   window?: string;
 }
-
-/** The extra prices at a moment; absent: none. */
-export function extraPricesAt(
-  model: Model,
-  { factor, now }: { factor: string; now: number },
-): ExtraPrices | undefined {
-  return extraPricesOf(pricingAt(model, now), { model: model.id, factor });
-}
-
-/** The extra prices; absent: none. The result is shared. */
-export function extraPricesOf(pricing: Pricing, of: SheetOf): ExtraPrices | undefined {
-  const { hosted_tools, service_tiers, context_tiers, window } = pricing;
-  if ((hosted_tools ?? service_tiers ?? context_tiers ?? window) === undefined) return undefined;
-  let known = extraPrices.get(pricing);
-  if (known === undefined) extraPrices.set(pricing, known = new Map());
-  const name = `${of.factor} ${of.model}`;
-  let prices = known.get(name);
-  if (prices === undefined) known.set(name, prices = createExtraPrices(pricing, of));
-  return prices;
-}
-
-/** Cached extra prices by pricing, then by factor and model. */
-const extraPrices = new WeakMap<Pricing, Map<string, ExtraPrices>>();
 
 function createExtraPrices(pricing: Pricing, of: SheetOf): ExtraPrices {
   const { hosted_tools: hostedTools = {}, service_tiers = {}, window } = pricing;
@@ -193,4 +197,88 @@ export function costOfExtras(extras: readonly BilledExtra[], { factor }: Pick<Pr
     cost += BigInt(count) * timesFactor(parseUsd(price), times);
   }
   return cost;
+}
+
+/** Larger counts of one class are implausible: no model reads or writes as many tokens in one request. */
+const MOST_TOKENS = 1_000_000_000;
+
+/** The plausible part of the usage that an upstream reported. */
+export interface UsageReading {
+  /** Reported tokens; 0 where none, or no plausible number, was reported. */
+  tokens: BilledTokens;
+  /** Classes to count: `prompt` for the input, `completion` and `reasoning` for the output. */
+  missing: { input: boolean; output: boolean };
+  /** True if the gateway has counted or estimated some of it already. */
+  counted: NonNullable<TokenUsage["counted"]> | false;
+  /** Classes whose reported count is impossible, for the log. */
+  absurd: BilledClass[];
+}
+
+type BilledClass = keyof BilledTokens;
+
+/**
+ * Validates reported usage: whole numbers up to 1,000,000,000. Anything else is absurd and counts as missing, and so
+ * does an input of zero tokens with its caches: every prompt has some, and some hosts report 0 for unknown.
+ *
+ * Cache classes are 0 when missing, since their tokens are then part of `prompt`. If one of them is absurd, the split
+ * of `prompt` is unknown, so the whole input is missing. Reasoning above the completion that contains it is absurd; it
+ * has no price of its own, so it becomes 0 and nothing is missing.
+ */
+export function readUsage(usage: TokenUsage): UsageReading {
+  const absurd: BilledClass[] = [];
+  const read = (name: BilledClass, most = MOST_TOKENS): number | undefined => {
+    const count = usage[name];
+    if (count === undefined) return undefined;
+    if (Number.isSafeInteger(count) && count >= 0 && count <= most) return count;
+    absurd.push(name);
+    return undefined;
+  };
+  const prompt = read("prompt");
+  const input_cache_read = read("input_cache_read") ?? 0;
+  const input_cache_write_5m = read("input_cache_write_5m") ?? 0;
+  const input_cache_write_1h = read("input_cache_write_1h") ?? 0;
+  const cached = input_cache_read + input_cache_write_5m + input_cache_write_1h;
+  const isInputReported = prompt !== undefined && absurd.length === 0 && prompt + cached > 0;
+  const completion = read("completion");
+  const reasoning = completion === undefined ? 0 : read("reasoning", completion) ?? 0;
+  return {
+    tokens: {
+      prompt: isInputReported ? prompt : 0,
+      input_cache_read: isInputReported ? input_cache_read : 0,
+      input_cache_write_5m: isInputReported ? input_cache_write_5m : 0,
+      input_cache_write_1h: isInputReported ? input_cache_write_1h : 0,
+      completion: completion ?? 0,
+      reasoning,
+    },
+    missing: { input: !isInputReported, output: completion === undefined },
+    counted: usage.counted ?? false,
+    absurd,
+  };
+}
+
+/** The charge of a request. */
+export interface Charge {
+  /** Amount that the customer pays. */
+  cost: Amount;
+  /** Cost beyond the held amount, paid by the operator. */
+  overrun: Amount;
+}
+
+/**
+ * Computes the charge for tokens and for extras billed beside them.
+ * @param held amount held for the request, the most that the customer pays; 0: no budget applies, so the customer pays
+ * the whole cost
+ */
+export function computeCharge(
+  { tokens, sheet, extras, held }: {
+    tokens: BilledTokens;
+    sheet: Readonly<PriceSheet>;
+    extras?: readonly BilledExtra[] | undefined;
+    held: Amount;
+  },
+): Charge {
+  let cost = costOfTokens(tokens, sheet);
+  if (extras !== undefined) cost += costOfExtras(extras, sheet);
+  if (held === 0n || cost <= held) return { cost, overrun: 0n };
+  return { cost: held, overrun: cost - held };
 }

@@ -1,9 +1,54 @@
-/** The limit reservations of one request. */
+/** The reservations of one request: its limits, and the hold on its budgets. */
+import type { Model } from "../catalog/model.ts";
 import { nameOf } from "../errors.ts";
 import { limitOwnerOf } from "../limits/limit_requests.ts";
 import { createLimitError } from "../limits/errors.ts";
-import type { AdmissionRequest, LimitDecision, Limiter, LimitStatus } from "../limits/limiter.ts";
+import type {
+  AdmissionRequest,
+  AdmittedRequest,
+  LimitDecision,
+  Limiter,
+  LimitRequest,
+  LimitStatus,
+} from "../limits/limiter.ts";
 import type { Log } from "../log_events.ts";
+import type { BudgetClaim, PriceSheet } from "../store/ledger.ts";
+import { budgetError } from "./budgets.ts";
+import type { Ledger } from "./ledger.ts";
+import type { Amount } from "./money.ts";
+import type { ExtraPrices } from "./price.ts";
+
+/** The model, prices, limits and budgets that a request is admitted with. */
+export interface AdmissionTerms {
+  model: Model;
+  /** Prices of the model, fixed at admission. */
+  sheet: PriceSheet;
+  /** Extra prices; absent: none. */
+  extraPrices?: ExtraPrices | undefined;
+  /** The requested service tier; absent: the default one. */
+  tier?: string | undefined;
+  /** Limits that the request counts against. */
+  limitRequests: readonly LimitRequest[];
+  /** Budgets that the request counts against. */
+  budgets: readonly BudgetClaim[];
+  /** The most that the request can cost. */
+  most: Amount;
+  /**
+   * Returns the most that the request can cost when a budget has only `left`, or more than `left` if it cannot cost
+   * less. Absent: the request needs the whole amount.
+   */
+  within?: (left: Amount) => Amount;
+  /** The longest that the request can last, in milliseconds. */
+  forMs: number;
+  /** True: the answer is sent as a whole, so the limit statuses are needed only at its end. */
+  whole?: boolean;
+}
+
+/** The part of the terms that another model of the same request has of its own. */
+export type ModelTerms = Pick<AdmissionTerms, "model" | "sheet" | "extraPrices" | "limitRequests">;
+
+/** Most attempts to hold a smaller amount: one for each of two budgets, and one for concurrent requests. */
+const MOST_LESS = 3;
 
 /** Observes limit decisions. */
 export interface LimitWatch {
@@ -16,6 +61,7 @@ export interface LimitWatch {
 /** Parts of reservations. */
 export interface ReservationParts {
   limiter: Limiter;
+  ledger: Pick<Ledger, "hold">;
   /** Monotonic time in milliseconds. */
   monotonic: () => number;
   log: Log;
@@ -28,10 +74,14 @@ interface EndOptions {
   isEntered?: boolean;
 }
 
-/** The reservations of one request, each under an id of its own. */
+/** The reservations of one request: its limits, each under an id of its own, and the hold on its budgets. */
 export class Reservation {
   readonly #parts: ReservationParts;
-  readonly #request: string;
+  readonly #request: Omit<AdmittedRequest, "model">;
+  /** The held amount; 0 if no budget applies. */
+  held: Amount = 0n;
+  /** Number of models besides the first whose own limits were asked for. */
+  #others = 0;
   /** Ids that may be reserved. */
   #ids: string[] = [];
   /** Ids that were released before the request's entry was durable. */
@@ -39,31 +89,92 @@ export class Reservation {
   /** Limit statuses by id, with the monotonic time of their receipt. */
   readonly #received: { id: string; statuses: readonly LimitStatus[]; at: number }[] = [];
 
-  /** @param request the gateway's id of the request */
-  constructor(parts: ReservationParts, request: string) {
+  constructor(parts: ReservationParts, { id, at, keyId, group, endpoint }: Omit<AdmittedRequest, "model">) {
     this.#parts = parts;
-    this.#request = request;
+    this.#request = { id, at, keyId, group, endpoint };
   }
 
   /**
-   * Reserves limits. Only a refusal under the request's own id sets the limit statuses.
+   * Reserves limits, then holds budgets. If one of them refuses, nothing stays reserved.
    * @returns absent if that finished synchronously
    * @throws {GatewayError} `limited`
    */
-  take(request: AdmissionRequest): Promise<void> | undefined {
-    const { id } = request;
+  take(terms: AdmissionTerms): Promise<void> | undefined {
+    const { limitRequests, forMs, whole = false, model } = terms;
+    // Those of a refused admission.
+    this.#received.length = 0;
+    const needsHold = terms.most > 0n && terms.budgets.length > 0;
+    // If a budget refuses, the limits are returned, and their statuses are computed from those of the admission.
+    const skipStatuses = whole && !needsHold;
+    // A request with a budget hold is entered as lost when its hold runs out.
+    const running = needsHold ? undefined : model;
+    const taking = this.#takeLimits(limitRequests, { id: this.#request.id, forMs, skipStatuses, running });
+    return taking === undefined && !needsHold ? undefined : this.#takeAll(taking, needsHold ? terms : undefined);
+  }
+
+  /** Reserves the own limits of another model, which may answer instead. Returns and throws as `take`. */
+  takeMore(
+    limitRequests: readonly LimitRequest[],
+    { model, terms }: { model: Model; terms: AdmissionTerms },
+  ): Promise<void> | undefined {
+    const id = `${this.#request.id}/${++this.#others}`;
+    // Once for each request: an earlier reservation already carries these facts.
+    const running = terms.limitRequests.length > 0 || this.held > 0n ? undefined : model;
+    return this.#takeLimits(limitRequests, { id, forMs: terms.forMs, skipStatuses: true, running });
+  }
+
+  /** @param options `running`: the model for which other nodes get to know the request; absent: they do not */
+  #takeLimits(
+    limitRequests: readonly LimitRequest[],
+    { id, running, ...options }:
+      & Pick<AdmissionRequest, "id" | "forMs" | "skipStatuses">
+      & { running: Model | undefined },
+  ): Promise<void> | undefined {
+    if (limitRequests.length === 0) return undefined;
     // Noted before the answer, so that the reservation is released even if the answer is lost.
     this.#ids.push(id);
-    const decision = this.#parts.limiter.take(request);
+    const decision = this.#parts.limiter.take({
+      id,
+      limitRequests,
+      ...options,
+      running: running && { ...this.#request, model: running.id },
+    });
     if (decision instanceof Promise) return decision.then((decision) => this.#record(id, decision));
     this.#record(id, decision);
     return undefined;
   }
 
+  async #takeAll(limits: Promise<void> | undefined, held: AdmissionTerms | undefined): Promise<void> {
+    try {
+      if (limits !== undefined) await limits;
+      if (held !== undefined) await this.#hold(held);
+    } catch (refusal) {
+      await this.#undo();
+      throw refusal;
+    }
+  }
+
+  /** Holds the whole amount if the budgets allow it, else the smaller amount of `within`. */
+  async #hold({ model, budgets, most, within, forMs }: AdmissionTerms): Promise<void> {
+    let amount = most;
+    for (let less = 0;; less++) {
+      const hold = { ...this.#request, model: model.id, amount, claims: budgets };
+      const answer = await this.#parts.ledger.hold(hold, forMs);
+      if (answer.held) break;
+      const smaller = less < MOST_LESS ? within?.(answer.left) : undefined;
+      if (smaller === undefined || smaller > answer.left) {
+        this.#parts.observer?.refused(answer.claim.scope, "usd");
+        throw budgetError(answer, { most: smaller ?? amount });
+      }
+      amount = smaller;
+    }
+    this.held = amount;
+  }
+
   #record(id: string, decision: LimitDecision): void {
     const { log, observer } = this.#parts;
     // The refusal of an alternative model does not concern the model that answers.
-    if (decision.admitted || id === this.#request) this.#keep(id, decision.statuses);
+    if (decision.admitted || id === this.#request.id) this.#keep(id, decision.statuses);
     if (!decision.admitted) {
       this.#ids.pop();
       const refusing = decision.over.find(({ reportOnly }) => !reportOnly);
@@ -72,12 +183,20 @@ export class Reservation {
     }
     if (decision.over.length > 0) observer?.exceeded();
     for (const { name, unit, limit } of decision.over) {
-      log({ level: "warn", event: "limit_exceeded", request_id: this.#request, name, unit, limit, report_only: true });
+      log({
+        level: "warn",
+        event: "limit_exceeded",
+        request_id: this.#request.id,
+        name,
+        unit,
+        limit,
+        report_only: true,
+      });
     }
   }
 
   /** Releases everything as if the request had never been made. Never rejects. */
-  async undo(): Promise<void> {
+  async #undo(): Promise<void> {
     for (const id of this.#ids.splice(0)) {
       try {
         await this.#parts.limiter.undo(id);
@@ -135,11 +254,6 @@ export class Reservation {
     return all;
   }
 
-  /** Forgets the limit statuses of a refused admission. */
-  forget(): void {
-    this.#received.length = 0;
-  }
-
   #keep(id: string, statuses: readonly LimitStatus[], now?: number): void {
     if (statuses.length === 0) return;
     const at = now ?? this.#parts.monotonic();
@@ -153,7 +267,12 @@ export class Reservation {
 
   /** Logs a failed release. The slots expire at the longest duration of the request. */
   #report(cause: unknown): void {
-    this.#parts.log({ level: "error", event: "limits_not_released", request_id: this.#request, cause: nameOf(cause) });
+    this.#parts.log({
+      level: "error",
+      event: "limits_not_released",
+      request_id: this.#request.id,
+      cause: nameOf(cause),
+    });
   }
 }
 

@@ -2,7 +2,8 @@
 import { messageOf } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
 import { PhaseTimers } from "../phase_timers.ts";
-import { type App, type AppOptions, createApp } from "../server/app.ts";
+import { createApp } from "../server/app.ts";
+import type { App, AppOptions } from "../server/exchange.ts";
 import { describeCause } from "../server/cause.ts";
 import { createClientTracker } from "../server/client_tracker.ts";
 import { type Listener, listenersOf } from "../server/surface.ts";

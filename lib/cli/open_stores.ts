@@ -43,7 +43,7 @@ function limiterOptions({ nodes }: Config, { store, log }: Pick<Gateway, "store"
     timeoutMs: nodes.limits_timeout_ms,
     leaseMs: nodes.lease_seconds * 1000,
     ...(shared !== undefined && {
-      storeHeardMs: () => shared.heardMs?.(),
+      msSinceStoreAnswered: () => shared.heardMs?.(),
       enterLost: (requests) => store.ledger.append(requests.map((request) => lostEntry(request, Date.now()))),
     }),
     log,

@@ -4,7 +4,7 @@ import type { Config } from "../config.ts";
 import { GatewayError } from "../errors.ts";
 import { parseBody } from "../server/body.ts";
 import { translateRequest } from "../request/translate_request.ts";
-import { modelIssuer } from "../upstreams/vendors.ts";
+import { modelIssuer } from "../upstreams/prepare_attempt.ts";
 import { quirkFor } from "../protocols/quirks/quirk.ts";
 import { anyModel } from "./any_model.ts";
 import { jsonText, writeErr, writeOut } from "./output.ts";

@@ -9,7 +9,7 @@ import { requireEndpoint, requireProtocol } from "../access/permissions.ts";
 import { GatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
 import type { JsonObject } from "../json/mod.ts";
-import { type App, createApp } from "../server/app.ts";
+import { createApp } from "../server/app.ts";
 import { enterRefusal } from "../server/request_guard.ts";
 import type { Handler, Route, RouteContext } from "../server/router.ts";
 import type { LoggedChange } from "../store/operators.ts";
@@ -29,7 +29,7 @@ interface Sender {
 const senders = new WeakMap<Request, Sender>();
 
 /** The apps of running gateways: their routes are those of clients, and their callers are chosen, not authenticated. */
-const apps = new WeakMap<Gateway, App>();
+const apps = new WeakMap<Gateway, ReturnType<typeof createApp>>();
 
 /**
  * The caller with a key of the store or the configuration. Networks that the key is limited to are those of its holder,
@@ -93,7 +93,7 @@ export function sendFromPlayground(
   return sendAs(caller, { gateway: context.gateway, endpoint, body, signal, change });
 }
 
-function createPlaygroundApp(gateway: Gateway): App {
+function createPlaygroundApp(gateway: Gateway): ReturnType<typeof createApp> {
   const endpoints = Object.keys(ENDPOINT_PATHS) as PlaygroundEndpoint[];
   const access = endpoints.map((endpoint): [string, Access] => [
     `POST ${ENDPOINT_PATHS[endpoint]}`,

@@ -5,7 +5,8 @@ import { gemini, inCamelCase } from "../protocols/gemini/mod.ts";
 import { arrayFraming } from "../protocols/gemini/array_framing.ts";
 import { serve } from "../request/serve.ts";
 import { readTarget } from "../server/route_matcher.ts";
-import type { JsonBody, RouteContext } from "../server/router.ts";
+import type { JsonBody } from "../server/body.ts";
+import type { RouteContext } from "../server/router.ts";
 import { countTokens } from "./count_tokens.ts";
 
 /** Gemini's protocol with streams as JSON arrays, which Google sends without `alt=sse`. */

@@ -150,7 +150,10 @@ function refuseCompressed(answer: ResponseReader): void {
   const encoding = answer.header("content-encoding");
   if (encoding === null || encoding === "identity") return;
   answer.cancel();
-  throw new GatewayError("upstream", "Cannot read the upstream's answer: it is compressed although nobody asked");
+  throw new GatewayError(
+    "upstream",
+    "Cannot read the upstream's answer: it is compressed, which the request does not accept",
+  );
 }
 
 /** Opens a connection. @throws {GatewayError} `upstream`, with the fault `unreachable`; the error the exchange was ended with */
@@ -206,7 +209,7 @@ class HeadReader {
     const connection = this.#connection;
     const keeps = this.#keeps;
     for (let head = takeHead(connection, this.#seen, keeps); head; head = takeHead(connection, 0, keeps)) {
-      if (head.status === 101) throw new MalformedResponse("The peer changes to a protocol that nobody asked for");
+      if (head.status === 101) throw new MalformedResponse("The peer changes to a protocol that was not requested");
       if (head.status >= 200) return head;
       if (++this.#interim > INTERIM) throw new MalformedResponse("There are too many interim answers");
     }

@@ -1,5 +1,5 @@
 /** Time limits of many requests, with one timer of the runtime for all of them. */
-import { Bag, type Bagged } from "../unordered_list.ts";
+import { type UnorderedItem, UnorderedList } from "../unordered_list.ts";
 import { type GatewayError, upstreamTimeout } from "../errors.ts";
 import type { PhaseLimits } from "./types.ts";
 
@@ -42,7 +42,7 @@ export function createRequestTimers(): RequestTimers {
 }
 
 class SharedRequestTimers implements RequestTimers {
-  readonly #calls = new Bag<SingleRequestTimer>();
+  readonly #calls = new UnorderedList<SingleRequestTimer>();
   #timer: ReturnType<typeof setTimeout> | undefined;
   #armedFor = Infinity;
   #closed = false;
@@ -94,7 +94,7 @@ class SharedRequestTimers implements RequestTimers {
   }
 }
 
-class SingleRequestTimer implements RequestTimer, Bagged {
+class SingleRequestTimer implements RequestTimer, UnorderedItem {
   readonly #limits: PhaseLimits;
   readonly #call: TimedRequest;
   readonly #deadlines: SharedRequestTimers;

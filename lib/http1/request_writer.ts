@@ -91,7 +91,7 @@ export class RequestWriter {
   async #pull(from: ReadableStreamDefaultReader<Uint8Array>): Promise<Uint8Array | undefined> {
     try {
       const { value, done } = await from.read();
-      if (this.#stopped) throw new Error("Cannot go on: nobody wants the rest");
+      if (this.#stopped) throw new Error("Cannot go on: the rest is not needed");
       return done ? undefined : value;
     } catch (error) {
       if (!this.#stopped) this.#sender.broken(error);

@@ -85,7 +85,7 @@ export interface Limiter {
   /** True if the limits are enforced across all nodes. False while each node admits its share, or nothing. */
   readonly healthy: boolean;
   /** Milliseconds since the shared store last answered another node, as far as is known. */
-  readonly othersHeardMs?: number | undefined;
+  readonly msSinceOthersAnswered?: number | undefined;
   /** Releases all reservations and closes the connection. */
   close(): Promise<void>;
 }

@@ -47,7 +47,7 @@ export class NodeSession {
   /** Time by which all nodes that lost Redis together have had time to reconnect. */
   #settledAt = 0;
   /** When the store last answered another node, by this node's clock; absent if unknown. */
-  #othersHeardAt: number | undefined;
+  #othersAnsweredAt: number | undefined;
   #downSince: number | undefined;
   #retryTimer: ReturnType<typeof setTimeout> | undefined;
   #heartbeatTimer: ReturnType<typeof setTimeout> | undefined;
@@ -71,8 +71,8 @@ export class NodeSession {
   }
 
   /** Milliseconds since the shared store last answered another node, as far as is known. */
-  get othersHeardMs(): number | undefined {
-    return this.#othersHeardAt === undefined ? undefined : this.now() - this.#othersHeardAt;
+  get msSinceOthersAnswered(): number | undefined {
+    return this.#othersAnsweredAt === undefined ? undefined : this.now() - this.#othersAnsweredAt;
   }
 
   /** Tries to connect once, and keeps trying in the background. */
@@ -146,7 +146,7 @@ export class NodeSession {
   #lose(connection: RedisConnection | undefined, cause: string): void {
     if (this.#closed || connection !== this.#connection) return;
     this.#commands = undefined;
-    this.#othersHeardAt = undefined;
+    this.#othersAnsweredAt = undefined;
     this.#disconnect();
     this.#logDown(cause);
     clearTimeout(this.#retryTimer);
@@ -206,16 +206,21 @@ export class NodeSession {
   }
 
   #heartbeatMs(): number {
-    const { leaseMs, storeHeardMs } = this.#parts;
-    return Math.min(storeHeardMs === undefined ? HEARTBEAT_MS : STORE_HEARTBEAT_MS, leaseMs / HEARTBEATS_PER_LEASE);
+    const { leaseMs, msSinceStoreAnswered } = this.#parts;
+    return Math.min(
+      msSinceStoreAnswered === undefined ? HEARTBEAT_MS : STORE_HEARTBEAT_MS,
+      leaseMs / HEARTBEATS_PER_LEASE,
+    );
   }
 
   /** Renews the session. @returns whether the next heartbeat follows at once */
   async #renew(): Promise<boolean> {
-    const { leaseMs, storeHeardMs } = this.#parts;
-    const answer = await this.ask((commands) => commands.renew(leaseMs, storeHeardMs?.()));
+    const { leaseMs, msSinceStoreAnswered } = this.#parts;
+    const answer = await this.ask((commands) => commands.renew(leaseMs, msSinceStoreAnswered?.()));
     if (answer === undefined || !this.healthy) return false;
-    this.#othersHeardAt = answer.othersHeardMs === undefined ? undefined : this.now() - answer.othersHeardMs;
+    this.#othersAnsweredAt = answer.msSinceOthersAnswered === undefined
+      ? undefined
+      : this.now() - answer.msSinceOthersAnswered;
     const isSettled = this.now() >= this.#settledAt;
     this.#nodes = isSettled ? answer.nodes : Math.max(this.#nodes, answer.nodes);
     // Until then, requests of live nodes that are still reconnecting may count as lost.

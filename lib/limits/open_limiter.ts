@@ -21,7 +21,7 @@ export interface LimiterOptions {
    * Milliseconds since the store answered this node, `undefined` during an outage; shared with other nodes through
    * Redis. Absent: there is no shared store.
    */
-  storeHeardMs?: () => number | undefined;
+  msSinceStoreAnswered?: () => number | undefined;
   /**
    * Enters requests of crashed nodes into the ledger, each id once, and returns whether each is new. Another node
    * repeats it if this one crashes meanwhile. Absent: the ledger is not shared.

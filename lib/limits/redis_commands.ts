@@ -34,9 +34,9 @@ export interface RedisCommands {
   join(leaseMs: number, running: Iterable<string>): Promise<number>;
   /**
    * Renews the session.
-   * @param storeHeardMs milliseconds since the store answered this node; absent: it is unreachable or not shared
+   * @param msSinceStoreAnswered milliseconds since the store answered this node; absent: it is unreachable or not shared
    */
-  renew(leaseMs: number, storeHeardMs?: number): Promise<HeartbeatAnswer | undefined>;
+  renew(leaseMs: number, msSinceStoreAnswered?: number): Promise<HeartbeatAnswer | undefined>;
   /** Ends the session and frees what the node holds. */
   retire(): Promise<void>;
   /** Returns some requests that were running when their node's session ended, until they are passed as `entered`. */
@@ -49,7 +49,7 @@ export interface HeartbeatAnswer {
   /** True: slots of an ended session remain to be freed, so the next heartbeat follows at once. */
   more: boolean;
   /** Milliseconds since the store last answered another node; absent if it answers none. */
-  othersHeardMs?: number;
+  msSinceOthersAnswered?: number;
   /** Number of requests to enter as lost. */
   lost: number;
 }
@@ -113,13 +113,13 @@ export function createRedisCommands({ connection, node, clock }: RedisCommandsOp
       const [nodes] = numbers(await connection.run("join", [now(), node, leaseMs, ...running]));
       return nodes ?? 1;
     },
-    async renew(leaseMs, storeHeardMs) {
-      const sinceAnswer = storeHeardMs === undefined ? "" : Math.round(storeHeardMs);
+    async renew(leaseMs, msSinceStoreAnswered) {
+      const sinceAnswer = msSinceStoreAnswered === undefined ? "" : Math.round(msSinceStoreAnswered);
       const [nodes = 0, more, others = -1, lost = 0] = numbers(
         await connection.run("beat", [now(), node, leaseMs, sinceAnswer]),
       );
       if (nodes < 0) return undefined;
-      return { nodes, more: more === 1, lost, ...(others >= 0 && { othersHeardMs: others }) };
+      return { nodes, more: more === 1, lost, ...(others >= 0 && { msSinceOthersAnswered: others }) };
     },
     async retire() {
       while ((await connection.run("retire", [now(), node]))[0] === 1);

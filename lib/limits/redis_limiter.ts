@@ -118,8 +118,8 @@ class SharedLimiter implements Limiter {
     return this.#session.healthy;
   }
 
-  get othersHeardMs(): number | undefined {
-    return this.#session.othersHeardMs;
+  get msSinceOthersAnswered(): number | undefined {
+    return this.#session.msSinceOthersAnswered;
   }
 
   close(): Promise<void> {

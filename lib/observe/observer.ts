@@ -33,47 +33,6 @@ export type GatewayVitals = Omit<
   "openRequests" | "openStreams" | "heldBytes" | "loopLag" | "linesLost" | "uptime"
 >;
 
-/** Receives the events of requests, and creates log lines, metrics and spans. */
-export interface Observer {
-  /** A request has arrived. */
-  began(request: { id: string; method: string }, watching: ObserveOptions): RequestRecord;
-  /** The request matched this route. */
-  routed(record: RequestRecord, route: string): void;
-  /** The request failed, before or within its response. */
-  failed(record: RequestRecord, error: Pick<GatewayError, "kind" | "code" | "param">): void;
-  /** The request has a response. Later events may still be pending. */
-  answered(record: RequestRecord, status: number): void;
-  /** Counts a stream's bytes, and waits for its end. */
-  watch(record: RequestRecord, body: ReadableStream<Uint8Array>): ReadableStream<Uint8Array>;
-  /** The request has a meter, whose entry is awaited. */
-  opened(id: string): void;
-  /** The meter has ended with this entry. */
-  ended(entry: Entry): void;
-  /** A limit or budget refused a request: its owner and unit. */
-  refused(owner: string, unit: string): void;
-  /** A report-only limit would have refused a request. */
-  exceeded(): void;
-  /** Counts an attempt at a target, and the seconds until its answer began or it failed. */
-  attempted(attempt: AttemptLabels, seconds: number): void;
-  /** Counts a circuit breaker change. */
-  breakerChanged(change: BreakerLabels): void;
-  /** Registers a source of the bytes of request bodies in memory. */
-  holds(bytes: () => number): void;
-  /** Registers the counter of lost log lines. */
-  losesLines(lines: () => number): void;
-  readonly loop: EventLoopMonitor;
-  /** Open requests and streams. */
-  readonly open: { requests: number; streams: number };
-  readonly uptimeMs: number;
-  /** All metrics in Prometheus format. */
-  metrics(surroundings: GatewayVitals): string;
-}
-
-/** Creates an observer. `monotonic` is a monotonic clock in milliseconds, `now` returns Unix milliseconds. */
-export function createObserver({ monotonic, now }: { monotonic: () => number; now: () => number }): Observer {
-  return new RequestObserver(monotonic, now);
-}
-
 /**
  * An open request. Its record is cleared at the end, since old tables of a `Map` would retain it until a full
  * collection.
@@ -83,7 +42,8 @@ interface Open {
   readonly watching: ObserveOptions;
 }
 
-class RequestObserver implements Observer {
+/** Receives the events of requests, and creates log lines, metrics and spans. */
+export class Observer {
   readonly loop: EventLoopMonitor;
   readonly #monotonic: () => number;
   readonly #now: () => number;
@@ -104,6 +64,7 @@ class RequestObserver implements Observer {
     this.loop = createEventLoopMonitor(monotonic);
   }
 
+  /** A request has arrived. */
   began({ id, method }: { id: string; method: string }, watching: ObserveOptions): RequestRecord {
     const record: RequestRecord = {
       id,
@@ -122,22 +83,26 @@ class RequestObserver implements Observer {
     return record;
   }
 
+  /** The request matched this route. */
   routed(record: RequestRecord, route: string): void {
     record.route = route;
     if (record.trace !== undefined) nameServerSpan(record);
   }
 
+  /** The request failed, before or within its response. */
   failed(record: RequestRecord, { kind, code, param }: Pick<GatewayError, "kind" | "code" | "param">): void {
     record.kind = kind;
     if (code !== undefined) record.code = code;
     if (param !== undefined) record.param = memberName(param.replace(/\[\d*\]/g, ""));
   }
 
+  /** The request has a response. Later events may still be pending. */
   answered(record: RequestRecord, status: number): void {
     record.status = status;
     this.#release(record);
   }
 
+  /** Counts a stream's bytes, and waits for its end. */
   watch(record: RequestRecord, body: ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {
     record.waits++;
     if (record.streamed) this.#streams++;
@@ -178,11 +143,13 @@ class RequestObserver implements Observer {
     }, { highWaterMark: 0 });
   }
 
+  /** The request has a meter, whose entry is awaited. */
   opened(id: string): void {
     const open = this.#open.get(id);
     if (open?.record !== undefined) open.record.waits++;
   }
 
+  /** The meter has ended with this entry. */
   ended(entry: Entry): void {
     const record = this.#open.get(entry.id)?.record;
     if (record === undefined || record.entry !== undefined) return;
@@ -190,30 +157,37 @@ class RequestObserver implements Observer {
     this.#release(record);
   }
 
+  /** A limit or budget refused a request: its owner and unit. */
   refused(owner: string, unit: string): void {
     this.#counts.refused(owner, unit);
   }
 
+  /** A report-only limit would have refused a request. */
   exceeded(): void {
     this.#counts.exceeded();
   }
 
+  /** Counts an attempt at a target, and the seconds until its answer began or it failed. */
   attempted(attempt: AttemptLabels, seconds: number): void {
     this.#counts.attempted(attempt, seconds);
   }
 
+  /** Counts a circuit breaker change. */
   breakerChanged(change: BreakerLabels): void {
     this.#counts.breakerChanged(change);
   }
 
+  /** Registers a source of the bytes of request bodies in memory. */
   holds(bytes: () => number): void {
     this.#holders.push(bytes);
   }
 
+  /** Registers the counter of lost log lines. */
   losesLines(lines: () => number): void {
     this.#linesLost = lines;
   }
 
+  /** Open requests and streams. */
   get open(): { requests: number; streams: number } {
     return { requests: this.#open.size, streams: this.#streams };
   }
@@ -222,6 +196,7 @@ class RequestObserver implements Observer {
     return this.#monotonic() - this.#begin;
   }
 
+  /** All metrics in Prometheus format. */
   metrics(surroundings: GatewayVitals): string {
     if (this.#surroundings === undefined) this.#declare(surroundings);
     this.#surroundings = surroundings;

@@ -5,8 +5,9 @@ import type { RouteContext } from "../server/router.ts";
 import { limitRequestsOf } from "../limits/limit_requests.ts";
 import { mostCost } from "../billing/token_bound.ts";
 import { budgetClaims } from "../billing/budgets.ts";
-import type { AdmissionTerms, Meter } from "../billing/meter.ts";
-import { costOfExtras, extraPricesAt, sheetAt } from "../billing/price.ts";
+import type { Meter } from "../billing/meter.ts";
+import type { AdmissionTerms } from "../billing/reservation.ts";
+import { costOfExtras, pricesAt } from "../billing/price.ts";
 import type { BilledExtra } from "../store/ledger.ts";
 import { longestMs } from "./targets.ts";
 
@@ -44,8 +45,7 @@ function termsOf(
   const at = { factor: requireCaller(caller).group.price_factor, now };
   return {
     model,
-    sheet: sheetAt(model, at),
-    extraPrices: extraPricesAt(model, at),
+    ...pricesAt(model, at),
     budgets: budgetClaims(requireCaller(caller), { user: meter.user, now: gateway.now() }),
     forMs: longestMs(model, gateway.config),
   };

@@ -1,13 +1,16 @@
-/** Attempts at targets: their services, their form in the log and the ledger, and the last failure of each target. */
+/** Attempts at targets: their services, their form in the log and the ledger, and what they say about their targets. */
 import { delay } from "../abort.ts";
 import type { Meter } from "../billing/meter.ts";
 import type { GatewayError } from "../errors.ts";
+import type { Gateway } from "../gateway.ts";
+import type { ReplyEvent } from "../protocols/canonical/types.ts";
+import { classifyFailure } from "../routing/classify_failure.ts";
 import type { Attempt, AttemptOptions, EndedAttempt } from "../routing/retry.ts";
 import { describeCause } from "../server/cause.ts";
 import type { EntryAttempt } from "../store/ledger.ts";
 import { plainText } from "../text.ts";
 import type { Routing } from "./targets.ts";
-import { type Health, type TargetKey, targetName } from "../routing/health.ts";
+import { type Health, type Permit, type TargetKey, targetName } from "../routing/health.ts";
 
 /** Most UTF-16 code units of the message of an attempt or a failure. */
 const MESSAGE_CHARACTERS = 300;
@@ -116,4 +119,53 @@ export function recordFailure(health: Health, target: TargetKey, error: GatewayE
 /** The last failure of a target since the start of this process. */
 export function lastFailure(health: Health, target: TargetKey): TargetFailure | undefined {
   return failures.get(health)?.get(targetName(target));
+}
+
+/** Shorter answers say nothing about speed. */
+const LEAST_TOKENS = 16;
+
+/** A stream and its target. */
+export interface MeasuredStream extends Pick<Gateway, "health" | "monotonic"> {
+  permit: Permit;
+  /** When the attempt began, by `monotonic`. */
+  begunAt: number;
+  /** True if the request was given up: the target is not to blame then. */
+  isAborted: () => boolean;
+}
+
+/** Reports one stream to the health of its target. A failure before the first event is left to the retry. */
+export class TargetMeasurement {
+  readonly #stream: MeasuredStream;
+  #firstAt: number | undefined;
+
+  constructor(stream: MeasuredStream) {
+    this.#stream = stream;
+  }
+
+  /** The next events of the answer. */
+  take(events: readonly ReplyEvent[]): void {
+    for (const event of events) {
+      if (event.type === "error") this.broken(event.error);
+      else if (event.type !== "start" && this.#firstAt === undefined) this.#begin();
+      if (event.type === "finish") this.#end(event.usage.completion);
+    }
+  }
+
+  /** The answer was cut short. */
+  broken(error: unknown): void {
+    const { health, permit, isAborted } = this.#stream;
+    if (this.#firstAt !== undefined && !isAborted()) health.report(permit, classifyFailure(error).outcome);
+  }
+
+  #begin(): void {
+    const { health, monotonic, permit, begunAt } = this.#stream;
+    this.#firstAt = monotonic();
+    health.recordSpeed(permit.target, { firstMs: Math.round(this.#firstAt - begunAt) });
+  }
+
+  #end(tokens = 0): void {
+    const { health, monotonic, permit } = this.#stream;
+    const ms = this.#firstAt === undefined ? 0 : monotonic() - this.#firstAt;
+    if (tokens >= LEAST_TOKENS && ms > 0) health.recordSpeed(permit.target, { tokensPerSecond: tokens * 1_000 / ms });
+  }
 }

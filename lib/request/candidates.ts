@@ -7,23 +7,18 @@ import type { Model, ModelKind } from "../catalog/model.ts";
 import { GatewayError, toGatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
 import type { RouteContext } from "../server/router.ts";
-import { type ExtraPrices, extraPricesAt, sheetAt, unitPrices } from "../billing/price.ts";
+import { pricesAt, type RequestPrices, unitPrices } from "../billing/price.ts";
 import { isPayable, NO_PREFERENCES, parsePreferences, type ProviderPreferences } from "../routing/preferences.ts";
-import type { PriceSheet } from "../store/ledger.ts";
 import { checkModelRules } from "./rules.ts";
 import { isExpired, kindOf, missingModel } from "../catalog/catalog.ts";
 
-/** A model that may answer, and the prompt for it. */
-export interface Candidate {
+/** A model that may answer, the prompt for it, and its prices at the time of admission, however long the request takes. */
+export interface Candidate extends RequestPrices {
   model: Model;
   /** The prompt, as this model can answer it. */
   prompt: Prompt;
   /** Parameters that the model does not support. */
   dropped: UnsupportedParameters;
-  /** Price at the time of admission, however long the request takes. */
-  sheet: Readonly<PriceSheet>;
-  /** Prices beside the plain sheet; absent: none. */
-  extraPrices: ExtraPrices | undefined;
 }
 
 /** Candidates and the client's provider preferences. */
@@ -78,12 +73,12 @@ export function collectCandidates<C extends Pick<Candidate, "model" | "sheet">>(
   const candidates = preferences === NO_PREFERENCES
     ? able
     : able.filter(({ sheet }) => isPayable(preferences, unitPrices(sheet)));
-  if (candidates.length === 0) throw nobodyLeft("provider.max_price leaves no model");
+  if (candidates.length === 0) throw noTargetLeft("provider.max_price leaves no model");
   return candidates;
 }
 
 /** The error when the client's preferences exclude every target. A retry cannot help. */
-export function nobodyLeft(why: string): GatewayError {
+export function noTargetLeft(why: string): GatewayError {
   return new GatewayError("overloaded", `Cannot answer as the request wishes: ${why}`, { final: true });
 }
 
@@ -99,7 +94,7 @@ function candidateOf(
   const prompt = checkModelRules(asked, model, dropped);
   const { group } = requireCaller(context.caller);
   const at = { factor: group.price_factor, now: context.gateway.now() };
-  return { model, prompt, dropped, sheet: sheetAt(model, at), extraPrices: extraPricesAt(model, at) };
+  return { model, prompt, dropped, ...pricesAt(model, at) };
 }
 
 /** Finds an alternative model that a request names in `param`. @throws {GatewayError} as `findFallback`, with `param` */

@@ -5,7 +5,7 @@
  */
 import type { Extras, HostedTool } from "../protocols/canonical/types.ts";
 import type { Model } from "../catalog/model.ts";
-import { headOf, type JsonBody } from "../server/router.ts";
+import { headOf, type JsonBody } from "../server/body.ts";
 import {
   isObject,
   type Json,

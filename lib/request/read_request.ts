@@ -6,7 +6,7 @@ import type { Gateway } from "../gateway.ts";
 import { documentSize } from "../json/mod.ts";
 import { acceptsHead, checkBody } from "../protocols/fields.ts";
 import { LONG_TEXT_CHARS } from "../scheduler.ts";
-import { headOf } from "../server/router.ts";
+import { headOf } from "../server/body.ts";
 import { type Screened, screenExtras } from "./extras.ts";
 import { attributeRequest, attributeUser } from "./request_meter.ts";
 import type { RequestState } from "./state.ts";

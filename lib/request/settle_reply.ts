@@ -7,7 +7,7 @@ import { CLIENT_LEFT } from "./request_meter.ts";
 import type { TargetReply } from "./send_to_targets.ts";
 import type { RequestState } from "./state.ts";
 import type { FinishReason, TokenUsage } from "../protocols/canonical/types.ts";
-import { readUsage, type UsageReading } from "../billing/charge.ts";
+import { readUsage, type UsageReading } from "../billing/price.ts";
 import { countReply, type ReplyTokens } from "../billing/count_prompt.ts";
 import { loadTokenCounter } from "../o200k/mod.ts";
 

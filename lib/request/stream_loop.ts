@@ -7,12 +7,12 @@ import { encodeText, formatFrames } from "../server/sse.ts";
 import { type BodyObserver, setBodyObservable } from "../observe/observer.ts";
 import { MOST_LATE_MS, type Phase, type PhaseTimers, type StreamTimer } from "../phase_timers.ts";
 import { yieldToEventLoop } from "../scheduler.ts";
-import type { ReplyEvent } from "../protocols/canonical/types.ts";
+import type { Machine, ReplyEvent } from "../protocols/canonical/types.ts";
 import type { Frame, StreamFraming } from "../protocols/codec.ts";
 import { characterEnd } from "../text.ts";
 import type { EventFeed, FrameFeed, Step } from "../upstreams/upstream.ts";
 import type { Shown } from "./client_leaves.ts";
-import type { EventWriter, TargetMeasurement } from "./open_stream.ts";
+import type { TargetMeasurement } from "./attempts.ts";
 import type { StreamMeter } from "./stream_meter.ts";
 
 /** An answer of one target: frames in the client's protocol, or events and the writer that encodes them. */
@@ -292,10 +292,10 @@ export class StreamLoop {
       return;
     }
     const error = toGatewayError(thrown);
-    const isTold = this.#answer?.meter.fail(error) === true;
+    const isReported = this.#answer?.meter.fail(error) === true;
     if (this.#stage === "draining") return this.#stop();
     this.#ready.push(undefined);
-    const step = { frames: isTold ? this.#errorFrames(error) : [], events: [] };
+    const step = { frames: isReported ? this.#errorFrames(error) : [], events: [] };
     if (this.#isAsked) this.#send(step);
     else this.#ready.unshift(step);
   };
@@ -364,5 +364,37 @@ export class StreamLoop {
     this.#timer.stop();
     this.#answer?.feed.cancel();
     this.#ended?.resolve();
+  }
+}
+
+/** Writes the events of one answer in the client's protocol. */
+export class EventWriter {
+  readonly #writer: Machine<ReplyEvent, Frame>;
+  /** The answer has ended. */
+  isOver = false;
+
+  constructor(writer: Machine<ReplyEvent, Frame>) {
+    this.#writer = writer;
+  }
+
+  /** The next step; `events` absent: the answer has no more. @returns absent after the last */
+  write(events: ReplyEvent[] | undefined): Step | undefined {
+    if (this.isOver) return undefined;
+    const frames: Frame[] = [];
+    let hasContent = false;
+    this.isOver = events === undefined;
+    for (const event of events ?? []) {
+      if (event.type === "finish" || event.type === "error") this.isOver = true;
+      if (event.type !== "start") hasContent = true;
+      for (const frame of this.#writer.push(event)) frames.push(frame);
+    }
+    if (this.isOver) frames.push(...this.#writer.end());
+    // Until its end, an answer is written as it comes.
+    return { frames, events: events ?? [], spoken: hasContent ? frames.length : 0 };
+  }
+
+  /** Frames that end the answer with an error. */
+  fail(error: GatewayError): Frame[] {
+    return [...this.#writer.push({ type: "error", error }), ...this.#writer.end()];
   }
 }

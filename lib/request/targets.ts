@@ -10,7 +10,7 @@ import { targetName } from "../routing/health.ts";
 import { type Choice, planChoices, type TargetFacts } from "../routing/plan.ts";
 import type { Attempt } from "../routing/retry.ts";
 import { NO_PREFERENCES, type ProviderPreferences } from "../routing/preferences.ts";
-import { type Candidate, nobodyLeft, slugsOf } from "./candidates.ts";
+import { type Candidate, noTargetLeft, slugsOf } from "./candidates.ts";
 import type { Conversation } from "./conversation.ts";
 
 export { attemptsWith } from "./attempts.ts";
@@ -47,7 +47,7 @@ export function planTargets(
     facts: (target) => factsOf(target, { gateway, client: first.prompt.protocol, issuers, key, conversation }),
     draw: conversation === undefined ? gateway.random : (target) => drawOf(conversation.id, target),
   });
-  if (choices.length === 0) throw nobodyLeft("provider.only, ignore and order leave no upstream of this model");
+  if (choices.length === 0) throw noTargetLeft("provider.only, ignore and order leave no upstream of this model");
   return choices;
 }
 

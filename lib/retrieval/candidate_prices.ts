@@ -3,7 +3,7 @@ import { requireCaller } from "../access/permissions.ts";
 import type { Model } from "../catalog/model.ts";
 import { pricingAt } from "../catalog/catalog.ts";
 import type { Amount } from "../billing/money.ts";
-import { costOfExtras, type ExtraPrices, extraPricesAt, sheetAt } from "../billing/price.ts";
+import { costOfExtras, type ExtraPrices, pricesAt } from "../billing/price.ts";
 import { mostCost } from "../billing/token_bound.ts";
 import { dearestSheet } from "../request/spending_plan.ts";
 import type { RouteContext } from "../server/router.ts";
@@ -31,8 +31,7 @@ export function candidatePrices(
 ): CandidatePrices {
   const now = gateway.now();
   const at = { factor: requireCaller(caller).group.price_factor, now };
-  const sheet = sheetAt(model, at);
-  const extraPrices = extraPricesAt(model, at);
+  const { sheet, extraPrices } = pricesAt(model, at);
   const searchPrice = request.kind === "rerank" ? pricingAt(model, now).request : undefined;
   const size = measureRequest(request, model);
   const most = mostCost({ input: size.most, output: 0 }, dearestSheet({ sheet, extraPrices }, size.most)) +

@@ -4,7 +4,8 @@ import { GatewayError } from "../errors.ts";
 import { isObject } from "../json/mod.ts";
 import { collectCandidates, findModel, findNamedFallback, readPreferences } from "../request/candidates.ts";
 import type { ProviderPreferences } from "../routing/preferences.ts";
-import type { JsonBody, RouteContext } from "../server/router.ts";
+import type { JsonBody } from "../server/body.ts";
+import type { RouteContext } from "../server/router.ts";
 import { type CandidatePrices, candidatePrices } from "./candidate_prices.ts";
 import type { RetrievalRequest } from "./types.ts";
 

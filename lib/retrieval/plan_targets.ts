@@ -2,7 +2,7 @@
 import type { Meter } from "../billing/meter.ts";
 import { unitPrices } from "../billing/price.ts";
 import type { Gateway } from "../gateway.ts";
-import { nobodyLeft } from "../request/candidates.ts";
+import { noTargetLeft } from "../request/candidates.ts";
 import { beginDrain } from "../request/client_leaves.ts";
 import { plainFacts } from "../request/targets.ts";
 import { type Choice, planChoices } from "../routing/plan.ts";
@@ -22,7 +22,7 @@ export function planRetrievalTargets(
     facts: (target) => plainFacts(target, { gateway, key }),
     draw: gateway.random,
   });
-  if (choices.length === 0) throw nobodyLeft("provider.only, ignore and order leave no upstream of this model");
+  if (choices.length === 0) throw noTargetLeft("provider.only, ignore and order leave no upstream of this model");
   return choices;
 }
 

@@ -1,5 +1,5 @@
 /** Settles answers with embeddings or reranked documents: usage, price, and a durable ledger entry. */
-import { readUsage } from "../billing/charge.ts";
+import { readUsage } from "../billing/price.ts";
 import { formatUsd } from "../billing/money.ts";
 import type { Meter } from "../billing/meter.ts";
 import { CLIENT_LEFT } from "../request/request_meter.ts";

@@ -8,7 +8,7 @@ export interface FailureClass {
   /** Order of a second attempt at the same target: at once, after all others, or never. */
   again: "first" | "last" | "never";
   /** Targets that may be asked next: any, those of the next model that the client names, or none. */
-  next: "target" | "model" | "nobody";
+  next: "target" | "model" | "none";
   /** True: another attempt may need as much time again. */
   slow?: boolean;
 }
@@ -61,14 +61,14 @@ export function outcomeOfFailure(error: unknown, { type }: TargetOutcome): Attem
 }
 
 const NEITHER: TargetOutcome = { type: "neither" };
-const FINAL: FailureClass = { outcome: NEITHER, again: "never", next: "nobody" };
+const FINAL: FailureClass = { outcome: NEITHER, again: "never", next: "none" };
 
 /** Classifies an error that was thrown before the client saw any of the answer. */
 export function classifyFailure(error: unknown, { once = false, isTrial = false }: AttemptFacts = {}): FailureClass {
   if (!(error instanceof GatewayError)) return FINAL;
   const found = classifyKind(error);
   if (!once || !error.final || NOT_BEGUN.has(error.fault) || (isTrial && error.fault === "status")) return found;
-  return { ...found, again: "never", next: "nobody" };
+  return { ...found, again: "never", next: "none" };
 }
 
 function classifyKind({ kind, fault, code, retryAfterMs }: GatewayError): FailureClass {

@@ -280,7 +280,7 @@ class TargetAttempts<T> {
   #mayGoOn({ next, slow = false }: FailureClass): boolean {
     const { deadlineMs, most } = this.#parts;
     const elapsed = this.#elapsedMs();
-    return next !== "nobody" && this.#counted < most && elapsed < (slow ? deadlineMs / 2 : deadlineMs) &&
+    return next !== "none" && this.#counted < most && elapsed < (slow ? deadlineMs / 2 : deadlineMs) &&
       this.#left.length + this.#again.length > 0;
   }
 

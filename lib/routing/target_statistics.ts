@@ -92,13 +92,16 @@ const KEPT_ATTEMPTS = 20;
 
 /** The last attempts at a target, the oldest first. */
 export class RecentAttempts {
-  #kept: { permit: Permit; isAnswered: boolean }[] = [];
+  readonly #kept: { permit: Permit; isAnswered: boolean }[] = [];
 
   /** Notes the outcome of an attempt. An answer that breaks off later is no answer. */
   add(permit: Permit, isAnswered: boolean): void {
-    const known = this.#kept.find((attempt) => attempt.permit === permit);
-    if (known !== undefined) known.isAnswered = isAnswered;
-    else this.#kept = [...this.#kept, { permit, isAnswered }].slice(-KEPT_ATTEMPTS);
+    for (const known of this.#kept) {
+      if (known.permit !== permit) continue;
+      known.isAnswered = isAnswered;
+      return;
+    }
+    if (this.#kept.push({ permit, isAnswered }) > KEPT_ATTEMPTS) this.#kept.shift();
   }
 
   /** Counts the attempts and those that were answered. */

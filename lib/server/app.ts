@@ -1,39 +1,27 @@
 /** The one function given to the server: a request comes in, a response goes out, nothing is ever thrown. */
-import { ACCESS, type AccessTable } from "../access/access_table.ts";
-import type { Gateway } from "../gateway.ts";
-import type { PhaseTimers } from "../phase_timers.ts";
-import { answerRequest } from "./answer_request.ts";
-import type { BodyLimits } from "./body.ts";
-import { checkAccess, type Surface } from "./surface.ts";
-import { corsHeaders } from "./cors.ts";
-import type { Drain } from "./drain.ts";
-import { beginExchange, cacheSettings, createServerState } from "./exchange.ts";
+import { ACCESS, type Access } from "../access/access_table.ts";
+import { type BodyLimits, RequestBody } from "./body.ts";
+import { checkAccess } from "./surface.ts";
+import { corsHeaders, preflight } from "./cors.ts";
+import { type Drain, stopping } from "./drain.ts";
+import {
+  type App,
+  type AppOptions,
+  beginExchange,
+  cacheSettings,
+  createServerState,
+  type Exchange,
+  type ServerState,
+} from "./exchange.ts";
 import { observed, withHeaders, withoutBody, writeAbandoned, writeError } from "./finish_response.ts";
-import type { ClientTracker } from "./client_tracker.ts";
-import type { Route } from "./router.ts";
-
-/** Options of an app. */
-export interface AppOptions {
-  routes: readonly Route[];
-  /** Routes that the app serves; absent: all but the admin side. */
-  surface?: Surface;
-  /** The gateway of the moment; asked once per request. */
-  gateway: () => Gateway;
-  /** Rows for exactly the methods of `routes`. Absent: the gateway's own table. */
-  access?: AccessTable;
-  /** Absent: those of the gateway's configuration. */
-  limits?: BodyLimits;
-  nextRequestId?: () => string;
-  /** Shutdown state of the process; absent: it never shuts down. */
-  drain?: Drain;
-  /** Absent: timers whose timer runs while requests do, and no longer. */
-  timers?: PhaseTimers;
-  /** Shared by all listeners of a process; absent: the app has its own. */
-  clients?: ClientTracker;
-}
-
-/** Answers a request. Never rejects. Without `info` the client address is unknown. */
-export type App = (request: Request, info?: Deno.ServeHandlerInfo) => Promise<Response>;
+import { addressOf, countConcurrent, refuseCredential } from "./client_tracker.ts";
+import { readTarget, type RouteHandler } from "./route_matcher.ts";
+import { METHODS, type RouteContext } from "./router.ts";
+import { GatewayError } from "../errors.ts";
+import { createConnectionHost } from "./connection_host.ts";
+import { redirectToSignIn, requireReading, sessionOf } from "./console_guard.ts";
+import { authorizeRequest, enterRefusal, noSuchRoute, operatorCheck } from "./request_guard.ts";
+import { startPage } from "./start_page.ts";
 
 /**
  * Builds the app: request id, target, head, route, preflight, upgrade, method, credential, permission, handler.
@@ -88,4 +76,133 @@ export function createRequestIds(): () => string {
   // The first number of six digits: none has fewer.
   let count = 36 ** 5;
   return () => boot + (count++).toString(36);
+}
+
+/** Header by which a caller asks for its own address as the gateway sees it, to check the configuration of proxies. */
+const SHOW = "x-sluice-show";
+
+/** From the target to the handler's answer. @throws {GatewayError} for the app to write */
+export async function answerRequest(exchange: Exchange, server: ServerState): Promise<Response> {
+  const { request, head, gateway, record } = exchange;
+  const { method } = request;
+  // Its target is a host without a path, so no route applies.
+  if (method === "CONNECT") {
+    throw new GatewayError("method_not_allowed", "Cannot use method CONNECT: this is no proxy", {
+      headers: { allow: [...METHODS, "HEAD"].sort().join(", ") },
+    });
+  }
+  const match = exchange.match ?? server.routes.find({ url: request.url, headers: head });
+  head.check();
+  if (match === undefined) {
+    const { path } = readTarget({ url: request.url, headers: head });
+    const page = startPage(exchange, { path, surface: server.surface });
+    if (page === undefined) throw noSuchRoute(path);
+    return page;
+  }
+  const { route: { path, isForOperators, allowed, methods }, params } = match;
+  if (isForOperators) {
+    // Metrics are where the admin side is.
+    const isElsewhere = path === "/metrics" && gateway.config.admin?.listen !== undefined;
+    if (isElsewhere && server.surface === "public") throw noSuchRoute();
+    exchange.origins = [];
+  }
+  gateway.observer.routed(record, path);
+  const flight = method === "OPTIONS" ? preflight(head, exchange.origins, allowed) : undefined;
+  if (flight !== undefined) return flight;
+  const upgrade = head.get("upgrade");
+  const isUpgrade = upgrade !== null && /\bwebsocket\b/i.test(upgrade);
+  const found = methods.get(method);
+  if (isUpgrade && (method !== "GET" || found?.row?.websocket !== true)) throw noUpgrade();
+  if (found === undefined) {
+    throw new GatewayError("method_not_allowed", `Cannot use this method here: expected ${allowed.join(", ")}`, {
+      headers: { allow: allowed.join(", ") },
+    });
+  }
+  if (server.drain.phase !== "serving" && (isUpgrade || turnsAway(server.drain, path))) throw stopping();
+  const caller = await authorizeRequest(exchange, { row: found.row, clients: server.clients });
+  const credential = found.row?.credential;
+  const session = credential === "session" || credential === "sign_in" ? await sessionOf(exchange) : undefined;
+  if (credential === "session") {
+    if (session === undefined) return redirectToSignIn();
+    if (session.role === "viewer") requireReading(request);
+  }
+  const limits = isForOperators ? exchange.settings.adminLimits : exchange.settings.limits;
+  return await handle(
+    exchange,
+    { handler: found.handler, limits, params, caller, session, isUpgrade, credential },
+    server,
+  );
+}
+
+/** Runs a handler. The memory and the slot of its request are released when it has answered. */
+async function handle(
+  exchange: Exchange,
+  { handler, limits, params, caller, session, isUpgrade, credential }:
+    & Pick<RouteHandler, "handler">
+    & Pick<RouteContext, "params" | "caller" | "session">
+    & { limits: BodyLimits; isUpgrade: boolean; credential: Access["credential"] | undefined },
+  server: ServerState,
+): Promise<Response> {
+  const { budget, timers, clients, drain } = server;
+  const { request, head, requestId, gateway, record, bodyArrived, answerHeaders, info } = exchange;
+  let endConcurrent: (() => void) | undefined;
+  if (caller !== undefined) {
+    if (head.get(SHOW) === "client-address") exchange.shownAddress = addressOf(exchange);
+    record.keyId = caller.keyId;
+    record.keyName = caller.keyName;
+    record.group = caller.groupName;
+    const most = gateway.config.limits.requests_per_client;
+    try {
+      if (most !== undefined) endConcurrent = countConcurrent(exchange, { clients, caller, most });
+    } catch (error) {
+      await enterRefusal(error, { gateway, requestId, record, caller });
+    }
+  }
+  const rules = { headers: head, limits, budget: budget.open(caller?.keyId), timers };
+  const body = new RequestBody(request, rules, { record, bodyArrived });
+  let isAnswered = false;
+  try {
+    const response = await handler(request, {
+      gateway,
+      requestId,
+      record,
+      params,
+      caller,
+      session,
+      answerHeaders,
+      address: () => addressOf(exchange),
+      timers,
+      drain,
+      readJson: (scan) => body.readJson(scan),
+      readForm: () => body.readForm(),
+      // Only operators' pages read keys by themselves.
+      refuseCredential: (error) => refuseCredential(exchange, { clients, error, isOperators: true }),
+      reserve: (bytes, received) => body.reserve(bytes, received),
+      arrived: bodyArrived,
+      ...((credential === "admin" || credential === "session") && {
+        isStillOperator: operatorCheck(exchange, { credential, gateway: server.gateway }),
+      }),
+      ...(isUpgrade && { connection: createConnectionHost(exchange, { caller, server }) }),
+    });
+    isAnswered = true;
+    return response;
+  } finally {
+    // An answer is under way until its last byte is.
+    if (endConcurrent !== undefined && isAnswered && info !== undefined) {
+      info.completed.then(endConcurrent, endConcurrent);
+    } else endConcurrent?.();
+    body.release(isAnswered);
+  }
+}
+
+/** A server that shuts down is alive but not ready. In its last phase it answers only health checks. */
+function turnsAway({ phase }: Drain, path: string): boolean {
+  return path === "/readyz" || phase === "refusing" && path !== "/healthz";
+}
+
+/** Clients that try a WebSocket first fall back to plain requests when they see this, before any key is looked at. */
+function noUpgrade(): GatewayError {
+  return new GatewayError("upgrade_required", "Cannot open a WebSocket: this endpoint speaks plain HTTP", {
+    headers: { upgrade: "HTTP/1.1", connection: "upgrade" },
+  });
 }

@@ -1,16 +1,25 @@
 /** Reading request bodies as JSON: limits act before memory is taken, and errors say where the fault is. */
 import { createAdmissionQueue } from "../admission_queue.ts";
 import { GatewayError } from "../errors.ts";
-import { isObject, type JsonDocument, JsonError, parseDocument, type ScanPlan } from "../json/mod.ts";
+import { isObject, type JsonDocument, JsonError, type JsonObject, parseDocument, type ScanPlan } from "../json/mod.ts";
 import { LARGE_BODY_BYTES, yieldToEventLoop } from "../scheduler.ts";
 import { Utf8Error } from "../text.ts";
 import type { PhaseTimers } from "../phase_timers.ts";
 import { bodyTooLarge, checkTransfer, declaredLength, type HeaderValues } from "./head.ts";
 import { type Coding, inflate, mostInflated, readCoding } from "./inflate.ts";
-import type { JsonBody } from "./router.ts";
-import { readBytes } from "./read_bytes.ts";
+import { type Keeper, readBytes } from "./read_bytes.ts";
 import type { RequestRecord } from "../observe/request_record.ts";
 import type { Config } from "../config.ts";
+
+/** A request body: its text and its value. */
+export interface JsonBody extends JsonDocument {
+  readonly value: JsonObject;
+}
+
+/** The members of a body that were parsed: those that a scan recognized are 0. Reading it parses nothing. */
+export function headOf(body: Pick<JsonBody, "scanned" | "value">): JsonObject {
+  return body.scanned?.head ?? body.value;
+}
 
 /** Levels of a body in which the gateway reads numbers of its own: parameters, their members, and theirs. */
 const PARAMETER_LEVELS = 3;
@@ -32,73 +41,8 @@ export interface BodyRules {
   /** Headers of the request. */
   headers: HeaderValues;
   limits: BodyLimits;
-  budget: BodyReservation;
+  budget: Pick<BodyReservation, "reserve" | "release">;
   timers: PhaseTimers;
-}
-
-/** A body that was read. */
-export interface ReadBody {
-  body: JsonBody;
-  /** Its size, inflated. */
-  bytes: number;
-  /** Bytes that the body has reserved in the budget. */
-  reservedBytes: number;
-}
-
-/**
- * Reads the body as a JSON object. `reservedBytes` stay reserved in the budget until the caller releases them; on failure
- * nothing stays reserved. Curl's default media types are read as JSON. The size limit applies
- * both to the body as sent and to the inflated body.
- * @param scan members that need not be parsed
- * @throws {GatewayError} `too_large`, `too_slow`, `unsupported_media_type`, `limited` or `invalid`
- */
-export async function readJsonBody(request: Request, rules: BodyRules, scan?: ScanPlan): Promise<ReadBody> {
-  const { headers, limits, timers } = rules;
-  checkMediaType(headers);
-  const coding = headers.get("content-encoding") === null ? undefined : readCoding(headers);
-  const length = declaredLength(headers);
-  if (length !== undefined && length > limits.jsonBytes) throw bodyTooLarge(limits.jsonBytes);
-  const sent = new HeldBytes(rules);
-  try {
-    const bytes = await readBytes(request, { limits, keeper: sent, length, timers });
-    if (coding !== undefined) return await parseInflated(bytes, { coding, sent, request, rules, scan });
-    sent.takeForParsing();
-    return { body: await parseBody(bytes, scan), bytes: sent.bytes, reservedBytes: sent.reservedBytes };
-  } catch (error) {
-    sent.release();
-    throw error;
-  }
-}
-
-/** A compressed body that was read. */
-interface CompressedBody {
-  coding: Coding;
-  sent: HeldBytes;
-  request: Request;
-  rules: BodyRules;
-  scan: ScanPlan | undefined;
-}
-
-/** Inflates and parses a body. Large ones wait for each other: a few kilobytes sent must not take the memory of many. */
-async function parseInflated(
-  bytes: Uint8Array<ArrayBuffer>,
-  { coding, sent, request, rules, scan }: CompressedBody,
-): Promise<ReadBody> {
-  const isLarge = mostInflated(bytes, coding) > LARGE_BODY_BYTES;
-  const leave = isLarge ? await largeInflated.enter(request.signal) : undefined;
-  const inflated = new HeldBytes(rules);
-  try {
-    const { limits: { jsonBytes: limitBytes } } = rules;
-    const whole = await inflate(bytes, { coding, limitBytes, reserve: (size) => inflated.take(size) });
-    sent.release();
-    inflated.takeForParsing();
-    return { body: await parseBody(whole, scan), bytes: inflated.bytes, reservedBytes: inflated.reservedBytes };
-  } catch (error) {
-    inflated.release();
-    throw error;
-  } finally {
-    leave?.();
-  }
 }
 
 function checkMediaType(headers: HeaderValues): void {
@@ -125,12 +69,11 @@ export async function parseBody(bytes: Uint8Array<ArrayBuffer>, scan?: ScanPlan)
   const document = await parseDocument(bytes, { doubleLevels: PARAMETER_LEVELS, scan }).catch((error) => {
     throw badBody(bytes, error);
   });
-  if (!hasObject(document)) throw new GatewayError("invalid", "Cannot read the body: expected a JSON object");
-  return document;
-}
-
-function hasObject(document: JsonDocument): document is JsonBody {
-  return document.scanned !== undefined || isObject(document.value);
+  // A scan finds members of objects only.
+  if (document.scanned === undefined && !isObject(document.value)) {
+    throw new GatewayError("invalid", "Cannot read the body: expected a JSON object");
+  }
+  return document as JsonBody;
 }
 
 function badBody(bytes: Uint8Array, cause: unknown): unknown {
@@ -150,41 +93,6 @@ function isBlank(bytes: Uint8Array): boolean {
   return bytes.subarray(start).every((code) => code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09);
 }
 
-/** Bytes of one body in memory: within the limit of a body, and the budget of all. */
-class HeldBytes {
-  bytes = 0;
-  /** With the memory for parsing. */
-  reservedBytes = 0;
-  readonly #rules: BodyRules;
-
-  constructor(rules: BodyRules) {
-    this.#rules = rules;
-  }
-
-  /** Reserves memory for bytes. @throws {GatewayError} `too_large`, `limited` */
-  take(size: number): void {
-    const { limits, budget } = this.#rules;
-    if (this.bytes + size > limits.jsonBytes) throw bodyTooLarge(limits.jsonBytes);
-    budget.reserve(size, limits.budgetBytes);
-    this.bytes += size;
-    this.reservedBytes += size;
-  }
-
-  /** Reserves the memory that parsing the bytes as JSON needs. @throws {GatewayError} `limited` if there is no room */
-  takeForParsing(): void {
-    const { limits, budget } = this.#rules;
-    const size = this.bytes * (JSON_MEMORY_FACTOR - 1);
-    budget.reserve(size, limits.budgetBytes);
-    this.reservedBytes += size;
-  }
-
-  release(): void {
-    this.#rules.budget.release(this.reservedBytes);
-    this.bytes = 0;
-    this.reservedBytes = 0;
-  }
-}
-
 /** Receives the progress of a body. */
 export interface BodyProgress {
   record: Pick<RequestRecord, "bytesIn">;
@@ -192,13 +100,14 @@ export interface BodyProgress {
   bodyArrived: () => void;
 }
 
-/** Reads the body of one request, once. */
-export class RequestBody {
+/** Reads the body of one request, once. Its memory stays reserved until `release`. */
+export class RequestBody implements Keeper {
   readonly #request: Request;
   readonly #rules: BodyRules;
   readonly #progress: BodyProgress;
   #reading: Promise<JsonBody> | undefined;
-  #reserved = 0;
+  /** Size of the body, as sent or inflated. */
+  #bytes = 0;
   #isOver = false;
 
   constructor(request: Request, rules: BodyRules, progress: BodyProgress) {
@@ -207,27 +116,41 @@ export class RequestBody {
     this.#progress = progress;
   }
 
-  /** As `RouteContext.readJson`. */
+  /**
+   * Reads the body as a JSON object. Curl's default media types are read as JSON. The size limit applies both to the body as
+   * sent and to the inflated body.
+   * @param scan members that need not be parsed
+   * @throws {GatewayError} `too_large`, `too_slow`, `unsupported_media_type`, `limited` or `invalid`
+   */
   readJson(scan?: ScanPlan): Promise<JsonBody> {
-    return this.#reading ??= this.#read(scan);
+    return this.#reading ??= this.#readJson(scan);
   }
 
-  /** As `RouteContext.readForm`. */
+  async #readJson(scan: ScanPlan | undefined): Promise<JsonBody> {
+    const { headers } = this.#rules;
+    const { record, bodyArrived } = this.#progress;
+    try {
+      checkMediaType(headers);
+      const coding = headers.get("content-encoding") === null ? undefined : readCoding(headers);
+      const sent = await this.#readBytes();
+      const body = await (coding === undefined ? this.#parse(sent, scan) : this.#parseInflated(sent, { coding, scan }));
+      record.bytesIn += this.#bytes;
+      if (this.#bytes > LARGE_BODY_BYTES) await yieldToEventLoop();
+      return body;
+    } finally {
+      bodyArrived();
+      if (this.#isOver) this.#rules.budget.release();
+    }
+  }
+
+  /** The fields of a form. @throws {GatewayError} as `RouteContext.readForm` */
   async readForm(): Promise<URLSearchParams> {
-    const { limits, timers, headers } = this.#rules;
-    if (!/^application\/x-www-form-urlencoded\b/i.test(headers.get("content-type") ?? "")) {
+    if (!/^application\/x-www-form-urlencoded\b/i.test(this.#rules.headers.get("content-type") ?? "")) {
       throw new GatewayError("unsupported_media_type", "Cannot read this body: expected the fields of a form");
     }
-    let bytes = 0;
-    const keeper = {
-      take: (more: number) => {
-        bytes += more;
-        if (bytes > limits.jsonBytes) throw bodyTooLarge(limits.jsonBytes);
-        this.reserve(more);
-      },
-    };
     try {
-      const body = await readBytes(this.#request, { limits, keeper, length: declaredLength(headers), timers });
+      const body = await this.#readBytes();
+      this.#progress.record.bytesIn += this.#bytes;
       return new URLSearchParams(new TextDecoder().decode(body));
     } finally {
       this.#progress.bodyArrived();
@@ -238,28 +161,58 @@ export class RequestBody {
   reserve(bytes: number, received: number = bytes): void {
     const { budget, limits } = this.#rules;
     budget.reserve(bytes, limits.budgetBytes);
-    this.#reserved += bytes;
     this.#progress.record.bytesIn += received;
+  }
+
+  /** Reserves memory for bytes of the body. @throws {GatewayError} `too_large`, `limited` */
+  take(bytes: number): void {
+    const { budget, limits } = this.#rules;
+    if (this.#bytes + bytes > limits.jsonBytes) throw bodyTooLarge(limits.jsonBytes);
+    budget.reserve(bytes, limits.budgetBytes);
+    this.#bytes += bytes;
   }
 
   /** Gives the memory back. `isAnswered`: false where the handler has thrown, and may not wait for the body. */
   release(isAnswered: boolean): void {
     this.#isOver = true;
-    this.#rules.budget.release(this.#reserved);
+    this.#rules.budget.release();
     if (!isAnswered) this.#reading?.catch(() => {});
   }
 
-  async #read(scan: ScanPlan | undefined): Promise<JsonBody> {
-    const { record, bodyArrived } = this.#progress;
+  async #readBytes(): Promise<Uint8Array<ArrayBuffer>> {
+    const { limits, headers, timers } = this.#rules;
+    const length = declaredLength(headers);
+    if (length !== undefined && length > limits.jsonBytes) throw bodyTooLarge(limits.jsonBytes);
+    return await readBytes(this.#request, { limits, keeper: this, length, timers });
+  }
+
+  #parse(bytes: Uint8Array<ArrayBuffer>, scan: ScanPlan | undefined): Promise<JsonBody> {
+    const { budget, limits } = this.#rules;
+    budget.reserve(this.#bytes * (JSON_MEMORY_FACTOR - 1), limits.budgetBytes);
+    return parseBody(bytes, scan);
+  }
+
+  /** Inflates and parses a body. Large ones wait for each other: a few kilobytes sent must not take the memory of many. */
+  async #parseInflated(
+    sent: Uint8Array<ArrayBuffer>,
+    { coding, scan }: { coding: Coding; scan: ScanPlan | undefined },
+  ): Promise<JsonBody> {
+    const isLarge = mostInflated(sent, coding) > LARGE_BODY_BYTES;
+    let leave: (() => void) | undefined;
     try {
-      const { body, bytes, reservedBytes } = await readJsonBody(this.#request, this.#rules, scan);
-      record.bytesIn += bytes;
-      if (this.#isOver) this.#rules.budget.release(reservedBytes);
-      else this.#reserved += reservedBytes;
-      if (bytes > LARGE_BODY_BYTES) await yieldToEventLoop();
-      return body;
+      if (isLarge) leave = await largeInflated.enter(this.#request.signal);
+      const sentBytes = this.#bytes;
+      this.#bytes = 0;
+      const { jsonBytes: limitBytes } = this.#rules.limits;
+      const bytes = await inflate(sent, { coding, limitBytes, reserve: (size) => this.take(size) });
+      this.#rules.budget.release(sentBytes);
+      return await this.#parse(bytes, scan);
+    } catch (error) {
+      // The next body in the queue needs the memory now.
+      this.#rules.budget.release();
+      throw error;
     } finally {
-      bodyArrived();
+      leave?.();
     }
   }
 }
@@ -309,47 +262,53 @@ const KEY_SHARE = 3 / 4;
 
 /** Bytes of request bodies in memory, counted over all requests. */
 export class BodyBudget {
-  #usedBytes = 0;
-  /** Keys whose bodies take nothing are not kept. */
-  readonly #usedByKey = new Map<string, number>();
-
   /** Bytes taken and not yet given back. */
-  get usedBytes(): number {
-    return this.#usedBytes;
-  }
+  usedBytes = 0;
+  /** The same by API key. Keys whose bodies take nothing are not kept. */
+  readonly usedByKey = new Map<string, number>();
 
   /** Starts the reservation of one request. @param keyId absent: no key counts for its body */
   open(keyId?: string): BodyReservation {
-    let ownBytes = 0;
-    const add = (bytes: number) => {
-      ownBytes += bytes;
-      this.#usedBytes += bytes;
-      if (keyId === undefined) return;
-      const ofKey = (this.#usedByKey.get(keyId) ?? 0) + bytes;
-      if (ofKey > 0) this.#usedByKey.set(keyId, ofKey);
-      else this.#usedByKey.delete(keyId);
-    };
-    return {
-      reserve: (bytes, limitBytes) => {
-        if (this.#usedBytes + bytes > limitBytes) throw noRoom("too many bytes are being handled");
-        const ofKey = keyId === undefined ? 0 : (this.#usedByKey.get(keyId) ?? 0) + bytes;
-        const isAlone = this.#usedBytes === ownBytes;
-        if (ofKey > limitBytes * KEY_SHARE && !isAlone) {
-          throw noRoom("too many bytes of this API key are being handled");
-        }
-        add(bytes);
-      },
-      release: (bytes) => add(-bytes),
-    };
+    return new BodyReservation(this, keyId);
+  }
+
+  /** For `BodyReservation` only. */
+  add(bytes: number, keyId: string | undefined): void {
+    this.usedBytes += bytes;
+    if (keyId === undefined) return;
+    const ofKey = (this.usedByKey.get(keyId) ?? 0) + bytes;
+    if (ofKey > 0) this.usedByKey.set(keyId, ofKey);
+    else this.usedByKey.delete(keyId);
   }
 }
 
 /** Bytes of one request's body in the budget. */
-export interface BodyReservation {
+export class BodyReservation {
+  readonly #budget: BodyBudget;
+  readonly #keyId: string | undefined;
+  #bytes = 0;
+
+  constructor(budget: BodyBudget, keyId: string | undefined) {
+    this.#budget = budget;
+    this.#keyId = keyId;
+  }
+
   /** Takes bytes. @throws {GatewayError} `limited` where the limit, or the share of its key, leaves too few */
-  reserve(bytes: number, limitBytes: number): void;
-  /** Gives bytes back. */
-  release(bytes: number): void;
+  reserve(bytes: number, limitBytes: number): void {
+    const { usedBytes } = this.#budget;
+    if (usedBytes + bytes > limitBytes) throw noRoom("too many bytes are being handled");
+    const ofKey = this.#keyId === undefined ? 0 : (this.#budget.usedByKey.get(this.#keyId) ?? 0) + bytes;
+    const isAlone = usedBytes === this.#bytes;
+    if (ofKey > limitBytes * KEY_SHARE && !isAlone) throw noRoom("too many bytes of this API key are being handled");
+    this.#bytes += bytes;
+    this.#budget.add(bytes, this.#keyId);
+  }
+
+  /** Gives bytes back. @param bytes absent: all */
+  release(bytes: number = this.#bytes): void {
+    this.#bytes -= bytes;
+    this.#budget.add(-bytes, this.#keyId);
+  }
 }
 
 function noRoom(reason: string): GatewayError {

@@ -1,5 +1,5 @@
 /** One exchange with a client, and the values that the exchanges of an app share. */
-import { ACCESS } from "../access/access_table.ts";
+import { ACCESS, type AccessTable } from "../access/access_table.ts";
 import type { Gateway } from "../gateway.ts";
 import type { ObserveOptions } from "../observe/observer.ts";
 import type { RequestRecord } from "../observe/request_record.ts";
@@ -21,9 +21,31 @@ import {
   type RouteMatch,
   type RouteMatcher,
 } from "./route_matcher.ts";
-import { type AnswerHeader, METHODS } from "./router.ts";
+import { type AnswerHeader, METHODS, type Route } from "./router.ts";
 import { routesOn, type Surface } from "./surface.ts";
-import type { App, AppOptions } from "./app.ts";
+
+/** Options of an app. */
+export interface AppOptions {
+  routes: readonly Route[];
+  /** Routes that the app serves; absent: all but the admin side. */
+  surface?: Surface;
+  /** The gateway of the moment; asked once per request. */
+  gateway: () => Gateway;
+  /** Rows for exactly the methods of `routes`. Absent: the gateway's own table. */
+  access?: AccessTable;
+  /** Absent: those of the gateway's configuration. */
+  limits?: BodyLimits;
+  nextRequestId?: () => string;
+  /** Shutdown state of the process; absent: it never shuts down. */
+  drain?: Drain;
+  /** Absent: timers whose timer runs while requests do, and no longer. */
+  timers?: PhaseTimers;
+  /** Shared by all listeners of a process; absent: the app has its own. */
+  clients?: ClientTracker;
+}
+
+/** Answers a request. Never rejects. Without `info` the client address is unknown. */
+export type App = (request: Request, info?: Deno.ServeHandlerInfo) => Promise<Response>;
 
 /** Largest JSON body of an admin request, in bytes. */
 const ADMIN_BODY_BYTES = 65_536;

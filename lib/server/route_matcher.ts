@@ -1,7 +1,6 @@
 /** Finds the served route of a URL. */
-import type { Access, AccessTable } from "../access/access_table.ts";
+import { type Access, accessKey, type AccessTable, isAdminPath } from "../access/access_table.ts";
 import { allowedMethods, createRouter, type Handler, METHODS, type Route } from "./router.ts";
-import { accessKey, isAdminPath } from "./surface.ts";
 import { GatewayError } from "../errors.ts";
 import type { HeaderValues } from "./head.ts";
 

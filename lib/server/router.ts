@@ -3,22 +3,13 @@ import type { ConsoleSession } from "../access/console_session.ts";
 import type { Caller } from "../access/permissions.ts";
 import type { GatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
-import type { JsonDocument, JsonObject, ScanPlan } from "../json/mod.ts";
+import type { ScanPlan } from "../json/mod.ts";
 import type { RequestRecord } from "../observe/request_record.ts";
 import type { PhaseTimers } from "../phase_timers.ts";
 import type { AnswerKeeper } from "../protocols/codec.ts";
+import type { JsonBody } from "./body.ts";
 import type { ConnectionHost } from "./connection_host.ts";
 import type { Drain } from "./drain.ts";
-
-/** A request body: its text and its value. */
-export interface JsonBody extends JsonDocument {
-  readonly value: JsonObject;
-}
-
-/** The members of a body that were parsed: those that a scan recognized are 0. Reading it parses nothing. */
-export function headOf(body: Pick<JsonBody, "scanned" | "value">): JsonObject {
-  return body.scanned?.head ?? body.value;
-}
 
 /** Name and value of a header. */
 export type AnswerHeader = readonly [name: string, value: string];

@@ -1,8 +1,8 @@
 /** The routes that a listener serves. Its router does not know any others. */
-import { type Access, type AccessTable, isOperatorCredential } from "../access/access_table.ts";
+import { type Access, accessKey, type AccessTable, isAdminPath, isOperatorCredential } from "../access/access_table.ts";
 import type { Config } from "../config.ts";
 import type { Gateway } from "../gateway.ts";
-import { type Method, METHODS, type Route } from "./router.ts";
+import { METHODS, type Route } from "./router.ts";
 
 /** `public`: all but the admin side. `admin`: the admin side and health. `both`: everything. `local`: all but the
  * admin API, with a console that only sign-in links open. */
@@ -44,11 +44,6 @@ export function routesOn(
   });
 }
 
-/** The name of a method of a route in the access table. */
-export function accessKey(method: Method, route: Pick<Route, "path">): string {
-  return `${method} ${route.path}`;
-}
-
 function isOn(surface: Surface, row: Access | undefined): boolean {
   if (row === undefined) return false;
   if (surface === "both" || row.everywhere === true) return true;
@@ -77,11 +72,6 @@ export function checkAccess(routes: readonly Route[], access: AccessTable): void
       throw new RangeError(`Cannot use the access row "${key}": it names no endpoint`);
     }
   }
-}
-
-/** Returns true for a path of the admin side. */
-export function isAdminPath(path: string): boolean {
-  return path.startsWith("/admin/");
 }
 
 /** Returns true for a row of the admin side. */

@@ -129,8 +129,8 @@ const ALONE_MS = 2_000;
 export function outageOf({ store, config, limiter }: Pick<Gateway, "store" | "config" | "limiter">): Outage {
   const reach = store.shared?.reach();
   if (reach === undefined || reach.up) return "none";
-  const { othersHeardMs } = limiter;
-  if (othersHeardMs !== undefined && reach.downMs - othersHeardMs > ALONE_MS) return "alone";
+  const { msSinceOthersAnswered } = limiter;
+  if (msSinceOthersAnswered !== undefined && reach.downMs - msSinceOthersAnswered > ALONE_MS) return "alone";
   return reach.downMs <= config.nodes.key_age_seconds * 1000 ? "bridged" : "too_long";
 }
 

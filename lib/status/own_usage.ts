@@ -10,8 +10,8 @@ import {
 import type { Gateway } from "../gateway.ts";
 import { callerLimitRequests, limitOwnerOf } from "../limits/limit_requests.ts";
 import type { LimitUnit } from "../limits/limiter.ts";
-import type { RouteContext } from "../server/router.ts";
 import { readTarget } from "../server/route_matcher.ts";
+import type { RouteContext } from "../server/router.ts";
 import { userAccount } from "../store/ledger.ts";
 import { endUserName, readUserHeader } from "../request/request_meter.ts";
 

@@ -13,12 +13,13 @@ import { createEmbedded } from "./embedded/language.ts";
 import { createEmbeddedRetrieval } from "./embedded/retrieval.ts";
 import { ISSUER } from "./embedded/thinking.ts";
 import { createHttpUpstream } from "./http_upstream.ts";
+import { modelIssuer } from "./prepare_attempt.ts";
 import { createOpenaiImages } from "./openai_images.ts";
 import { createHttpRetrieval } from "./retrieval/http_retrieval.ts";
 import { createTransportSelector, type TransportSelector } from "./select_transport.ts";
 import type { TimeLimits } from "./transport.ts";
 import type { Upstream } from "./upstream.ts";
-import { modelIssuer, vendorOf } from "./vendors.ts";
+import { vendorOf } from "./vendors.ts";
 
 /** The upstreams of a configuration, by name. */
 export interface Upstreams {

@@ -176,7 +176,10 @@ function receive(response: Response, { call, timer, finish, released, keeps }: C
   timer.head();
   if (encoding !== null && encoding !== "identity") {
     incoming.cancel();
-    throw new GatewayError("upstream", "Cannot read the upstream's answer: it is compressed although nobody asked");
+    throw new GatewayError(
+      "upstream",
+      "Cannot read the upstream's answer: it is compressed, which the request does not accept",
+    );
   }
   return incoming;
 }

@@ -10,9 +10,9 @@ import type { Secret } from "../secret.ts";
 import { readFailure, readWhole, requestIdOf } from "./answers.ts";
 import { forwardedHeaders } from "./answers.ts";
 import { writeLongInputs } from "./long_inputs.ts";
-import { createAttemptMaker } from "./prepare_attempt.ts";
+import { createAttemptMaker, limitsFor } from "./prepare_attempt.ts";
 import { UPSTREAM_CODECS } from "./protocols.ts";
-import { limitsFor, type Outgoing, sendAgainIfStale, type TimeLimits, type Transport } from "./transport.ts";
+import type { Outgoing, TimeLimits, Transport } from "./transport.ts";
 import type { Answer, Call, Upstream } from "./upstream.ts";
 import { addressOf, type Vendor } from "./vendors.ts";
 
@@ -67,7 +67,7 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
       // A whole answer arrives at once when it is complete.
       limits: prompt.stream ? limits : { ...limits, firstByteMs: limits.totalMs },
     };
-    const incoming = await sendAgainIfStale(transport, outgoing);
+    const incoming = await transport.send(outgoing);
     const forwarded = options.forwards && forwardedHeaders(incoming, options.forwards);
     if (incoming.status !== 200) {
       const error = await readFailure(incoming, UPSTREAM_CODECS[attempt.protocol]);

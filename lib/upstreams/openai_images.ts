@@ -9,7 +9,8 @@ import { sendFailure, statusFailure } from "./openai_images/map_errors.ts";
 import { answerFeed, lateFeed, mergedFeed } from "./openai_images/feeds.ts";
 import { formBytes, formType, writeForm } from "./openai_images/multipart.ts";
 import { type Asking, writeEdit, writeMembers } from "./openai_images/request.ts";
-import { limitsFor, type Outgoing, type TimeLimits, type Transport } from "./transport.ts";
+import { limitsFor } from "./prepare_attempt.ts";
+import type { Outgoing, TimeLimits, Transport } from "./transport.ts";
 import { imageAddressOf, type Vendor } from "./vendors.ts";
 
 /** Options of an images upstream. */

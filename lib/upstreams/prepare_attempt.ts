@@ -1,17 +1,18 @@
 /** Decides whether a call is relayed or translated, and makes the attempt. */
 import type { Protocol, Signature } from "../protocols/canonical/types.ts";
 import type { Target } from "../catalog/model.ts";
+import { ownTimeouts, type Timed } from "../catalog/timeouts.ts";
 import { GatewayError } from "../errors.ts";
 import { documentSize } from "../json/mod.ts";
 import type { Origin, UpstreamProtocol } from "../protocols/upstream_codec.ts";
 import type { ContentFilter } from "../redact.ts";
 import { LONG_TEXT_CHARS, yieldToEventLoop } from "../scheduler.ts";
 import type { HttpUpstreamOptions } from "./http_upstream.ts";
-import { modelIssuer } from "./vendors.ts";
 import { readLongInputs } from "./long_inputs.ts";
 import { UPSTREAM_CODECS } from "./protocols.ts";
 import { relayAttempt } from "./relay_attempt.ts";
 import { translationAttempt, writeBody } from "./translation_attempt.ts";
+import type { TimeLimits } from "./transport.ts";
 import type { Call, Upstream } from "./upstream.ts";
 import type { UpstreamAttempt, UpstreamAttemptOptions } from "./upstream.ts";
 
@@ -88,4 +89,28 @@ export function fitting<T>(write: () => T): T {
   } catch (error) {
     throw error instanceof GatewayError ? error.with({ fault: "unfit" }) : error;
   }
+}
+
+/** Returns the issuer of the signatures in the answers of a model. `name`: the upstream's in the configuration. */
+export function modelIssuer(
+  model: string,
+  { name, vendor, quirk }: Pick<HttpUpstreamOptions, "name" | "vendor" | "quirk">,
+): string {
+  return quirk.issuer?.(model) ?? vendor.issuer ?? name;
+}
+
+/** Returns the upstream's limits, overridden by those of the model and the target. */
+export function limitsFor(
+  call: { model: Timed; target: Timed },
+  limits: TimeLimits,
+  makes: "image" | "text",
+): TimeLimits {
+  if (call.model.timeouts === undefined && call.target.timeouts === undefined) return limits;
+  const own = ownTimeouts(call);
+  return {
+    connectMs: own.connect_ms ?? limits.connectMs,
+    firstByteMs: own.first_byte_ms ?? limits.firstByteMs,
+    idleMs: own.idle_ms ?? limits.idleMs,
+    totalMs: (makes === "image" ? own.images_total_ms : own.total_ms) ?? limits.totalMs,
+  };
 }

@@ -50,7 +50,7 @@ export function transportKindFor(
 /** Creates the selector of an upstream. With `auto`, hosts that speak only HTTP/2 are reached over `fetch`. */
 export function createTransportSelector(options: TransportSelectorOptions): TransportSelector {
   const { url, wanted, onFallback, guard, trace = () => undefined } = options;
-  const client = transportKindFor(options);
+  const kind = transportKindFor(options);
   let fallen = false;
 
   function fall(reason: string): void {
@@ -59,74 +59,57 @@ export function createTransportSelector(options: TransportSelectorOptions): Tran
     onFallback(reason);
   }
 
+  /** HTTP/1.1 until the host refuses it, then `fetch`. */
   function openHttp1(options: TransportOptions): Transport {
-    const transport = createHttp1Transport({ ...options, guard });
-    return {
-      send(outgoing) {
-        const traced = trace(outgoing.url);
-        return traced === undefined ? transport.send(outgoing) : sendTraced(transport, { outgoing, traced });
-      },
-      close: () => transport.close(),
-    };
-  }
-
-  /** Uses HTTP/1.1 until the host refuses it. */
-  function withFallback(options: TransportOptions): Transport {
-    const first = openHttp1(options);
+    const client = createHttp1Transport({ ...options, guard });
     let other: Transport | undefined;
-    return {
-      async send(outgoing) {
-        if (!fallen) {
-          let refusal: GatewayError;
-          try {
-            const answer = await first.send(outgoing);
-            if (!wantsHttp2(answer)) return answer;
-            refusal = upgradeError(answer);
-          } catch (error) {
-            if (!(error instanceof GatewayError && error.cause instanceof HttpVersionError)) throw error;
-            refusal = error;
+
+    async function send(outgoing: Outgoing): Promise<Incoming> {
+      let request = outgoing;
+      while (!fallen) {
+        const traced = trace(request.url);
+        let status: number | undefined;
+        try {
+          const headers = traced && { ...request.headers, ...traced.headers };
+          const answer = await client.send(headers === undefined ? request : { ...request, headers });
+          ({ status } = answer);
+          if (wanted === "http1" || !wantsHttp2(answer)) return answer;
+          throw upgradeError(answer);
+        } catch (error) {
+          if (!(error instanceof GatewayError)) throw error;
+          // An idle connection may end at any time, so a request that it cut off is sent again on a new one.
+          if (error.fault === "stale") request = { ...request, fresh: true };
+          else if (wanted === "http1" || !(error.cause instanceof HttpVersionError)) throw error;
+          else {
+            fall(error.cause.message);
+            // A consumed stream cannot be sent again. The request was not processed, so another target may be tried.
+            if (request.body instanceof ReadableStream) throw error;
           }
-          fall(messageOf(refusal.cause));
-          // A consumed stream cannot be sent again. The request was not processed, so another target may be tried.
-          if (outgoing.body instanceof ReadableStream) throw refusal;
+        } finally {
+          traced?.end(status);
         }
-        other ??= createFetchTransport({ ...options, guard, version: versionOf(url) });
-        return await other.send(outgoing);
-      },
+      }
+      other ??= createFetchTransport({ ...options, guard, version: versionOf(url) });
+      return await other.send(outgoing);
+    }
+
+    return {
+      send,
       close() {
-        first.close();
+        client.close();
         other?.close();
       },
     };
   }
 
   return {
-    open(options = {}) {
-      if (client === "fetch") return createFetchTransport({ ...options, guard });
-      return wanted === "http1" ? openHttp1(options) : withFallback(options);
-    },
+    open: (options = {}) => kind === "fetch" ? createFetchTransport({ ...options, guard }) : openHttp1(options),
   };
 }
 
 /** TLS negotiates the version (ALPN). Without TLS it must be known in advance. */
 function versionOf(url: string): "any" | "2" {
   return url.startsWith("https:") ? "any" : "2";
-}
-
-/** Sends a request within its trace. @throws as `Transport.send` */
-async function sendTraced(
-  transport: Transport,
-  { outgoing, traced }: { outgoing: Outgoing; traced: RequestTrace },
-): Promise<Incoming> {
-  try {
-    const headers = { ...outgoing.headers, ...traced.headers };
-    const incoming = await transport.send({ ...outgoing, headers });
-    traced.end(incoming.status);
-    return incoming;
-  } catch (error) {
-    traced.end();
-    throw error;
-  }
 }
 
 /** Turns a 426 answer into an error. */
@@ -139,10 +122,6 @@ function upgradeError(answer: Incoming): GatewayError {
 /** A 426 names the wanted protocol (RFC 9110, section 15.5.22). Only HTTP/2 has a fallback. */
 function wantsHttp2(answer: Incoming): boolean {
   return answer.status === 426 && /(^|[\s,])(h2c?|HTTP\/2(\.0)?)($|[\s,])/i.test(answer.header("upgrade") ?? "");
-}
-
-function messageOf(cause: unknown): string {
-  return cause instanceof Error ? cause.message : "";
 }
 
 /** Options of an HTTP/1.1 transport. */

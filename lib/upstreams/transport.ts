@@ -1,5 +1,4 @@
 /** The transport interface: how requests reach an upstream. */
-import { ownTimeouts, type Timed } from "../catalog/timeouts.ts";
 import { GatewayError } from "../errors.ts";
 import type { HeaderFilter, Http1Request, Http1Response } from "../http1/mod.ts";
 import type { AddressGuard } from "./address_guard.ts";
@@ -9,22 +8,6 @@ import type { AddressGuard } from "./address_guard.ts";
  * it. After half of `connectMs` without that, the transport probes it with a connection of its own.
  */
 export type TimeLimits = Http1Request["limits"];
-
-/** Returns the upstream's limits, overridden by those of the model and the target. */
-export function limitsFor(
-  call: { model: Timed; target: Timed },
-  limits: TimeLimits,
-  makes: "image" | "text",
-): TimeLimits {
-  if (call.model.timeouts === undefined && call.target.timeouts === undefined) return limits;
-  const own = ownTimeouts(call);
-  return {
-    connectMs: own.connect_ms ?? limits.connectMs,
-    firstByteMs: own.first_byte_ms ?? limits.firstByteMs,
-    idleMs: own.idle_ms ?? limits.idleMs,
-    totalMs: (makes === "image" ? own.images_total_ms : own.total_ms) ?? limits.totalMs,
-  };
-}
 
 /** One request to an upstream. `fetch` sends streams chunked even if their length is known. */
 export type Outgoing = Http1Request;
@@ -38,8 +21,7 @@ export type ResendableBody = Exclude<Outgoing["body"], ReadableStream>;
 /** Sends requests to one upstream. */
 export interface Transport {
   /**
-   * @throws {GatewayError} `upstream` without an answer, with fault `stale` if a kept connection had ended; `timeout`; or
-   * the reason of the call's signal
+   * @throws {GatewayError} `upstream` without an answer; `timeout`; or the reason of the call's signal
    */
   send(outgoing: Outgoing): Promise<Incoming>;
   close(): void;
@@ -56,19 +38,6 @@ export interface TransportOptions {
   guard?: AddressGuard | undefined;
   /** Headers of answers that `Incoming.others` has; absent: none. */
   keeps?: HeaderFilter | undefined;
-}
-
-/**
- * Sends a request; an idle connection may end at any time, so a request that it cut off is sent again on a new one.
- * @throws {GatewayError} as `Transport.send`
- */
-export async function sendAgainIfStale(transport: Transport, outgoing: Outgoing): Promise<Incoming> {
-  try {
-    return await transport.send(outgoing);
-  } catch (error) {
-    if (!(error instanceof GatewayError) || error.fault !== "stale") throw error;
-    return await transport.send({ ...outgoing, fresh: true });
-  }
 }
 
 /** True if `send` failed before a connection existed, so the request cannot have arrived. */

@@ -1,5 +1,4 @@
 /** Vendors, one value each. A host with OpenAI's protocol needs none: it is `openai-compatible`. */
-import type { Quirk } from "../protocols/quirks/quirk.ts";
 import type { UpstreamProtocol } from "../protocols/upstream_codec.ts";
 
 /** Constant facts about a vendor. */
@@ -132,14 +131,6 @@ const PATHS: Readonly<Record<UpstreamProtocol, string>> = {
   messages: "/messages",
   gemini: "/models/",
 };
-
-/** Returns the issuer of the signatures in the answers of a model. `name`: the upstream's in the configuration. */
-export function modelIssuer(
-  model: string,
-  { name, vendor, quirk }: { name: string; vendor: Pick<Vendor, "issuer">; quirk: Pick<Quirk, "issuer"> },
-): string {
-  return quirk.issuer?.(model) ?? vendor.issuer ?? name;
-}
 
 /** Returns the URL of a request. Gemini's URL contains the model and the streaming mode. */
 export function addressOf(

@@ -4,8 +4,9 @@ import { GatewayError } from "../../lib/errors.ts";
 import type { Limiter, LimitRequest } from "../../lib/limits/limiter.ts";
 import { createMemoryLimiter } from "../../lib/limits/memory_limiter.ts";
 import { createLedger, type Ledger } from "../../lib/billing/ledger.ts";
-import { type AdmissionTerms, type Delivered, type Meter, openMeter } from "../../lib/billing/meter.ts";
-import { sheetAt } from "../../lib/billing/price.ts";
+import { type Delivered, type Meter, openMeter } from "../../lib/billing/meter.ts";
+import type { AdmissionTerms } from "../../lib/billing/reservation.ts";
+import { pricesAt } from "../../lib/billing/price.ts";
 import { LEFT } from "../../lib/request/request_meter.ts";
 import { NO_TOKENS } from "../../lib/store/days.ts";
 import type { BudgetClaim, LedgerStore } from "../../lib/store/ledger.ts";
@@ -70,7 +71,7 @@ function benchOf(
       openMeter({ ledger, limiter, now, monotonic, log }, { id, keyId: "key_a", group: "default", endpoint: "chat" }),
     wish: (members) => ({
       model: MODEL,
-      sheet: sheetAt(MODEL, { factor: "1", now: now() }),
+      sheet: pricesAt(MODEL, { factor: "1", now: now() }).sheet,
       limitRequests: CLAIMS,
       budgets: [BUDGET],
       most: 4_000n,
@@ -628,7 +629,7 @@ async function leftOf({ limiter }: Bench, claims: readonly LimitRequest[]): Prom
 
 Deno.test("Meter.switchModel() reserves the other model's limits, charges its price, and releases both", async () => {
   const bench = benchOf();
-  const sheet = sheetAt(OTHER, { factor: "1", now: 0 });
+  const sheet = pricesAt(OTHER, { factor: "1", now: 0 }).sheet;
   const meter = bench.open("r1");
   await meter.admit(bench.wish());
   await meter.switchModel({ model: OTHER, sheet, limitRequests: OWN });

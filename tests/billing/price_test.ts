@@ -2,10 +2,9 @@ import { assert, assertEquals, assertThrows } from "@std/assert";
 import { EMBEDDED_MODELS } from "../../lib/catalog/embedded.ts";
 import { modelSchema } from "../../lib/catalog/model.ts";
 import { pricingAt } from "../../lib/catalog/catalog.ts";
-import { computeCharge, readUsage } from "../../lib/billing/charge.ts";
+import { computeCharge, costOfTokens, PRICE_CLASSES, pricesAt, readUsage, unitPrice } from "../../lib/billing/price.ts";
 import { formatUsd, parseFactor, parseUsd, timesFactor } from "../../lib/billing/money.ts";
 import { listPostings, recomputeCharge } from "../../lib/billing/ledger_postings.ts";
-import { costOfTokens, PRICE_CLASSES, sheetAt, unitPrice } from "../../lib/billing/price.ts";
 import { NO_TOKENS } from "../../lib/store/days.ts";
 import type { BilledTokens, PriceSheet } from "../../lib/store/ledger.ts";
 import { seeded } from "../support/random.ts";
@@ -79,7 +78,7 @@ Deno.test("costOfTokens() grows with every class, is additive, and excludes reas
 Deno.test("image tokens match the official table", () => {
   const canvas = EMBEDDED_MODELS.find(({ id }) => id === "sluice/canvas");
   assert(canvas !== undefined);
-  const sheet = sheetAt(canvas, { factor: "1", now: 0 });
+  const sheet = pricesAt(canvas, { factor: "1", now: 0 }).sheet;
   const cases: [tokens: Partial<BilledTokens>, usd: string][] = [
     [{ completion: 7_024 }, "0.031608"],
     [{ completion: 1_000_000 }, "4.5"],
@@ -133,11 +132,14 @@ Deno.test("a request keeps the prices of its arrival across a price change", () 
   assertEquals([noon - 1, noon, noon + 3_599_999, noon + 3_600_000].map(promptAt), ["1", "2", "2", "3"]);
   assertEquals(pricingAt(model, noon).input_cache_read, "0.1");
   assertEquals(pricingAt(model, noon).input_cache_write_1h, "2");
-  const begun = sheetAt(model, { factor: "1", now: noon });
+  const begun = pricesAt(model, { factor: "1", now: noon }).sheet;
   assertEquals(costOfTokens({ ...NO_TOKENS, prompt: 1 }, begun), parseUsd("2"));
-  assert(sheetAt(model, { factor: "1", now: noon + 1 }) === begun, "the same prices are the same sheet");
-  assert(sheetAt(model, { factor: "2", now: noon }) !== begun);
-  assertEquals(sheetAt({ ...model, id: "acme/two" }, { factor: "1", now: noon }), { ...begun, model: "acme/two" });
+  assert(pricesAt(model, { factor: "1", now: noon + 1 }).sheet === begun, "the same prices are the same sheet");
+  assert(pricesAt(model, { factor: "2", now: noon }).sheet !== begun);
+  assertEquals(pricesAt({ ...model, id: "acme/two" }, { factor: "1", now: noon }).sheet, {
+    ...begun,
+    model: "acme/two",
+  });
 });
 
 Deno.test("the hold is the most that is charged, and the operator pays the rest", () => {

@@ -1,8 +1,7 @@
 /** Entries of the demo's ledger, with the prices and sums that the gateway would have made. */
-import { computeCharge } from "../../lib/billing/charge.ts";
+import { computeCharge, pricesAt } from "../../lib/billing/price.ts";
 import { outputTokens } from "../../lib/billing/image_tokens.ts";
 import { formatUsd } from "../../lib/billing/money.ts";
-import { sheetAt } from "../../lib/billing/price.ts";
 import { costAtTarget } from "../../lib/billing/extras.ts";
 import type { Model } from "../../lib/catalog/model.ts";
 import { NO_TOKENS } from "../../lib/store/days.ts";
@@ -105,7 +104,7 @@ function charged(
     & { firstMs: number; attempts: readonly EntryAttempt[] },
 ): Entry {
   const { tokens } = answer;
-  const sheet = sheetAt(model, { factor, now: at });
+  const sheet = pricesAt(model, { factor, now: at }).sheet;
   const most = { ...tokens, prompt: tokens.prompt + 200, completion: Math.max(MOST_OUTPUT, tokens.completion) };
   const held = hasBudget(client) ? computeCharge({ tokens: most, sheet, held: 0n }).cost : 0n;
   const target = model.targets[attempts.length > 0 ? 1 : 0] ?? model.targets[0];

@@ -2,11 +2,11 @@ import { createMemoryLimiter } from "../../lib/limits/memory_limiter.ts";
 import { createBackgroundTasks } from "../../lib/billing/in_flight_requests.ts";
 import { createLedger } from "../../lib/billing/ledger.ts";
 import { type Meter, openMeter } from "../../lib/billing/meter.ts";
-import { sheetAt } from "../../lib/billing/price.ts";
+import { pricesAt } from "../../lib/billing/price.ts";
 import { modelSchema } from "../../lib/catalog/model.ts";
 import { loadTokenCounter } from "../../lib/o200k/mod.ts";
 import { StreamMeter } from "../../lib/request/stream_meter.ts";
-import { TargetMeasurement } from "../../lib/request/open_stream.ts";
+import { TargetMeasurement } from "../../lib/request/attempts.ts";
 import { forgivingHealth } from "../support/forgiving.ts";
 import { chat } from "../../lib/protocols/chat/mod.ts";
 import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
@@ -52,7 +52,7 @@ export async function meteredStream({ countInput = () => Promise.resolve(7) } = 
   });
   await meter.admit({
     model,
-    sheet: sheetAt(model, { factor: "1", now: 0 }),
+    sheet: pricesAt(model, { factor: "1", now: 0 }).sheet,
     limitRequests: [],
     budgets: [],
     most: 1n,
@@ -74,7 +74,7 @@ export async function meteredStream({ countInput = () => Promise.resolve(7) } = 
   const measurement = new TargetMeasurement({
     health: forgivingHealth(),
     monotonic,
-    pass: {
+    permit: {
       target: { upstream: "one", model: "m" },
       key: "a",
       isTrial: false,

@@ -1,7 +1,7 @@
 /** Context tiers, service tiers, time windows and tool prices: the hold is never less than the charge. */
 import { assert, assertEquals } from "@std/assert";
 import { billUsed } from "../../lib/billing/extras.ts";
-import { costOfExtras, costOfTokens, extraPricesAt, sheetAt } from "../../lib/billing/price.ts";
+import { costOfExtras, costOfTokens, pricesAt } from "../../lib/billing/price.ts";
 import { mostTokens } from "../../lib/billing/token_bound.ts";
 import { type Model, modelSchema } from "../../lib/catalog/model.ts";
 import { pricingAt } from "../../lib/catalog/catalog.ts";
@@ -38,8 +38,8 @@ function rowOf(pricing: JsonObject, more: JsonObject = {}): Model {
 
 function candidateOf(model: Model, prompt: Prompt, { now = 0, factor = "1" } = {}): Candidate {
   const at = { now, factor };
-  const extraPrices = extraPricesAt(model, at);
-  return { model, prompt, dropped: new UnsupportedParameters(), sheet: sheetAt(model, at), extraPrices };
+  const extraPrices = pricesAt(model, at).extraPrices;
+  return { model, prompt, dropped: new UnsupportedParameters(), sheet: pricesAt(model, at).sheet, extraPrices };
 }
 
 /** Cost of an answer before it is capped by the hold. */

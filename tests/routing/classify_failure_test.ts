@@ -20,20 +20,20 @@ Deno.test("classifyFailure() follows the table", () => {
     ["timeout", {}, "failure", "never", "target"],
     ["timeout", { fault: "status" }, "failure", "never", "target"],
     ["invalid", { fault: "unfit" }, "neither", "never", "target"],
-    ["invalid", { fault: "status" }, "neither", "never", "nobody"],
+    ["invalid", { fault: "status" }, "neither", "never", "none"],
     ["invalid", { code: "context_length_exceeded" }, "neither", "never", "model"],
     ["invalid", { code: "content_policy_violation" }, "neither", "never", "model"],
     ["not_found", { fault: "status" }, "neither", "never", "model"],
     ["too_large", { fault: "status" }, "neither", "never", "model"],
-    ["limited", {}, "neither", "never", "nobody"],
-    ["internal", {}, "neither", "never", "nobody"],
+    ["limited", {}, "neither", "never", "none"],
+    ["internal", {}, "neither", "never", "none"],
   ];
   for (const [kind, options, outcome, again, next] of cases) {
     const verdict = classifyFailure(new GatewayError(kind, "x", options));
     const name = `${kind} ${JSON.stringify(options)}`;
     assertEquals([verdict.outcome.type, verdict.again, verdict.next], [outcome, again, next], name);
   }
-  assertEquals(classifyFailure(new TypeError("x")), { outcome: { type: "neither" }, again: "never", next: "nobody" });
+  assertEquals(classifyFailure(new TypeError("x")), { outcome: { type: "neither" }, again: "never", next: "none" });
 });
 
 Deno.test("classifyFailure() requires as much time again after a gateway timeout, not after an upstream's", () => {
@@ -44,9 +44,9 @@ Deno.test("classifyFailure() requires as much time again after a gateway timeout
 Deno.test("classifyFailure() does not repeat a request that may have started", () => {
   const cases: [ErrorKind, ErrorOptions, next: string][] = [
     ["upstream", {}, "target"],
-    ["upstream", { final: true }, "nobody"],
-    ["timeout", { final: true }, "nobody"],
-    ["upstream", { final: true, fault: "status" }, "nobody"],
+    ["upstream", { final: true }, "none"],
+    ["timeout", { final: true }, "none"],
+    ["upstream", { final: true, fault: "status" }, "none"],
     ["exhausted", { final: true, fault: "credit" }, "target"],
     ["upstream", { final: true, fault: "key" }, "target"],
     ["upstream", { fault: "unreachable" }, "target"],
@@ -61,5 +61,5 @@ Deno.test("classifyFailure() does not repeat a request that may have started", (
 Deno.test("classifyFailure() ends no request for an error of a half-open target, but for one that may be running", () => {
   const error = (options: ErrorOptions) => new GatewayError("upstream", "x", { final: true, ...options });
   const next = (options: ErrorOptions) => classifyFailure(error(options), { once: true, isTrial: true }).next;
-  assertEquals([next({ fault: "status" }), next({})], ["target", "nobody"]);
+  assertEquals([next({ fault: "status" }), next({})], ["target", "none"]);
 });

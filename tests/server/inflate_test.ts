@@ -2,7 +2,7 @@ import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows
 import { GatewayError } from "../../lib/errors.ts";
 import { PhaseTimers } from "../../lib/phase_timers.ts";
 import { LARGE_BODY_BYTES } from "../../lib/scheduler.ts";
-import { BodyBudget, JSON_MEMORY_FACTOR, readJsonBody } from "../../lib/server/body.ts";
+import { BodyBudget, type BodyRules, JSON_MEMORY_FACTOR, RequestBody } from "../../lib/server/body.ts";
 import { type Coding, inflate, readCoding } from "../../lib/server/inflate.ts";
 import { seeded } from "../support/random.ts";
 import { exchange, head, post, startServer, TEST_LIMITS } from "./serve.ts";
@@ -122,25 +122,37 @@ Deno.test("inflate() yields to the event loop, even for long empty input", async
   assert(turns > 0);
 });
 
+/** Reads a body as a handler does. */
+async function readJson(request: Request, rules: BodyRules): Promise<void> {
+  const body = new RequestBody(request, rules, { record: { bytesIn: 0 }, bodyArrived() {} });
+  try {
+    await body.readJson();
+  } finally {
+    body.release(true);
+  }
+}
+
 Deno.test("large bodies are decompressed one at a time, and at most 64 wait", async () => {
   const size = LARGE_BODY_BYTES + 1;
   const body = await compress("[".padEnd(size), "gzip");
   const budget = new BodyBudget();
-  const reservation = budget.open("k");
   let peak = 0;
-  const rules = {
-    headers: new Headers({ "content-encoding": "gzip" }),
-    limits: { ...TEST_LIMITS, jsonBytes: size, budgetBytes: Infinity },
-    budget: {
-      reserve(bytes: number, limit: number) {
-        reservation.reserve(bytes, limit);
-        peak = Math.max(peak, budget.usedBytes);
+  const rulesOf = () => {
+    const reservation = budget.open("k");
+    return {
+      headers: new Headers({ "content-encoding": "gzip" }),
+      limits: { ...TEST_LIMITS, jsonBytes: size, budgetBytes: Infinity },
+      budget: {
+        reserve(bytes: number, limit: number) {
+          reservation.reserve(bytes, limit);
+          peak = Math.max(peak, budget.usedBytes);
+        },
+        release: (bytes?: number) => reservation.release(bytes),
       },
-      release: (bytes: number) => reservation.release(bytes),
-    },
-    timers: new PhaseTimers(),
+      timers: new PhaseTimers(),
+    };
   };
-  const read = () => readJsonBody(new Request("http://a/", { method: "POST", body }), rules);
+  const read = () => readJson(new Request("http://a/", { method: "POST", body }), rulesOf());
   const settled = await Promise.allSettled(Array.from({ length: 70 }, read));
   const kinds = Map.groupBy(
     settled.flatMap((result) => result.status === "rejected" ? [result.reason] : []),
@@ -228,7 +240,7 @@ Deno.test("a compressed body that is not JSON releases its memory once", async (
     });
     const headers = new Headers({ "content-encoding": coding });
     const rules = { headers, limits: TEST_LIMITS, budget: budget.open("k"), timers };
-    await assertRejects(() => readJsonBody(request, rules), GatewayError);
+    await assertRejects(() => readJson(request, rules), GatewayError);
     assertEquals(budget.usedBytes, 0, coding);
   }
 });

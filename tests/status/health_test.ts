@@ -80,7 +80,7 @@ Deno.test("readiness reports store, ledger and upstreams, and only the gateway's
   const sick = { ...base.ledger, healthy: false };
   const keys = { ...base.keys, check: () => Promise.reject(new Error("no store")) };
   const down = (downMs: number) => sharedStore({ up: false, downMs });
-  const hearing = (othersHeardMs: number) => ({ ...base.limiter, othersHeardMs });
+  const hearing = (msSinceOthersAnswered: number) => ({ ...base.limiter, msSinceOthersAnswered });
   const cases: [name: string, gateway: Gateway, status: number, says: string, upstreams: string][] = [
     ["fresh", base, 200, "ok", "ok"],
     ["all well", { ...base, health: await healthWith([]) } as Gateway, 200, "ok", "ok"],

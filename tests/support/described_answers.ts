@@ -1,7 +1,8 @@
 /** Holds every answer of an app against its API description. */
 import { assertEquals } from "@std/assert";
 import { z } from "zod";
-import { type App, type AppOptions, createApp } from "../../lib/server/app.ts";
+import { createApp } from "../../lib/server/app.ts";
+import type { App, AppOptions } from "../../lib/server/exchange.ts";
 import { JsonAnswer } from "../../lib/server/json_response.ts";
 import { isObject, type Json, type JsonObject } from "../../lib/json/mod.ts";
 import { openapiDocument } from "../../lib/openapi/document.ts";

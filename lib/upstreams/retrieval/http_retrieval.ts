@@ -8,9 +8,10 @@ import type {
 } from "../../retrieval/types.ts";
 import { contentFilter } from "../../redact.ts";
 import type { HttpUpstreamOptions } from "../http_upstream.ts";
+import { limitsFor } from "../prepare_attempt.ts";
 import { ANSWER_BYTES, readFailure, readWhole, requestIdOf } from "../answers.ts";
 import { UPSTREAM_CODECS } from "../protocols.ts";
-import { type Incoming, limitsFor, type ResendableBody, sendAgainIfStale } from "../transport.ts";
+import type { Incoming, ResendableBody } from "../transport.ts";
 import { retrievalAddressOf } from "../vendors.ts";
 import { sendBatches, splitInputs } from "./batches.ts";
 import { readGeminiBatch, writeGeminiBatch } from "./gemini.ts";
@@ -33,7 +34,7 @@ export function createHttpRetrieval(
     read: (incoming: Incoming) => Promise<T>,
   ): Promise<T> {
     const limits = limitsFor(call, options.limits, "text");
-    const incoming = await sendAgainIfStale(transport, {
+    const incoming = await transport.send({
       url: retrievalAddressOf(baseUrl, {
         kind: call.request.kind,
         geminiModel: isGemini ? call.target.model : undefined,

@@ -1,7 +1,7 @@
 /** Bugs that others had, planted around the code: each must break an invariant. */
 import { LEFT } from "../../../lib/request/request_meter.ts";
 import { openMeter } from "../../../lib/billing/meter.ts";
-import { costOfTokens, sheetAt } from "../../../lib/billing/price.ts";
+import { costOfTokens, pricesAt } from "../../../lib/billing/price.ts";
 import type { Ledger } from "../../../lib/billing/ledger.ts";
 import type { Entry, KeptEntry, LedgerStore, PriceSheet } from "../../../lib/store/ledger.ts";
 import { openMemoryDisk } from "./disk.ts";
@@ -61,7 +61,7 @@ function floated(entry: Entry): Entry {
 function sheetNow({ model, keyId }: Entry, now: number): PriceSheet | undefined {
   const ware = WARES.find((row) => row.model.id === model);
   const customer = CUSTOMERS.find((row) => row.keyId === keyId);
-  return ware && customer && sheetAt(ware.model, { factor: customer.factor, now });
+  return ware && customer && pricesAt(ware.model, { factor: customer.factor, now }).sheet;
 }
 
 /** All planted bugs. */
@@ -221,7 +221,7 @@ export const BUGS: readonly Bug[] = [
       async broken({ ware, customer, prompt, sent, at, meter }, again) {
         await meter.fail(502, LEFT);
         const second = again();
-        const sheet = sheetAt(ware.model, { factor: customer.factor, now: at });
+        const sheet = pricesAt(ware.model, { factor: customer.factor, now: at }).sheet;
         await second.admit({ model: ware.model, sheet, limitRequests: [], budgets: [], most: 1n, forMs: 1_000 });
         second.attempt("second");
         await second.deliver({ status: 200, ending: "end", tokens: tokensOf(prompt, sent), source: "upstream" });

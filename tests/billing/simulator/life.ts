@@ -1,7 +1,8 @@
 /** A simulated request on its way through the gateway: the steps of the pipeline, with everything outside random. */
 import { LEFT } from "../../../lib/request/request_meter.ts";
 import { GatewayError } from "../../../lib/errors.ts";
-import type { AdmissionTerms, Delivered, Meter } from "../../../lib/billing/meter.ts";
+import type { Delivered, Meter } from "../../../lib/billing/meter.ts";
+import type { AdmissionTerms } from "../../../lib/billing/reservation.ts";
 import type { BilledTokens } from "../../../lib/store/ledger.ts";
 import type { Random } from "../../support/random.ts";
 import { Away } from "./calls.ts";

@@ -3,7 +3,7 @@ import { type Model, modelSchema } from "../../../lib/catalog/model.ts";
 import { type Budget, type Group, groupSchema } from "../../../lib/config.ts";
 import type { LimitRequest, LimitUnit } from "../../../lib/limits/limiter.ts";
 import { budgetClaims } from "../../../lib/billing/budgets.ts";
-import { sheetAt } from "../../../lib/billing/price.ts";
+import { pricesAt } from "../../../lib/billing/price.ts";
 import type { BilledTokens, BudgetClaim, PriceSheet } from "../../../lib/store/ledger.ts";
 import type { Random } from "../../support/random.ts";
 import { type Arriving, type Asked, tokensOf } from "./truth.ts";
@@ -215,7 +215,7 @@ function isSold({ periods }: Ware, { millionths }: Customer): boolean {
 
 /** The prices that a customer's request pays. */
 export function sheetOf({ model }: Ware, { customer, at }: { customer: Customer; at: number }): PriceSheet {
-  return sheetAt(model, { factor: customer.factor, now: at });
+  return pricesAt(model, { factor: customer.factor, now: at }).sheet;
 }
 
 /** Tokens of an answer that the gateway reckons with. Upstreams may not care. */

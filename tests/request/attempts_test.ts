@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
 import type { ReplyEvent } from "../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../lib/errors.ts";
-import { TargetMeasurement } from "../../lib/request/open_stream.ts";
+import { TargetMeasurement } from "../../lib/request/attempts.ts";
 import type { Health } from "../../lib/routing/health.ts";
 
 const OPEN: ReplyEvent = { type: "open", index: 0, block: { type: "text" } };
@@ -19,11 +19,11 @@ function reportsOf(steps: (ReplyEvent[] | Error)[], isAborted = false): unknown[
     recordSpeed: (_: unknown, measured: unknown) => reports.push(measured),
     report: (_: unknown, outcome: { type: string }) => reports.push(outcome.type),
   } as unknown as Health;
-  const pass = { target: { upstream: "one", model: "m" } } as never;
+  const permit = { target: { upstream: "one", model: "m" } } as never;
   const measurement = new TargetMeasurement({
     health,
     monotonic: () => now,
-    pass,
+    permit,
     begunAt: 0,
     isAborted: () => isAborted,
   });
