@@ -236,7 +236,7 @@ Deno.test("Claude Code is told if it sets a manual budget for an adaptive model"
   const response = await post(gateway(), "/anthropic/v1/messages?beta=true", body, HEADERS);
   const { error } = await response.json();
   assertEquals(response.status, 400);
-  assertStringIncludes(error.message, "thinking.budget_tokens");
+  assertStringIncludes(error.message, "thinking.type.enabled is not supported");
 });
 
 Deno.test("Claude Code finds models and counts tokens", async () => {
