@@ -137,17 +137,6 @@ function joinTexts(parts: readonly Part[]): Part[] {
   return joined;
 }
 
-/** Joins adjacent contents of the model: the chats of Google's own SDK send each chunk of a stream as one. */
-function joinChunks(contents: readonly Content[]): Content[] {
-  const joined: Content[] = [];
-  for (const { role, parts } of contents) {
-    const last = joined.at(-1);
-    if (role === "model" && last?.role === "model") last.parts.push(...parts);
-    else joined.push({ role, parts: [...parts] });
-  }
-  return joined;
-}
-
 /** Messages begin with the user and alternate; a result names a call of the previous message. */
 function checkTurns(contents: readonly Content[]): void {
   contents.forEach(({ role, parts }, index) => {
