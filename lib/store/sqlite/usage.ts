@@ -75,7 +75,7 @@ function openReader<Work>(file: string, prepare: (db: DatabaseSync) => Work): Re
       return await runSliced(begin(work), signal);
     } finally {
       // Only temporary tables have changed.
-      if (db.isOpen) db.exec("COMMIT");
+      if (!isClosed) db.exec("COMMIT");
     }
   }
 
