@@ -17,7 +17,7 @@ svg.chart path.line { fill: none; stroke: var(--part); stroke-width: 2; stroke-l
 svg.chart rect.target { fill: transparent; }
 svg.chart rect.target:hover { fill: var(--text); fill-opacity: .12; }
 svg.timeline { max-width: none; min-width: 44rem; }
-.timeline-frame { overflow-x: auto; margin: 0 0 .75rem; }
+.timeline-frame { overflow-x: auto; padding-top: .5rem; margin: 0 0 .75rem; }
 svg.timeline rect.wait { fill: light-dark(#6e7781, #8b949e); } svg.timeline rect.answer { fill: var(--good); }
 svg.timeline rect.failure { fill: var(--bad); }
 tr.new { animation: new 2s; }

@@ -8,7 +8,7 @@ function program(executable: string, folder: string) {
     return new Deno.Command(executable, {
       args: [...args],
       cwd: folder,
-      env: { SLUICE_CONFIG: "", SLUICE_PORT: "", SLUICE_HOSTNAME: "", SLUICE_STORE: "", NO_COLOR: "1" },
+      env: { ADMIN_KEY, SLUICE_CONFIG: "", SLUICE_PORT: "", SLUICE_HOSTNAME: "", SLUICE_STORE: "", NO_COLOR: "1" },
       stdin: "null",
       stdout: "piped",
       stderr: "piped",
@@ -47,6 +47,46 @@ function program(executable: string, folder: string) {
 
 function keyIn(text: string): string {
   return /sk-sluice-[A-Za-z0-9_-]{49}/.exec(text)?.[0] ?? "";
+}
+
+const ADMIN_KEY = "admin-key-of-the-executable";
+
+/** Pages of the console, with a text of each. */
+const PAGES: Readonly<Record<string, RegExp>> = {
+  "": /<h1>Overview/,
+  "/requests": /<h1>Requests/,
+  "/keys": /<h1>Keys/,
+  "/groups": /<h1>Groups/,
+  "/budgets": /<h1>Budgets/,
+  "/models": /sluice\/echo/,
+  "/usage": /<h1>Usage/,
+  "/playground": /<h1>Playground/,
+  "/connect": /ANTHROPIC_BASE_URL/,
+  "/node": /<h1>Nodes/,
+  "/configuration": /<h1>Configuration/,
+  "/changes": /sign in/,
+  "/assets/console.css": /--accent/,
+  "/assets/console.js": /\w/,
+};
+
+/** Signs in to the console, loads every page, and sends a request from the playground. */
+async function useConsole(origin: string): Promise<void> {
+  const console = `${origin}/admin/console`;
+  const post = (path: string, fields: Record<string, string>, cookie = "") =>
+    fetch(`${console}${path}`, {
+      method: "POST",
+      headers: { origin, cookie },
+      body: new URLSearchParams(fields),
+      redirect: "manual",
+    });
+  const signedIn = await post("/sign-in", { key: ADMIN_KEY });
+  await signedIn.body?.cancel();
+  const [cookie = ""] = signedIn.headers.get("set-cookie")?.split(";") ?? [];
+  const load = async (path: string) => await (await fetch(`${console}${path}`, { headers: { cookie } })).text();
+  for (const [path, text] of Object.entries(PAGES)) assertMatch(await load(path), text);
+  const [, csrf = ""] = /name="csrf" value="([^"]+)"/.exec(await load("/playground")) ?? [];
+  const fields = { csrf, key: "default", endpoint: "chat", model: "sluice/echo", prompt: "Hello", action: "send" };
+  assertMatch(await (await post("/playground", fields, cookie)).text(), /class="answer"[^>]*>Hello</);
 }
 
 /** A name that this library, which is under the GPL, leaves in what contains it. */
@@ -177,6 +217,16 @@ Deno.test({
           assertMatch(err, line);
         }
         await Deno.remove(outside);
+      });
+
+      await test.step("it has the console, with its pages, styles and scripts", async () => {
+        const config = `${folder}/sluice.jsonc`;
+        await Deno.writeTextFile(config, '{ "admin": { "key": { "env": "ADMIN_KEY" } } }');
+        try {
+          assertEquals(await serve((_banner, origin) => useConsole(origin)), 0);
+        } finally {
+          await Deno.remove(config);
+        }
       });
 
       await test.step("it leaves only its data", async () => {
