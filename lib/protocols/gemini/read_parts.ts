@@ -20,7 +20,7 @@ export interface GeminiReadContext {
 }
 
 const TEXT_PART = new Set(["text", "thought", "thoughtSignature"]);
-const MEDIA_PART = new Set(["inlineData", "fileData", "thoughtSignature", "thought", "text"]);
+const MEDIA_PART = new Set(["inlineData", "fileData", "thoughtSignature", "text"]);
 const CALL_PART = new Set(["functionCall", "thoughtSignature", "thought", "text"]);
 const RESULT_PART = new Set(["functionResponse", "thoughtSignature", "thought", "text"]);
 const CALL = new Set(["id", "name", "args"]);
@@ -29,6 +29,9 @@ const RESULT = new Set(["id", "name", "response", "parts"]);
 /** Members of parts that record what ran at the vendor. */
 const VENDOR_PARTS = ["executableCode", "codeExecutionResult", "toolCall", "toolResponse"];
 
+/** Members of which a part has one. https://ai.google.dev/api/caching#Part */
+const DATA = ["text", "inlineData", "fileData", "functionCall", "functionResponse", ...VENDOR_PARTS];
+
 /** Keys of a response that hold all of it. https://ai.google.dev/api/caching#FunctionResponse */
 const OUTPUTS = ["output", "result"];
 
@@ -36,6 +39,7 @@ const OUTPUTS = ["output", "result"];
 export function readUserParts(parts: readonly JsonObject[], path: string, context: GeminiReadContext): ContentBlock[] {
   return parts.flatMap((part, index): ContentBlock[] => {
     const at = `${path}[${index}]`;
+    checkData(part, at);
     const result = objectOf(part.functionResponse);
     if (result !== undefined) return [readResult(part, result, `${at}.functionResponse`, context)];
     return readOtherPart(part, at, context);
@@ -67,6 +71,7 @@ export function readModelParts(parts: readonly JsonObject[], path: string, conte
 
   for (const [index, part] of parts.entries()) {
     const at = `${path}[${index}]`;
+    const datum = checkData(part, at);
     const signature = nonEmptyStringOf(part.thoughtSignature);
     const call = objectOf(part.functionCall);
     if (call !== undefined) {
@@ -74,7 +79,7 @@ export function readModelParts(parts: readonly JsonObject[], path: string, conte
       takeSignature(signature, callSignatureId(read.id));
       blocks.push(read);
       start = blocks.length;
-    } else if (part.thought === true) {
+    } else if (part.thought === true && (datum === undefined || datum === "text")) {
       blocks.push(...readThought(part, signature));
     } else {
       const others = readOtherPart(part, at, context);
@@ -83,6 +88,24 @@ export function readModelParts(parts: readonly JsonObject[], path: string, conte
     }
   }
   return blocks;
+}
+
+/**
+ * Returns the member that has the part's data. With a second one, what is counted and checked could be another than what
+ * the upstream reads.
+ * @throws {GatewayError} `invalid` for two; an empty text counts as none
+ */
+function checkData(part: JsonObject, param: string): string | undefined {
+  let found: string | undefined;
+  for (const name of DATA) {
+    const value = part[name];
+    if (value === undefined || value === null || value === "") continue;
+    if (found !== undefined) {
+      throw new GatewayError("invalid", `Cannot use both ${found} and ${name} in one part`, { param });
+    }
+    found = name;
+  }
+  return found;
 }
 
 function isUnsigned(block: ContentBlock): boolean {
@@ -135,9 +158,11 @@ function readResult(
 ): ContentBlock {
   const name = stringOf(result.name) ?? "";
   const response = objectOf(result.response) ?? {};
-  const media = objectsOf(result.parts).flatMap((inner, index) =>
-    readOtherPart(inner, `${path}.parts[${index}]`, context)
-  );
+  const media = objectsOf(result.parts).flatMap((inner, index) => {
+    const at = `${path}.parts[${index}]`;
+    checkData(inner, at);
+    return readOtherPart(inner, at, context);
+  });
   const { text, isError } = readResponse(response, context.texts);
   return {
     type: "tool_result",

@@ -25,6 +25,8 @@ const GENERATION = new Set([
 const THINKING = new Set(["includeThoughts", "thinkingBudget", "thinkingLevel"]);
 const CALLING = new Set(["mode", "allowedFunctionNames"]);
 
+const ROUTING = ["routingConfig", "modelSelectionConfig"];
+
 /** Budgets with a meaning of their own. */
 const NO_THINKING = 0;
 const DYNAMIC = -1;
@@ -47,6 +49,7 @@ export function readPrompt(body: JsonObject, texts?: Texts, permits?: Permits): 
     });
   }
   const config = objectOf(body.generationConfig) ?? {};
+  checkRouting(config);
   return {
     protocol: "gemini",
     model: stringOf(body.model) ?? "",
@@ -66,6 +69,18 @@ export function readPrompt(body: JsonObject, texts?: Texts, permits?: Permits): 
       unknownMembers: readUnknown(body, config),
     }),
   };
+}
+
+/** @throws {GatewayError} `invalid` for members by which Vertex AI chooses the model */
+function checkRouting(config: JsonObject): void {
+  for (const name of ROUTING) {
+    if (config[name] === undefined || config[name] === null) continue;
+    throw new GatewayError(
+      "invalid",
+      `Cannot use generationConfig.${name}: another model could answer, at its own price. Name the model in the URL`,
+      { param: `generationConfig.${name}` },
+    );
+  }
 }
 
 function readSampling(config: JsonObject): Sampling {
