@@ -53,7 +53,10 @@ export function createDescribedApp(options: AppOptions): DescribedApp {
     async app(request, info) {
       const response = await app(request, info);
       // Some targets make no address that could be read as a whole.
-      const pathname = /^\w+:\/\/[^/?#]*([^?#]*)/.exec(request.url)?.[1] ?? "";
+      const written = /^\w+:\/\/[^/?#]*([^?#]*)/.exec(request.url)?.[1] ?? "";
+      // Google's header makes these Google's lists of models.
+      const isGoogle = request.headers.has("x-goog-api-key");
+      const pathname = isGoogle ? written.replace(/^\/v1\/models/, "/v1beta/models") : written;
       const operation = OPERATIONS.find(({ name, path }) =>
         name.startsWith(`${request.method} `) && path.test(pathname)
       );

@@ -12,7 +12,11 @@ const ADMIN_PATHS = PATHS.filter((path) => path.startsWith("/admin/")).map(pathO
 /** Paths that both listeners have, and well-known paths of the admin listener. */
 const HEALTH = ["/healthz", "/readyz", "/metrics"];
 /** Paths that are not there, by the beginning of paths with the same error. */
-const NOWHERE = [["/anthropic", "/anthropic/no/such"], ["/v1/responses/", "/v1/responses/no-such"]] as const;
+const NOWHERE = [
+  ["/anthropic", "/anthropic/no/such"],
+  ["/v1/responses/", "/v1/responses/no-such"],
+  ["/v1beta/", "/v1beta/no-such"],
+] as const;
 const CLIENT_PATHS = PATHS.filter((path) => !path.startsWith("/admin/") && !HEALTH.includes(path)).map(pathOf);
 
 function pathOf(path: string): string {

@@ -47,6 +47,7 @@ function openEndless(): EndlessStore {
     entries,
     entriesWithin: entries,
     usage: (_, signal) => runSliced(walk(), signal),
+    upstreamDays: (_, signal) => runSliced(walk(), signal),
   };
   const keys: Partial<KeyStore> = {
     page: ({ after }) => Promise.resolve({ keys: [], ...(isMore() && { next: after + 1 }) }),
