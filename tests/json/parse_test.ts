@@ -186,7 +186,7 @@ Deno.test("parseJson() rejects bombs before it spends time on them", {
     const start = performance.now();
     assert(errorOf(text) !== undefined, name);
     // Each takes some tenths of a second at most; time that grew with the square of a length would be minutes.
-    assertLess(performance.now() - start, 5_000, name);
+    assertLess(performance.now() - start, 30_000, name);
   }
 });
 
