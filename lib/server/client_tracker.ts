@@ -38,11 +38,9 @@ export function createClientTracker({ monotonic }: { monotonic: () => number }):
   };
 }
 
-/** The credentials of a request, as it sends them; empty if it sends none. A query may have one, too. */
-function credentialOf({ head, request }: GuardedRequest): string {
-  const named = ["x-api-key", "authorization", "x-goog-api-key"].map((name) => head.get(name) ?? "").join("\n");
-  const query = /\/v1(?:beta)?\/models[^?]*\?(?:[^#]*&)?key=([^&#]+)/.exec(request.url)?.[1] ?? "";
-  return named === "\n\n" ? query : `${named}\n${query}`;
+/** True if a request has a header with a credential. */
+function sendsCredential({ head }: GuardedRequest): boolean {
+  return ["x-api-key", "authorization", "x-goog-api-key"].some((name) => Boolean(head.get(name)));
 }
 
 /**
@@ -54,7 +52,8 @@ export function countFailure(
   guarded: GuardedRequest,
   failure: Failure,
 ): never {
-  if (toGatewayError(failure.error).kind !== "unauthenticated" || credentialOf(guarded) === "") throw failure.error;
+  if (toGatewayError(failure.error).kind !== "unauthenticated") throw failure.error;
+  if (!sendsCredential(guarded) && !failure.queryKey) throw failure.error;
   refuseCredential(guarded, failure);
 }
 
@@ -62,6 +61,8 @@ export function countFailure(
 interface Failure {
   clients: ClientTracker;
   error: unknown;
+  /** The key in the query, where the route reads one. */
+  queryKey?: string | null;
   /** True for an operator's key: it counts from this machine, too. A right key passes in any case. */
   isOperators?: boolean;
 }

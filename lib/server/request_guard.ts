@@ -115,12 +115,12 @@ async function authorizeCaller(
 ): Promise<Caller> {
   const { head, request, gateway: { keys } } = guarded;
   if (endpoint === undefined) throw new GatewayError("forbidden", "Cannot use this endpoint");
+  const queryKey = () => new URLSearchParams(readTarget({ url: request.url, headers: head }).query).get("key");
   let caller: Caller;
   try {
-    const queryKey = () => new URLSearchParams(readTarget({ url: request.url, headers: head }).query).get("key");
     caller = await authenticate(head, { credential, keys, queryKey, address: () => addressOf(guarded) });
   } catch (error) {
-    countFailure(guarded, { clients, error });
+    countFailure(guarded, { clients, error, queryKey: credential === "google_key" ? queryKey() : null });
   }
   try {
     if (protocol !== undefined) requireProtocol(caller, protocol);

@@ -80,6 +80,28 @@ Deno.test("after 20 wrong keys, wrong keys of an address are throttled, and a va
   assertEquals(refused, ["192.0.2.1", "2001:db8::1"]);
 });
 
+Deno.test("wrong keys in the query count as well, however the URL is written", async () => {
+  await using gateway = startKeyed(BEHIND_PROXY);
+  const urls = [
+    "/v1beta/models?key=",
+    "/v1beta/models?k%65y=",
+    "/v1bet%61/models?x=1&key=",
+    "/v1beta/acme/one:generateContent?key=",
+    "/v1/models/acme/one:countTokens?key=",
+  ];
+  const statuses = [];
+  for (let at = 0; at <= 20; at++) {
+    const url = urls[at % urls.length] ?? "";
+    const response = await fetch(`${gateway.url}${url}${mintKey()}`, {
+      method: url.includes(":") ? "POST" : "GET",
+      headers: { "x-forwarded-for": "192.0.2.1" },
+    });
+    statuses.push(response.status);
+    await response.body?.cancel();
+  }
+  assertEquals(statuses, [...Array.from({ length: 20 }, () => 401), 429]);
+});
+
 Deno.test("a wrong key is looked up in the store once, and not at all if it cannot be a key", async () => {
   const memory = openMemoryStore();
   let asked = 0;
