@@ -11,6 +11,7 @@ export interface ParameterNames {
   n: string;
   /** The member that the end user's id is read from first; the other one stays an unknown member. */
   user: string;
+  toolChoice: string;
   parallel: string;
   logprobs: string;
   format: string;
@@ -42,6 +43,7 @@ export const PARAMETER_NAMES: Readonly<Record<Protocol, Readonly<ParameterNames>
     stop: "stop",
     n: "n",
     user: "safety_identifier",
+    toolChoice: "tool_choice",
     parallel: "parallel_tool_calls",
     logprobs: "logprobs",
     format: "response_format",
@@ -64,6 +66,7 @@ export const PARAMETER_NAMES: Readonly<Record<Protocol, Readonly<ParameterNames>
     stop: "stop",
     n: "n",
     user: "user",
+    toolChoice: "tool_choice",
     parallel: "parallel_tool_calls",
     logprobs: "include",
     format: "text.format",
@@ -86,6 +89,7 @@ export const PARAMETER_NAMES: Readonly<Record<Protocol, Readonly<ParameterNames>
     stop: "stop_sequences",
     n: "n",
     user: "metadata.user_id",
+    toolChoice: "tool_choice",
     parallel: "tool_choice.disable_parallel_tool_use",
     logprobs: "logprobs",
     format: "output_config.format",
@@ -108,6 +112,7 @@ export const PARAMETER_NAMES: Readonly<Record<Protocol, Readonly<ParameterNames>
     stop: "generationConfig.stopSequences",
     n: "generationConfig.candidateCount",
     user: "labels",
+    toolChoice: "toolConfig",
     parallel: "toolConfig",
     logprobs: "generationConfig.responseLogprobs",
     format: "generationConfig.responseSchema",

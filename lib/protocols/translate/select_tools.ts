@@ -1,6 +1,7 @@
 /** Drops tools that the upstream does not know, and fits the tool choice to the others. */
-import type { Prompt, Tool, ToolChoice } from "../canonical/types.ts";
+import type { Prompt, Protocol, Tool, ToolChoice } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
+import { PARAMETER_NAMES } from "../canonical/parameter_names.ts";
 import type { AdaptTarget } from "./adapt_target.ts";
 
 /**
@@ -54,17 +55,17 @@ function choose(
     case "none":
       return tools.length === 0 ? { tools } : { tools, toolChoice };
     case "required":
-      if (tools.length === 0) throw refusal("there are no tools to call");
+      if (tools.length === 0) throw refusal(protocol, "there are no tools to call");
       return { tools, toolChoice };
     case "tool": {
       const { name } = toolChoice;
-      if (!tools.some((tool) => isToolNamed(tool, name))) throw refusal(`there is no tool called "${name}"`);
+      if (!tools.some((tool) => isToolNamed(tool, name))) throw refusal(protocol, `there is no tool called "${name}"`);
       return { tools, toolChoice };
     }
     case "allowed": {
       const allowed = tools.filter((tool) => toolChoice.names.some((name) => isToolNamed(tool, name)));
       if (allowed.length === 0 && toolChoice.mode === "required") {
-        throw refusal("none of the allowed tools is available");
+        throw refusal(protocol, "none of the allowed tools is available");
       }
       if (tools.length === 0) return { tools };
       if (protocol === target.protocol) return { tools, toolChoice };
@@ -73,11 +74,15 @@ function choose(
       return { tools: allowed, toolChoice: { type: toolChoice.mode } };
     }
     case "vendor_specific":
-      if (toolChoice.from !== target.protocol) throw refusal("it names a tool that only another vendor supports");
+      if (toolChoice.from !== target.protocol) {
+        throw refusal(protocol, "it names a tool that only another vendor supports");
+      }
       return { tools, toolChoice };
   }
 }
 
-function refusal(what: string): GatewayError {
-  return new GatewayError("invalid", `Cannot use tool_choice: ${what}`, { param: "tool_choice" });
+function refusal(protocol: Protocol, what: string): GatewayError {
+  return new GatewayError("invalid", `Cannot use this tool choice: ${what}`, {
+    param: PARAMETER_NAMES[protocol].toolChoice,
+  });
 }

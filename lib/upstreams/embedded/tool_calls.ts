@@ -1,7 +1,8 @@
 /** Chooses the tool calls of the echo model. */
 import { createHash } from "node:crypto";
 import { smallestInstance } from "../../protocols/canonical/smallest_instance.ts";
-import type { ContentBlockOf, Prompt, ToolChoice } from "../../protocols/canonical/types.ts";
+import { PARAMETER_NAMES } from "../../protocols/canonical/parameter_names.ts";
+import type { ContentBlockOf, Prompt, Protocol, ToolChoice } from "../../protocols/canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import { isObject, writeJson } from "../../json/mod.ts";
 import { type CallableTool, type Directive, readDirectives } from "./directives.ts";
@@ -41,7 +42,7 @@ export function chooseCalls(prompt: Prompt, turn: LastUserTurn): ChosenCalls {
 }
 
 /** Returns the tools that may be called; `must` is true if a call is required. */
-function permittedTools({ tools, toolChoice }: Prompt): { tools: CallableTool[]; must: boolean } {
+function permittedTools({ protocol, tools, toolChoice }: Prompt): { tools: CallableTool[]; must: boolean } {
   const choice: ToolChoice = toolChoice ?? { type: "auto" };
   const callable = tools.filter((tool) => tool.type !== "hosted");
   switch (choice.type) {
@@ -50,9 +51,10 @@ function permittedTools({ tools, toolChoice }: Prompt): { tools: CallableTool[];
     case "auto":
       return { tools: callable, must: false };
     case "required":
-      return demand(callable, "there is no tool that this model can call");
+      return demand(protocol, callable, "there is no tool that this model can call");
     case "tool":
       return demand(
+        protocol,
         callable.filter((tool) => isNamed(tool, choice.name)).slice(0, 1),
         `there is no tool named "${choice.name}"`,
       );
@@ -60,20 +62,22 @@ function permittedTools({ tools, toolChoice }: Prompt): { tools: CallableTool[];
       const allowed = callable.filter((tool) => choice.names.some((name) => isNamed(tool, name)));
       return choice.mode === "auto"
         ? { tools: allowed, must: false }
-        : demand(allowed, "there is none of the allowed tools");
+        : demand(protocol, allowed, "there is none of the allowed tools");
     }
     case "vendor_specific":
-      throw choiceError(`this model knows no choice of type "${String(choice.value.type)}"`);
+      throw choiceError(protocol, `this model knows no choice of type "${String(choice.value.type)}"`);
   }
 }
 
-function demand(tools: CallableTool[], lack: string): { tools: CallableTool[]; must: true } {
-  if (tools.length === 0) throw choiceError(lack);
+function demand(protocol: Protocol, tools: CallableTool[], lack: string): { tools: CallableTool[]; must: true } {
+  if (tools.length === 0) throw choiceError(protocol, lack);
   return { tools, must: true };
 }
 
-function choiceError(reason: string): GatewayError {
-  return new GatewayError("invalid", `Cannot obey tool_choice: ${reason}`, { param: "tool_choice" });
+function choiceError(protocol: Protocol, reason: string): GatewayError {
+  return new GatewayError("invalid", `Cannot obey this tool choice: ${reason}`, {
+    param: PARAMETER_NAMES[protocol].toolChoice,
+  });
 }
 
 function isNamed({ name, namespace }: CallableTool, wanted: string): boolean {

@@ -66,6 +66,9 @@ Deno.test("a choice that forces a dropped tool is rejected", () => {
     const asked = promptOf([], { protocol: "messages", tools, toolChoice });
     const error = assertThrows(() => selectTools(asked, targetOf("chat")), GatewayError);
     assertEquals([error.kind, error.param], ["invalid", "tool_choice"]);
+    const ofGemini = promptOf([], { tools, toolChoice, protocol: "gemini" });
+    const other = assertThrows(() => selectTools(ofGemini, targetOf("chat")), GatewayError);
+    assertEquals(other.param, "toolConfig");
   }
 });
 
