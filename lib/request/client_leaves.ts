@@ -61,7 +61,7 @@ export class ClientWatch {
 
 /** Facts about the call. */
 export interface SentRequest {
-  model: Pick<Model, "reasoning">;
+  model: Pick<Model, "reasoning" | "architecture">;
   /** Protocol of the upstream; absent for embedded models. */
   spoken: string | undefined;
   /** Parameters that the upstream does not support. */
@@ -83,6 +83,8 @@ export interface Shown {
  */
 export function isCountable(prompt: Prompt, asked: SentRequest, shown: Shown): boolean {
   if (!prompt.stream || shown.reasoning || (prompt.n ?? 1) > 1 || mayRunHostedTools(prompt)) return false;
+  // Only text is counted.
+  if (asked.model.architecture.output_modalities.some((modality) => modality !== "text")) return false;
   // Rejected prediction tokens are billed but not shown.
   if (mayReason(prompt, asked) || prompt.unknownMembers?.members.prediction !== undefined) return false;
   return shown.input || prompt.plain !== undefined || !prompt.messages.some(hasFile);

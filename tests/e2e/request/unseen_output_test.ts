@@ -227,6 +227,10 @@ Deno.test("other invisible output makes the answer be read to its end", async ()
   const cases: [name: string, protocol: Protocol, row: JsonObject, asked: JsonObject, before?: Step][] = [
     ["a tool that runs at the vendor", "responses", UNREASONING, { tools: [mcp] }],
     ["several answers", "chat", UNREASONING, { n: 2 }],
+    ["images", "chat", {
+      ...UNREASONING,
+      architecture: { input_modalities: ["text"], output_modalities: ["text", "image"] },
+    }, {}],
     ["predictions that turn out wrong", "chat", UNREASONING, { prediction: { type: "content", content: "alpha" } }],
     ["reasoning that the row does not tell of", "chat", UNREASONING, {}, thinking],
     ["reasoning that cannot be switched off", "chat", {
