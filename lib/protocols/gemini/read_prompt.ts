@@ -27,6 +27,9 @@ const CALLING = new Set(["mode", "allowedFunctionNames"]);
 
 const ROUTING = ["routingConfig", "modelSelectionConfig"];
 
+/** Modalities of answers in text. */
+const MODALITIES: ReadonlySet<string> = new Set(["MODALITY_UNSPECIFIED", "TEXT"]);
+
 /** Budgets with a meaning of their own. */
 const NO_THINKING = 0;
 const DYNAMIC = -1;
@@ -50,6 +53,7 @@ export function readPrompt(body: JsonObject, texts?: Texts, permits?: Permits): 
   }
   const config = objectOf(body.generationConfig) ?? {};
   checkRouting(config);
+  refuseOtherModalities(config);
   return {
     protocol: "gemini",
     model: stringOf(body.model) ?? "",
@@ -81,6 +85,15 @@ function checkRouting(config: JsonObject): void {
       { param: `generationConfig.${name}` },
     );
   }
+}
+
+/** @throws {GatewayError} `invalid` for an answer that is not text */
+function refuseOtherModalities({ responseModalities }: JsonObject): void {
+  const other = textsOf(responseModalities).find((name) => !MODALITIES.has(name.toUpperCase()));
+  if (other === undefined) return;
+  throw new GatewayError("invalid", `Cannot answer with ${other.toLowerCase()}: this gateway returns text only`, {
+    param: "generationConfig.responseModalities",
+  });
 }
 
 function readSampling(config: JsonObject): Sampling {

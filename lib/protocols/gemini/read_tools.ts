@@ -7,10 +7,7 @@ import { COUNTS } from "../fields.ts";
 import { objectOf, objectsOf, stringOf, textsOf } from "../members.ts";
 import { readSchema } from "./read_schema.ts";
 
-// The schema of a result is dropped in silence: models get it only at Google.
-const DECLARATION = new Set([
-  ...["name", "description", "parameters", "parametersJsonSchema", "response", "responseJsonSchema"],
-]);
+const DECLARATION = new Set(["name", "description", "parameters", "parametersJsonSchema"]);
 
 /** Reads the tools: functions of the client, and one hosted tool for each other member. @throws {GatewayError} `invalid` */
 export function readTools(value: Json | undefined): Tool[] {
@@ -30,9 +27,15 @@ export function readTools(value: Json | undefined): Tool[] {
   return tools;
 }
 
+/** @throws {GatewayError} `invalid` for two schemas */
 function readDeclaration(declaration: JsonObject): Tool {
   const description = stringOf(declaration.description);
-  const parameters = objectOf(declaration.parametersJsonSchema) ?? readOpenapi(declaration.parameters);
+  const json = objectOf(declaration.parametersJsonSchema);
+  const openapi = readOpenapi(declaration.parameters);
+  if (json !== undefined && openapi !== undefined) {
+    throw new GatewayError("invalid", "Cannot use both parameters and parametersJsonSchema", { param: "tools" });
+  }
+  const parameters = json ?? openapi;
   return {
     type: "function",
     name: stringOf(declaration.name) ?? "",

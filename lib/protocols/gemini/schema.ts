@@ -99,6 +99,7 @@ const generationField = z.looseObject({
   responseMimeType: z.string().max(128).nullish().describe('"application/json" for JSON'),
   responseSchema: objectField.nullish().describe("Form of the answer, as a schema in Google's subset of OpenAPI"),
   responseJsonSchema: objectField.nullish().describe("Form of the answer, as JSON Schema"),
+  responseModalities: z.array(z.string()).nullish().describe('Only "TEXT"'),
   candidateCount: z.number().int().min(1).max(8).nullish(),
   maxOutputTokens: tokensField.nullish().describe("Most tokens of the answer, thoughts included"),
   temperature: z.number().min(0).max(2).nullish(),

@@ -46,6 +46,9 @@ const SILENT = new Set([
   "summary",
   "content",
   "additional_tools",
+  // Schemas of a tool's result, which models get only at Google.
+  "response",
+  "responseJsonSchema",
 ]);
 
 /**

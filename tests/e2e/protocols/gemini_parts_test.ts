@@ -68,3 +68,49 @@ Deno.test("a request of Gemini's protocol cannot have another model answer", asy
   }
   assertEquals(server.requests.length, 0);
 });
+
+Deno.test("Gemini's protocol returns text only, as the prices of a text model are those of text", async () => {
+  await using server = startUpstream(() => json(ANSWER));
+  await using gateway = startGateway(oneModel("gemini", server.url));
+  const cases: [generationConfig: JsonObject, words: string | undefined][] = [
+    [{ responseModalities: ["TEXT", "IMAGE"] }, "Cannot answer with image"],
+    [{ response_modalities: ["audio"], speechConfig: {} }, "Cannot answer with audio"],
+    [{ responseModalities: [2] }, "expected string"],
+    [{ responseModalities: ["Text", "MODALITY_UNSPECIFIED"] }, undefined],
+    [{ responseModalities: [] }, undefined],
+  ];
+  for (const [generationConfig, words] of cases) {
+    const response = await gateway.ask("gemini", { model: "acme/one", contents: [USER], generationConfig });
+    assertStringIncludes(await response.text(), words ?? "Hello");
+    assertEquals(response.status, words === undefined ? 200 : 400);
+  }
+});
+
+Deno.test("the schema of a function's result is held for, and goes to Google", async () => {
+  await using server = startUpstream(() => json(ANSWER));
+  const config = oneModel("gemini", server.url);
+  const [row] = config.models as JsonObject[];
+  await using gateway = startGateway({
+    ...config,
+    models: [{ ...row, pricing: { prompt: "0.00001", completion: "0" } }],
+  });
+  const key = await gateway.addKey({ rules: { budget: { usd: "0.2", period: "total" } } });
+  const ask = (declaration: JsonObject) =>
+    gateway.ask("gemini", {
+      model: "acme/one",
+      contents: [USER],
+      tools: [{ functionDeclarations: [{ name: "f", ...declaration }] }],
+    }, { key });
+  const long = { type: "OBJECT", description: "word ".repeat(10_000) };
+  for (const name of ["response", "responseJsonSchema"]) {
+    const response = await ask({ [name]: long });
+    assertEquals(response.status, 429, `${name}: ${await response.text()}`);
+  }
+  const short = { name: "f", response: { type: "OBJECT" } };
+  const response = await ask(short);
+  assertEquals(response.status, 200, await response.text());
+  assertEquals(server.requests.at(-1)?.json.tools, [{ functionDeclarations: [short] }]);
+  const two = await ask({ parameters: { type: "OBJECT" }, parametersJsonSchema: { type: "object" } });
+  assertStringIncludes(await two.text(), "Cannot use both parameters and parametersJsonSchema");
+  assertEquals(two.status, 400);
+});
