@@ -1,13 +1,31 @@
+/** A call, and whether a result can still belong to it. */
+interface Call {
+  id: string;
+  name: string;
+  isOpen: boolean;
+}
+
+/** Calls in their order. All before `next` have a result. */
+interface CallQueue {
+  calls: Call[];
+  next: number;
+}
+
+/** Queues by id or by name. A request may have tens of thousands of calls, so none is searched for. */
+type CallQueues = Map<string, CallQueue>;
+
 /** Gives ids to calls and results, which Gemini matches by name and order where they have none. */
 export class CallMatcher {
   readonly #ids = new Set<string>();
-  /** Calls of the last content of the model that have no result yet. */
-  #open: { id: string; name: string }[] = [];
+  /** Calls of the last content of the model. */
+  #byId: CallQueues = new Map();
+  #byName: CallQueues = new Map();
   #count = 0;
 
   /** Begins a content of the model. Calls of earlier ones get no results any more. */
   beginTurn(): void {
-    this.#open = [];
+    this.#byId = new Map();
+    this.#byName = new Map();
   }
 
   /** Returns the id of a call. */
@@ -16,15 +34,30 @@ export class CallMatcher {
     let id = given ?? `call_${this.#count}`;
     for (let again = 1; given === undefined && this.#ids.has(id); again++) id = `call_${this.#count}_${again}`;
     this.#ids.add(id);
-    this.#open.push({ id, name });
+    const call = { id, name, isOpen: true };
+    add(this.#byId, id, call);
+    add(this.#byName, name, call);
     return id;
   }
 
   /** Returns the id of the call that a result belongs to; one of no call if there is none. */
   end(name: string, given: string | undefined): string {
-    const byId = given === undefined ? -1 : this.#open.findIndex(({ id }) => id === given);
-    const at = byId >= 0 ? byId : this.#open.findIndex((call) => call.name === name);
-    const [call] = at < 0 ? [] : this.#open.splice(at, 1);
-    return call?.id ?? given ?? "";
+    const call = first(given === undefined ? undefined : this.#byId.get(given)) ?? first(this.#byName.get(name));
+    if (call === undefined) return given ?? "";
+    call.isOpen = false;
+    return call.id;
   }
+}
+
+function add(queues: CallQueues, key: string, call: Call): void {
+  const queue = queues.get(key);
+  if (queue === undefined) queues.set(key, { calls: [call], next: 0 });
+  else queue.calls.push(call);
+}
+
+/** The first open call. */
+function first(queue: CallQueue | undefined): Call | undefined {
+  if (queue === undefined) return undefined;
+  while (queue.calls[queue.next]?.isOpen === false) queue.next++;
+  return queue.calls[queue.next];
 }
