@@ -342,8 +342,19 @@ class RequestMeter implements Meter {
     }
     const released = this.#reservation.end(0);
     if (released !== undefined) await released;
-    await this.#note(status, this.#attempts > 0 ? "failed" : "refused", reason);
+    await this.#note(
+      status,
+      this.#attempts > 0 ? "failed" : "refused",
+      this.#withoutQuotes(reason),
+    );
     this.#done.resolve();
+  }
+
+  /** Without the error's words where a target was asked: they may be a vendor's, which may quote a prompt. */
+  #withoutQuotes({ rule, ...reason }: EntryReason): EntryReason {
+    const made = this.#attemptsMade ?? [];
+    const isOwn = this.#attempts === 0 || made.length === this.#attempts && made.every(isUnfit);
+    return rule !== undefined && isOwn ? { ...reason, rule } : reason;
   }
 
   async #note(status: number, ending: "failed" | "refused", reason: EntryReason): Promise<void> {
@@ -404,4 +415,8 @@ class RequestMeter implements Meter {
 /** Tokens that count against limits: all but those read from a cache. */
 function limitedTokens({ prompt, input_cache_write_5m, input_cache_write_1h, completion }: BilledTokens): number {
   return prompt + input_cache_write_5m + input_cache_write_1h + completion;
+}
+
+function isUnfit({ outcome }: EntryAttempt): boolean {
+  return outcome === "unfit";
 }

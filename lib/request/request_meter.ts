@@ -9,6 +9,7 @@ import type { EntryReason, MeteredEndpoint, ReasonCode } from "../store/ledger.t
 import { memberName } from "../observe/request_record.ts";
 import { isObject, type Json } from "../json/mod.ts";
 import { plainText } from "../text.ts";
+import { brokenRule } from "./broken_rule.ts";
 import { stringOf } from "../protocols/members.ts";
 
 /** The status of a request whose client left before its answer began; the same as in nginx. */
@@ -95,14 +96,17 @@ export const LEFT: EntryReason = { code: "client_left" };
 /** The process ends before the request does. */
 export const SHUTDOWN: EntryReason = { code: "shutdown" };
 
+/** Reasons that name the rule which the request breaks. */
+const BROKEN_RULES: ReadonlySet<ReasonCode> = new Set(["invalid", "body_too_large", "media_type"]);
+
 /** Returns the reason of an error. It has no error text, which may quote a client. */
 export function reasonOf(error: GatewayError, caller?: Pick<Caller, "rules">): EntryReason {
-  const { code, param, rule, refusal } = error;
+  const { code, param, refusal } = error;
   const reason: EntryReason = { code: reasonCodeOf(error), ...refusal };
   // The code may be an upstream's.
   if (code !== undefined && /^[\w.-]{1,64}$/.test(code)) reason.error = code;
   if (param !== undefined) reason.param = memberName(param.replace(/\[\d*\]/g, ""));
-  if (rule !== undefined) reason.rule = rule;
+  if (BROKEN_RULES.has(reason.code)) reason.rule = brokenRule(error);
   if (caller === undefined || refusal === undefined) return reason;
   if ("limit" in refusal && refusal.limit.scope === "key") {
     reason.set_by = caller.rules.limits === undefined ? "group" : "key";

@@ -138,6 +138,7 @@ function responseGone(id: string, memory: ResponseMemory): GatewayError {
     {
       param: "previous_response_id",
       code: "previous_response_not_found",
+      rule: whyGone(memory),
     },
   );
 }
@@ -146,6 +147,7 @@ function itemGone(id: string, { index, memory }: { index: number; memory: Respon
   return new GatewayError("invalid", `Cannot find item ${JSON.stringify(id)}: ${whyGone(memory)}`, {
     param: `input[${index}]`,
     code: "item_not_found",
+    rule: whyGone(memory),
   });
 }
 

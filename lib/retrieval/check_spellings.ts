@@ -13,6 +13,7 @@ export function checkSpellings({ shape }: Pick<z.ZodObject, "shape">, body: Json
   for (const name in body) {
     const usual = usualName(name);
     if (usual === name || !Object.hasOwn(shape, usual)) continue;
-    throw new GatewayError("invalid", `Cannot use ${JSON.stringify(name)}: expected "${usual}"`, { param: name });
+    const rule = `expected "${usual}"`;
+    throw new GatewayError("invalid", `Cannot use ${JSON.stringify(name)}: ${rule}`, { param: name, rule });
   }
 }

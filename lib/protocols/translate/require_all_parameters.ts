@@ -14,6 +14,6 @@ export function requireAllParameters({ provider }: Pick<Prompt, "provider">, { n
   throw new GatewayError(
     "invalid",
     `Cannot meet provider.require_parameters: this model does not support ${names.join(", ")}`,
-    { param: first },
+    { param: first, rule: "provider.require_parameters: this model does not support every parameter" },
   );
 }

@@ -112,8 +112,8 @@ Deno.test("a refused request is entered with its reason, in each protocol", asyn
     const all = (await detailsOf(gateway, 9)).slice(6).map((details) => details?.reason);
     assertEquals(all, [
       { code: "model_not_found", error: "model_not_found", param: "model" },
-      { code: "invalid" },
-      { code: "invalid", param: "temperature" },
+      { code: "invalid", rule: 'Cannot read the body as JSON: Expected "," or "}" at position 44 (line 1, column 45)' },
+      { code: "invalid", param: "temperature", rule: "Invalid input: expected number, received string" },
     ]);
   }
 });
@@ -191,7 +191,12 @@ Deno.test("a malformed header about the end user or tags is refused, and entered
     const { error } = await response.json();
     assertEquals([response.status, error.message.includes(`"${Object.keys(headers)[0]}"`)], [400, true]);
   }
-  assertEquals(await detailsOf(gateway, wrong.length), wrong.map(() => ({ reason: { code: "invalid" } })));
+  const reasons = (await detailsOf(gateway, wrong.length)).map((details) => details?.reason);
+  assertEquals(reasons.every((reason) => reason?.code === "invalid"), true);
+  assertEquals(
+    reasons[0]?.rule,
+    'Cannot read the header "x-sluice-user": expected 1 to 256 printable ASCII characters',
+  );
   assertEquals(up.requests.length, 0);
 });
 
@@ -279,8 +284,15 @@ Deno.test("an image request is entered with its reason, end user and tags", asyn
   ];
   assertEquals(statuses, [400, 400, 404]);
   assertEquals(await detailsOf(gateway, 3), [
-    { reason: { code: "invalid", param: "n" } },
-    { reason: { code: "invalid" } },
+    { reason: { code: "invalid", param: "n", rule: "Too big: expected number to be <=10" } },
+    {
+      reason: {
+        code: "invalid",
+        rule:
+          'Cannot read the header "x-sluice-tags": expected at most 10 tags, separated by commas, of 1 to 64 letters, ' +
+          "digits and . _ : / = @ + - each",
+      },
+    },
     { reason: { code: "model_not_found", error: "model_not_found", param: "model" }, user: "ben", tags: ["t"] },
   ]);
 });
