@@ -48,7 +48,7 @@ function list(snapshot: CatalogSnapshot, { config, isJson }: { config: Config; i
     const header = ["MODEL", "VENDOR", "CONTEXT", "OUTPUT", "PROMPT", "COMPLETION", "FACTS OF", "CONFIGURED"];
     const rows = snapshot.models.map((model) => [...cellsOf(model), configured.has(nameOf(model)) ? "yes" : "no"]);
     writeOut(tableText([header, ...rows], { right: [2, 3, 4, 5] }));
-    writeOut(`\nUSD per million tokens. Catalog of ${snapshot.date}: ${snapshot.models.length} models\n`);
+    writeOut(`\nUSD per million tokens. Catalog of ${snapshot.date}: ${counted(snapshot.models.length, "model")}\n`);
   }
   return 0;
 }
@@ -108,7 +108,9 @@ function compare(
     ]);
     writeOut(tableText([header, ...rows]));
     writeOut(
-      `\n${differences.length} differences from ${name}. Nothing was changed; --json prints rows for the file\n`,
+      `\n${
+        counted(differences.length, "difference")
+      } from ${name}. Nothing was changed; --json prints rows for the file\n`,
     );
   }
   return differences.length === 0 ? 0 : 1;

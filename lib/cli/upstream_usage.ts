@@ -119,7 +119,7 @@ async function sumsText(
 ): Promise<string> {
   if (format === "json") return jsonText(await upstreamReport(sums, period));
   if (format === "csv") return upstreamCsv(sums);
-  const names = ["upstream", "model", "day", "requests", "attempts", "failed", "counted"];
+  const names = ["upstream", "model", "day", "requests", "failed", "counted"];
   const rows = sums.map((sum) => {
     const { prompt, input_cache_read, input_cache_write_5m, input_cache_write_1h, completion } = sum.tokens;
     const tokens = [prompt, input_cache_read, input_cache_write_5m + input_cache_write_1h, completion];
@@ -142,8 +142,8 @@ async function sumsText(
   return tableText([titles, ...rows], { right: titles.map((_, column) => column).slice(3) });
 }
 
-function nameCells({ upstream, model, day, requests, attempts, failed, counted }: UpstreamSum): string[] {
-  return [upstream, model, dayName(day), ...[requests, attempts, failed, counted].map(String)];
+function nameCells({ upstream, model, day, requests, failed, counted }: UpstreamSum): string[] {
+  return [upstream, model, dayName(day), ...[requests, failed, counted].map(String)];
 }
 
 function endCells({ images, unpriced, upstreamCost, cost }: UpstreamSum, usd: (amount: bigint) => string): string[] {
@@ -171,8 +171,14 @@ function comparedText(
   });
   const differing = lines.filter(({ within }) => !within).length;
   return `${table}
-${ok ? "No differences found" : `${differing} of ${lines.length} numbers differ by more than the tolerance`}
+${
+    ok
+      ? "No differences found"
+      : `${differing} of ${counted(lines.length, "number")} ${
+        differing === 1 ? "differs" : "differ"
+      } by more than the tolerance`
+  }
 Token counts: ${unverified.counted} requests counted by the gateway, ${unverified.failed} failed without reported \
-tokens, ${counted(unverified.other_attempts, "earlier attempt")}
+tokens, ${counted(unverified.other_attempts, "earlier attempt")} at this or other upstreams
 `;
 }

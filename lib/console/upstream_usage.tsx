@@ -206,5 +206,5 @@ function unverifiedText(sums: readonly UpstreamSum[]): string {
     all(({ counted }) => counted)
   } requests whose tokens the gateway counted itself, ` +
     `${all(({ failed }) => failed)} that failed without reported tokens, and ` +
-    `${all(({ attempts, requests }) => attempts - requests)} earlier attempts.`;
+    `${all(({ attempts, requests }) => attempts - requests)} earlier attempts at this or other upstreams.`;
 }

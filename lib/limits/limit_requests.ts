@@ -26,7 +26,7 @@ export function limitRequestsOf(
   },
 ): LimitRequest[] {
   const found = callerLimitRequests(caller, tokens);
-  found.push(...limitRequestsFor(`model:${model.id}`, model.limits, tokens));
+  found.push(...modelLimitRequests(model, tokens));
   return found;
 }
 
@@ -48,6 +48,14 @@ export function groupLimitRequests(
   tokens: TokenEstimate,
 ): LimitRequest[] {
   return limitRequestsFor(`group:${name}`, limits, tokens);
+}
+
+/** Lists the limits of a model, which all keys share. */
+export function modelLimitRequests(
+  { id, limits }: Pick<Model, "id" | "limits">,
+  tokens: TokenEstimate,
+): LimitRequest[] {
+  return limitRequestsFor(`model:${id}`, limits, tokens);
 }
 
 /** Parses the owner of a limit from its name. */

@@ -282,14 +282,18 @@ export const ownUsageSchema = z.strictObject({
     resets_at: z.iso.datetime().nullable().optional(),
   }).nullable().describe("The budget that each end user of this key has; null: none"),
   limits: z.array(z.strictObject({
-    owner: z.enum(["key", "group"]),
+    owner: z.enum(["key", "group", "model"]).describe(
+      "Of this key alone, of its group, or of a model; all keys share a model's",
+    ),
+    model: z.string().optional().describe("Id of the model whose limit it is"),
     unit: z.enum(["requests", "tokens", "concurrency"])
       .describe("Requests or tokens of any 60 seconds, or concurrent requests"),
     limit: z.number().int().min(0),
+    used: z.number().int().min(0).describe("By all who share the limit"),
     left: z.number().int().min(0),
     resets_at: z.iso.datetime().nullable()
       .describe("When all of it is left again; null where it is, and for concurrency"),
-  })).describe("Limits that only report and those of models are left out"),
+  })).describe("Limits that only report are left out"),
 });
 
 /** The answer of `/v1/embeddings`. */

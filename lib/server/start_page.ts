@@ -1,4 +1,4 @@
-/** The page for a browser that opens the gateway's address. It holds nothing that strangers may not know. */
+/** Pages for a browser: the gateway's address, and unknown paths of the console. They hold nothing that strangers may not know. */
 import { createHash } from "node:crypto";
 import { hasConsole } from "./console_guard.ts";
 import type { Exchange, ServerState } from "./exchange.ts";
@@ -16,6 +16,8 @@ const HEADERS = {
   "referrer-policy": "no-referrer",
 };
 
+const NO_SUCH_PAGE = ['<p>The console has no such page. Go to its <a href="/admin/console">overview</a>.</p>'];
+
 /** The page; `undefined` for another path, and for a client that does not ask for a page, such as an SDK. */
 export function startPage(
   exchange: Exchange,
@@ -23,19 +25,24 @@ export function startPage(
 ): Response | undefined {
   const { request: { method }, head } = exchange;
   const isBrowser = (head.get("accept") ?? "").includes("text/html");
-  if (path !== "/" || !isBrowser || method !== "GET" && method !== "HEAD") return undefined;
+  if (!isBrowser || method !== "GET" && method !== "HEAD") return undefined;
+  const isConsoleHere = surface !== "public" && hasConsole(exchange);
+  if (isConsoleHere && path.startsWith("/admin/console/")) return htmlPage("Not found", NO_SUCH_PAGE, 404);
+  if (path !== "/") return undefined;
   const parts = [
     "<p>A gateway for language and image models: one address and one key for the models of many vendors.</p>",
     ...(surface === "admin" ? [] : [baseUrls(originOf(exchange))]),
-    ...(surface !== "public" && hasConsole(exchange)
-      ? ['<p>For operators: the <a href="/admin/console">console</a>.</p>']
-      : []),
+    ...(isConsoleHere ? ['<p>For operators: the <a href="/admin/console">console</a>.</p>'] : []),
     "<p>The documentation is in the folder <code>docs</code> of the source.</p>",
   ];
+  return htmlPage("Sluice", parts);
+}
+
+function htmlPage(title: string, parts: readonly string[], status = 200): Response {
   const text = '<!doctype html><html lang="en"><head><meta charset="utf-8">' +
-    '<meta name="viewport" content="width=device-width, initial-scale=1"><title>Sluice</title>' +
-    `<style>${STYLE}</style></head><body><main><h1>Sluice</h1>${parts.join("")}</main></body></html>`;
-  return new Response(text, { headers: HEADERS });
+    `<meta name="viewport" content="width=device-width, initial-scale=1"><title>${title}</title>` +
+    `<style>${STYLE}</style></head><body><main><h1>${title}</h1>${parts.join("")}</main></body></html>`;
+  return new Response(text, { status, headers: HEADERS });
 }
 
 function baseUrls(origin: string): string {

@@ -1,5 +1,6 @@
 /** Reports to the holder of a key: its spending, and the rest of its limits and budgets. */
-import { type Caller, requireCaller } from "../access/permissions.ts";
+import { type Caller, mayUse, requireCaller } from "../access/permissions.ts";
+import { isExpired } from "../catalog/catalog.ts";
 import {
   type BudgetOwner,
   type BudgetState,
@@ -8,7 +9,7 @@ import {
   spendingOfKey,
 } from "../billing/reports/budget_report.ts";
 import type { Gateway } from "../gateway.ts";
-import { callerLimitRequests, limitOwnerOf } from "../limits/limit_requests.ts";
+import { callerLimitRequests, limitOwnerOf, modelLimitRequests } from "../limits/limit_requests.ts";
 import type { LimitUnit } from "../limits/limiter.ts";
 import { readTarget } from "../server/route_matcher.ts";
 import type { RouteContext } from "../server/router.ts";
@@ -32,12 +33,15 @@ export interface OwnUserBudget extends Partial<BudgetState> {
   user?: string;
 }
 
-/** A limit that applies to a key. Limits that only report and those of models are left out. */
+/** A limit that applies to a key. Limits that only report are left out. */
 export interface OwnLimit {
-  owner: "key" | "group";
+  owner: "key" | "group" | "model";
+  /** Public id of the model that the limit is for. */
+  model?: string;
   /** Requests and tokens of any 60 seconds, or concurrent requests. */
   unit: LimitUnit;
   limit: number;
+  used: number;
   left: number;
   /** Time at which the whole limit is available again; `null`: now, or it is a concurrency limit. */
   resets_at: string | null;
@@ -108,16 +112,25 @@ async function ownUserBudget(
   return { period, budget_usd, require_user, user, ...state };
 }
 
-async function ownLimits({ limiter, now }: Gateway, caller: Caller): Promise<OwnLimit[]> {
-  const limitRequests = callerLimitRequests(caller, { input: 0, output: 0 }).filter(({ reportOnly }) => !reportOnly);
+const NO_ESTIMATE = { input: 0, output: 0 };
+
+async function ownLimits({ limiter, now, catalog }: Gateway, caller: Caller): Promise<OwnLimit[]> {
+  const models = catalog.models.filter((model) => mayUse(caller, model.id) && !isExpired(model, now()));
+  const limitRequests = [
+    ...callerLimitRequests(caller, NO_ESTIMATE),
+    ...models.flatMap((model) => modelLimitRequests(model, NO_ESTIMATE)),
+  ].filter(({ reportOnly }) => !reportOnly);
   if (limitRequests.length === 0) return [];
   const statuses = await limiter.statuses(limitRequests);
   return statuses.map(({ limitRequest, remaining, resetMs }): OwnLimit => {
     const { unit, limit } = limitRequest;
+    const { type, id } = limitOwnerOf(limitRequest);
     return {
-      owner: limitOwnerOf(limitRequest).type === "key" ? "key" : "group",
+      owner: type,
+      ...(type === "model" && { model: id }),
       unit,
       limit,
+      used: Math.max(0, limit - remaining),
       left: remaining,
       resets_at: resetMs === 0 || unit === "concurrency" ? null : new Date(now() + resetMs).toISOString(),
     };

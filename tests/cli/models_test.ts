@@ -58,6 +58,8 @@ Deno.test("models diff, models import and check show different prices, and chang
 
     const same = await run(["models", "import", "list.json"], { folder });
     assertEquals([same.code, same.out], [0, "No differences found: 1 of the configured models are in list.json\n"]);
+    const one = await run(["models", "import", "newer.json"], { folder });
+    assertStringIncludes(one.out, "\n1 difference from newer.json. Nothing was changed");
     const newer = await run(["models", "import", "newer.json", "--json"], { folder });
     assertEquals([newer.code, JSON.parse(newer.out)], [1, {
       compared: 1,
@@ -83,7 +85,7 @@ Deno.test("models diff, models import and check show different prices, and chang
     assertEquals(checked.code, 1);
     assertStringIncludes(
       checked.out,
-      `models[1].pricing.prompt: 0.000003 is not 0.000002, as in the catalog of ${date}`,
+      `models[1].pricing.prompt: Model "openai/o3": 0.000003 is not 0.000002, as in the catalog of ${date}`,
     );
     assertEquals(await Deno.readTextFile(`${folder}/sluice.jsonc`), file);
   }));

@@ -17,7 +17,7 @@ Deno.test("usage --by upstream lists requests per upstream, and its CSV matches 
 
     const table = (await usage()).out.split("\n");
     assertEquals(table.slice(1), [
-      `embedded  echo   ${today}         2         2       0        0      26           0            0          14       0` +
+      `embedded  echo   ${today}         2       0        0      26           0            0          14       0` +
       "         2        0.0002    0.0001    >-0.0001",
       "",
     ]);

@@ -1,7 +1,8 @@
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { createLocalAdmin } from "../../lib/access/sign_in_link.ts";
 import { startGateway, type TestGateway } from "../support/gateway.ts";
-import { startKeyed } from "../support/keyed_gateway.ts";
+import { Browser } from "../console/browser.ts";
+import { ADMIN_KEY, startKeyed } from "../support/keyed_gateway.ts";
 import { exchange } from "./serve.ts";
 
 const BROWSER = { accept: "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8" };
@@ -57,6 +58,36 @@ Deno.test("API clients get the error in JSON at the same address, as at any path
   assertEquals(other.status, 404);
   const head = await fetch(`${gateway.url}/`, { method: "HEAD", headers: BROWSER });
   assertEquals([head.status, await head.text()], [200, ""]);
+});
+
+Deno.test("an unknown page of the console is a page for browsers, and JSON for others and without a console", async () => {
+  const admin = { key: { env: "ADMIN_KEY" } };
+  await using none = startGateway({});
+  await using both = startKeyed({ admin });
+  await using apart = startKeyed({ admin: { ...admin, listen: { port: 1 } } });
+  const cases: [origin: string, accept: string, isPage: boolean][] = [
+    [none.url, BROWSER.accept, false],
+    [both.url, BROWSER.accept, true],
+    [both.url, "application/json", false],
+    [apart.url, BROWSER.accept, false],
+    [apart.adminUrl, BROWSER.accept, true],
+  ];
+  const browser = new Browser(both);
+  await browser.signIn(ADMIN_KEY);
+  for (const [origin, accept, isPage] of cases) {
+    for (const path of ["/admin/console/nothing", "/admin/console/keys/a/b/%3Cscript%3E"]) {
+      const texts = [];
+      for (const cookie of ["", browser.cookie]) {
+        const response = await fetch(origin + path, { headers: { accept, cookie } });
+        const type = response.headers.get("content-type") ?? "";
+        assertEquals([response.status, type.startsWith("text/html")], [404, isPage], `${origin}${path} ${accept}`);
+        const text = await response.text();
+        assert(!/script/i.test(text) && text.includes('<a href="/admin/console">') === isPage, text);
+        texts.push(text.replace(/req_\w+/, ""));
+      }
+      assertEquals(texts[0], texts[1], "a session changes nothing");
+    }
+  }
 });
 
 /** The page that a request with this Host header gets. */

@@ -38,7 +38,7 @@ function usageCells({ requests, failed, tokens, images, ...usd }: UsageFigures):
 
 /** Columns of sums by upstream: names, counts, tokens, amounts. */
 const UPSTREAM_COLUMNS: readonly string[] = [
-  ...["upstream", "model", "day", "requests", "attempts", "failed", "counted"],
+  ...["upstream", "model", "day", "requests", "failed", "counted"],
   ...TOKEN_CLASSES,
   ...["images", "unpriced", "upstream_usd", "cost_usd", "margin_usd"],
 ];
@@ -47,9 +47,9 @@ const UPSTREAM_COLUMNS: readonly string[] = [
 export function upstreamCsv(sums: readonly UpstreamSum[]): string {
   return csvText([
     UPSTREAM_COLUMNS,
-    ...sums.map(({ upstream, model, day, requests, attempts, failed, counted, tokens, ...sum }) => [
+    ...sums.map(({ upstream, model, day, requests, failed, counted, tokens, ...sum }) => [
       ...[upstream, model, dayName(day)],
-      ...[requests, attempts, failed, counted, ...TOKEN_CLASSES.map((name) => tokens[name])].map(String),
+      ...[requests, failed, counted, ...TOKEN_CLASSES.map((name) => tokens[name])].map(String),
       ...[String(sum.images), String(sum.unpriced)],
       ...[sum.upstreamCost, sum.cost, sum.cost - sum.upstreamCost].map(formatUsd),
     ]),

@@ -22,7 +22,10 @@ export async function allWarnings(
     ...await catalogWarnings(config, { now, usesCatalog: places !== undefined }),
     ...journalWarnings(config),
   ];
-  return found.map((warning) => ({ path: writtenPath(warning.path, places), message: warning.message }));
+  return found.map(({ path, message }) => ({
+    path: writtenPath(path, places),
+    message: `${ownerOf(path, config)}${message}`,
+  }));
 }
 
 /** Warnings about a configuration, in the order of its members. `now` in Unix milliseconds. */
@@ -35,4 +38,11 @@ export function configWarnings(config: Config, now: number): Warning[] {
     ...groupWarnings(config),
     ...limitWarnings(config, now),
   ];
+}
+
+/** Names the model of a path, which has its index only. */
+function ownerOf(path: string, { models }: Config): string {
+  const [, index] = /^models\[(\d+)\]/.exec(path) ?? [];
+  const model = models[Number(index)];
+  return model === undefined ? "" : `Model "${model.id}": `;
 }

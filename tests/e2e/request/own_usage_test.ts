@@ -2,7 +2,7 @@
 import { assertEquals } from "@std/assert";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import { listBudgets } from "../../../lib/billing/reports/budget_report.ts";
-import type { TestGateway, TestKey } from "../../support/gateway.ts";
+import { model, startGateway, type TestGateway, type TestKey } from "../../support/gateway.ts";
 import { answer, asking, COST, startBudgeted } from "./budgeted.ts";
 import { usd } from "./bills.ts";
 
@@ -80,6 +80,41 @@ Deno.test("a running request is held and reserves limits, and an ended one is sp
   });
   assertEquals(await lines(), [["group", usd(COST), "0"], ["key", usd(COST), "0"], ["key", "0", "0"]]);
   assertEquals((await store.ledger.entries({ after: 0, limit: 10 })).length, 1);
+});
+
+Deno.test("the holder of a key reads the limits of the models that it may use", async () => {
+  const limits = { requests_per_minute: 4, tokens_per_minute: 900_000 };
+  const target = [{ upstream: "embedded", model: "echo" }];
+  await using gateway = startGateway({
+    models: [
+      model("acme/one", target, { limits }),
+      model("acme/free", target),
+      model("acme/watched", target, { limits: { ...limits, report_only: true } }),
+      model("acme/old", target, { limits, expiration_date: "1969-01-01" }),
+      model("other/two", target, { limits }),
+    ],
+    groups: { default: { models: ["acme/*"], key_limits: { requests_per_minute: 10 } } },
+  }, { described: false });
+  const other = await gateway.addKey();
+  await (await gateway.ask("chat", { model: "acme/one", messages: [{ role: "user", content: "Hi" }] }, { key: other }))
+    .text();
+  await gateway.gateway.ledger.flush();
+  const told = (await usageOf(gateway)).limits as JsonObject[];
+  assertEquals(
+    told.map(({ owner, model, unit, limit, used, left }) => [owner, model, unit, limit, used, left]).slice(0, 2),
+    [
+      ["key", undefined, "requests", 10, 0, 10],
+      ["model", "acme/one", "requests", 4, 1, 3],
+    ],
+  );
+  assertEquals(told.slice(2).map(({ owner, model, unit, limit }) => [owner, model, unit, limit]), [
+    ["model", "acme/one", "tokens", 900_000],
+  ]);
+  assertEquals(
+    told.slice(1).every(({ limit, used, left }) => Number(used) > 0 && Number(used) + Number(left) === limit),
+    true,
+  );
+  assertEquals(told.map(({ resets_at }) => typeof resets_at), ["object", "string", "string"]);
 });
 
 Deno.test("a key without the usage endpoint may not read its usage", async () => {
