@@ -13,7 +13,9 @@ export function checkSpellings({ shape }: Pick<z.ZodObject, "shape">, body: Json
   for (const name in body) {
     const usual = usualName(name);
     if (usual === name || !Object.hasOwn(shape, usual)) continue;
-    const rule = `expected "${usual}"`;
-    throw new GatewayError("invalid", `Cannot use ${JSON.stringify(name)}: ${rule}`, { param: name, rule });
+    throw new GatewayError("invalid", `Cannot use ${JSON.stringify(name)}: expected "${usual}"`, {
+      param: name,
+      rule: `expected "${usual}"`,
+    });
   }
 }
