@@ -249,6 +249,7 @@ export const LAYERS: Layers = {
     "deno.json",
     "lib/access",
     "lib/billing",
+    "lib/catalog/catalog.ts",
     "lib/config.ts",
     "lib/gateway.ts",
     "lib/limits",
