@@ -1,7 +1,7 @@
 /** Gemini's methods of models: `POST /v1beta/models/{model}:{method}`. */
 import { GatewayError } from "../errors.ts";
 import { type JsonObject, scanMembers, writeJson } from "../json/mod.ts";
-import { gemini, inCamelCase } from "../protocols/gemini/mod.ts";
+import { gemini, inCamelCase, withoutRepeatedResults } from "../protocols/gemini/mod.ts";
 import { arrayFraming } from "../protocols/gemini/array_framing.ts";
 import { serve } from "../request/serve.ts";
 import { readTarget } from "../server/route_matcher.ts";
@@ -60,7 +60,7 @@ function hasEvents(request: Request): boolean {
   return (query.get("alt") ?? query.get("$alt")) === "sse";
 }
 
-/** A context whose body has the members that are in the URL here, and its other members in camel case. */
+/** A context whose body has the members that are in the URL here, its other members in camel case, and each result once. */
 function withModel(context: RouteContext, members: JsonObject): RouteContext {
   return { ...context, readJson: async () => new NamedBody(await context.readJson(), members) };
 }
@@ -71,7 +71,7 @@ class NamedBody implements JsonBody {
   readonly #body: Omit<JsonBody, "value">;
 
   constructor(body: JsonBody, members: JsonObject) {
-    const value = inCamelCase(body.value);
+    const value = withoutRepeatedResults(inCamelCase(body.value));
     this.value = { ...value, ...members };
     this.#body = value === body.value ? body : scanMembers(writeJson(value));
   }

@@ -156,17 +156,25 @@ export function googleError(error: GatewayError): GoogleError {
   };
 }
 
+/**
+ * Gemini CLI's reason to give up. Without it the CLI retries 429 and 503 up to ten times; with a quota per day it gives
+ * up, too, but shows "You have exhausted your daily quota" instead of the message. Source: `classifyGoogleError` of npm
+ * `@google/gemini-cli` 0.61.0.
+ */
+const GIVE_UP = "INSUFFICIENT_G1_CREDITS_BALANCE";
+
 /** Details that Google's clients read: the code, the invalid member, when to retry, and whether that helps. */
-function googleDetails({ code, param, retryAfterMs, final }: GatewayError): JsonObject[] {
+function googleDetails({ code, param, retryAfterMs, final, status }: GatewayError): JsonObject[] {
   const details: JsonObject[] = [];
-  if (code !== undefined) {
+  if (final && (status === 429 || status === 503)) {
+    const metadata = code === undefined ? {} : { metadata: { code } };
+    details.push({ "@type": `${GOOGLE_TYPE}ErrorInfo`, reason: GIVE_UP, domain: "sluice", ...metadata });
+  } else if (code !== undefined) {
     details.push({ "@type": `${GOOGLE_TYPE}ErrorInfo`, reason: code.toUpperCase(), domain: "sluice" });
   }
   if (param !== undefined) {
     details.push({ "@type": `${GOOGLE_TYPE}BadRequest`, fieldViolations: [{ field: param }] });
   }
-  // Gemini CLI waits for a quota per minute, and gives up at one per day.
-  if (final) details.push({ "@type": `${GOOGLE_TYPE}QuotaFailure`, violations: [{ quotaId: "BudgetPerDay" }] });
   if (retryAfterMs !== undefined) {
     const retryDelay = `${Math.max(0.001, retryAfterMs / 1000)}s`;
     details.push({ "@type": `${GOOGLE_TYPE}RetryInfo`, retryDelay });

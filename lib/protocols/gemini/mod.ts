@@ -12,6 +12,7 @@ import { writeReply } from "./write_reply.ts";
 import { streamWriter } from "./write_stream.ts";
 
 export { inCamelCase } from "./member_names.ts";
+export { withoutRepeatedResults } from "./repeated_results.ts";
 
 const USAGE = /"usageMetadata"\s*:\s*\{/;
 

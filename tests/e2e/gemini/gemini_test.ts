@@ -170,7 +170,7 @@ Deno.test("a budget's output limit goes into generationConfig", async () => {
   }
 });
 
-Deno.test("limits are 429 with the delay, and a used-up budget is final for Gemini CLI", async () => {
+Deno.test("limits are 429 with the delay", async () => {
   await using server = startUpstream(() => json(ANSWER));
   await using gateway = startGateway({
     ...oneModel("gemini", server.url),
@@ -184,6 +184,38 @@ Deno.test("limits are 429 with the delay, and a used-up budget is final for Gemi
     detail["@type"] === "type.googleapis.com/google.rpc.RetryInfo"
   );
   assertMatch(retry.retryDelay, /^\d+(\.\d+)?s$/);
+});
+
+Deno.test("an exhausted budget has the reason at which Gemini CLI gives up, and no detail that replaces the text", async () => {
+  await using server = startUpstream(() => json(ANSWER));
+  await using gateway = startGateway({
+    upstreams: { one: upstream("gemini", server.url) },
+    models: [
+      model("acme/one", [{ upstream: "one", model: "real-one" }], { pricing: { prompt: "1", completion: "1" } }),
+    ],
+    groups: { default: { key_budget: { usd: "0.001", period: "month" } } },
+  });
+  const response = await post(gateway, PATH, BODY);
+  const { error } = await response.json();
+  assertEquals([response.status, error.status], [429, "RESOURCE_EXHAUSTED"]);
+  assertMatch(error.message, /^Cannot pay for this request/);
+  assertEquals(error.details, [{
+    "@type": "type.googleapis.com/google.rpc.ErrorInfo",
+    reason: "INSUFFICIENT_G1_CREDITS_BALANCE",
+    domain: "sluice",
+    metadata: { code: "insufficient_quota" },
+  }]);
+});
+
+Deno.test("results that Gemini CLI repeats in a resumed session reach the upstream once", async () => {
+  await using server = startUpstream(() => json(ANSWER));
+  await using gateway = startGateway(oneModel("gemini", server.url));
+  const text = { role: "user", parts: [{ text: "Now" }] };
+  const call = { role: "model", parts: [{ functionCall: { id: "a", name: "clock", args: {} } }] };
+  const result = { functionResponse: { id: "a", name: "clock", response: { output: "Noon" } } };
+  const contents = [text, call, { role: "user", parts: [result, result] }];
+  await (await post(gateway, PATH, JSON.stringify({ contents }))).body?.cancel();
+  assertEquals(server.requests[0]?.json.contents, [text, call, { role: "user", parts: [result] }]);
 });
 
 Deno.test("a group without the protocol is refused in Google's shape", async () => {
