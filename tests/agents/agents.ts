@@ -44,6 +44,11 @@ export interface Agent {
   showFiles(paths: readonly string[]): string;
   /** The same for an image; absent: it has no tool that gives the model an image. */
   showImage?(path: string): string;
+  /** Present if it waits for a limit and for a busy upstream. */
+  patience?: {
+    /** A part of the text with which it gives up at an exhausted budget. */
+    budgetText: string;
+  };
   /** Its way to shorten a conversation; absent: it needs a terminal. */
   compaction?: {
     /** Called in the session; absent: it compacts by itself when it goes on after `configure` with a small context. */
@@ -55,6 +60,9 @@ export interface Agent {
 
 /** A context window that the system prompt of every agent fits, but not with a long text and its echo. */
 export const SMALL_CONTEXT = 14_000;
+
+/** The gateway's text at an exhausted budget. */
+const REFUSED = "Cannot pay for this request";
 
 /** A line that makes the echo model call a tool. */
 function call(tool: string, input: Readonly<Record<string, unknown>>): string {
@@ -72,6 +80,7 @@ const CLAUDE_CODE: Agent = {
   version: "2.1.330",
   program: "claude",
   install: "install.cjs",
+  patience: { budgetText: REFUSED },
   run: (prompt, endpoint) => claude(["-p", prompt], endpoint),
   resume: (prompt, endpoint) => claude(["-c", "-p", prompt], endpoint),
   showFiles: (paths) =>
@@ -100,6 +109,8 @@ function codex(name: string, provider: "own" | "own, sockets" | "built in"): Age
     package: "@openai/codex",
     version: "0.169.0",
     program: "codex",
+    // It has a text of its own for the code `insufficient_quota`.
+    ...(provider === "own" && { patience: { budgetText: "Quota exceeded" } }),
     async configure({ url, model }, { home }, context) {
       await Deno.mkdir(`${home}/.codex`, { recursive: true });
       await Deno.writeTextFile(
@@ -199,6 +210,7 @@ const GEMINI_CLI: Agent = {
   package: "@google/gemini-cli",
   version: "0.61.0",
   program: "gemini",
+  patience: { budgetText: REFUSED },
   // Without a terminal it refuses the method that it chooses for a base URL.
   async configure(_endpoint, { home }) {
     await Deno.mkdir(`${home}/.gemini`, { recursive: true });

@@ -89,21 +89,26 @@ class Session {
     return wanted.every((part) => text.includes(part)) ? undefined : text.slice(-1_500);
   }
 
-  /** Calls the agent and returns its answer, or its log where there is none: agents print the prompt there, too. */
-  async #ask({ args, input, env }: AgentCall): Promise<string> {
-    // `timeout` ends the processes that the agent started, too.
-    const child = new Deno.Command("timeout", {
-      args: ["--kill-after=5", String(PATIENCE), this.#path, ...args],
-      cwd: this.#folders.project,
-      clearEnv: true,
-      env: { PATH: Deno.env.get("PATH") ?? "", HOME: this.#folders.home, SHELL: "/bin/bash", ...env },
-      ...{ stdin: "piped", stdout: "piped", stderr: "piped" } as const,
-    }).spawn();
-    // A program that reads no input may be gone before it is written.
-    void new Blob([input ?? ""]).stream().pipeTo(child.stdin).catch(() => {});
-    const { stdout, stderr } = await child.output();
-    return new TextDecoder().decode(stdout.length > 0 ? stdout : stderr);
+  #ask(call: AgentCall): Promise<string> {
+    return askAgent(this.#path, call, this.#folders);
   }
+}
+
+/** Calls an agent and returns its answer, or its log where there is none: agents print the prompt there, too. */
+export async function askAgent(path: string, { args, input, env }: AgentCall, folders: Folders): Promise<string> {
+  // `timeout` ends the processes that the agent started, too.
+  const child = new Deno.Command("timeout", {
+    args: ["--kill-after=5", String(PATIENCE), path, ...args],
+    cwd: folders.project,
+    clearEnv: true,
+    env: { PATH: Deno.env.get("PATH") ?? "", HOME: folders.home, SHELL: "/bin/bash", ...env },
+    ...{ stdin: "piped", stdout: "piped", stderr: "piped" } as const,
+  }).spawn();
+  // A program that reads no input may be gone before it is written.
+  void new Blob([input ?? ""]).stream().pipeTo(child.stdin).catch(() => {});
+  const { stdout, stderr } = await child.output();
+  const [answer, log] = [stdout, stderr].map((bytes) => new TextDecoder().decode(bytes).trim());
+  return answer || log || "";
 }
 
 /** Returns whether a file below a folder contains a text; databases count as texts. */

@@ -10,6 +10,7 @@ import { type Crossing, ROUTES, startCrossing } from "../clients/upstreams.ts";
 import { type Agent, AGENTS, type Endpoint } from "./agents.ts";
 import { installNpm, installPython } from "./install.ts";
 import { type Failures, playAgent } from "./play_agent.ts";
+import { playRefusals } from "./play_refusals.ts";
 import { type Sdk, SDKS } from "./sdks.ts";
 
 /** Longest time of one program of an SDK, in milliseconds. */
@@ -38,6 +39,17 @@ class Table {
     console.log(`| ${[client, ...cells].join(" | ")} |`);
   }
 
+  /** Adds a row for checks that need no particular upstream. */
+  addChecks(client: string, failures: Failures): void {
+    const cells = Object.entries(failures).map(([check, text]) => {
+      if (text === undefined) return `${check}: ok`;
+      console.error(`${client}, ${check}:\n${text}\n`);
+      this.failed.push(`${client}, ${check}`);
+      return `${check}: failed`;
+    });
+    console.log(`| ${[client, ...cells].join(" | ")} |`);
+  }
+
   skip(client: string, reason: unknown): void {
     console.log(`| ${client} | skipped: ${String(reason).slice(0, 200).replaceAll(/\s+/g, " ")} |`);
   }
@@ -50,11 +62,16 @@ function endpoints(crossing: Crossing): Endpoint[] {
   });
 }
 
+/** Installs an agent. @returns the path of its program */
+async function installAgent({ package: name, version, install, program }: Agent): Promise<string> {
+  return `${await installNpm([`${name}@${version}`], install)}/node_modules/.bin/${program}`;
+}
+
 async function runAgent(agent: Agent, crossing: Crossing, table: Table): Promise<void> {
-  const folder = await installNpm([`${agent.package}@${agent.version}`], agent.install);
+  const path = await installAgent(agent);
   const results = new Map<string, Failures>();
   for (const endpoint of endpoints(crossing)) {
-    results.set(endpoint.model, await playAgent(agent, `${folder}/node_modules/.bin/${agent.program}`, endpoint));
+    results.set(endpoint.model, await playAgent(agent, path, endpoint));
   }
   table.add(`${agent.name} ${agent.version}`, results);
 }
@@ -76,7 +93,7 @@ async function runSdk({ name, packages, program }: Sdk, crossing: Crossing, tabl
     if (isFile) await Deno.copyFile(`${PROGRAMS}/${name}`, `${folder}/programs/${name}`);
   }
   const png = encodePng({ width: 2, height: 2, data: new Uint8Array(16) });
-  const { stdout, stderr } = await new Deno.Command(isPython ? `${folder}/bin/python` : "node", {
+  const { success, stdout, stderr } = await new Deno.Command(isPython ? `${folder}/bin/python` : "node", {
     args: [`${folder}/programs/${program}`],
     env: {
       SLUICE_ROUTES: JSON.stringify(endpoints(crossing)),
@@ -95,7 +112,9 @@ async function runSdk({ name, packages, program }: Sdk, crossing: Crossing, tabl
     clients.set(client, results);
     results.set(model, { ...results.get(model), [check]: failure ?? undefined });
   }
-  if (clients.size === 0) throw new Error(new TextDecoder().decode(stderr).slice(-1_500));
+  const log = new TextDecoder().decode(stderr).slice(-1_500);
+  if (clients.size === 0) throw new Error(log);
+  if (!success) console.error(`${name} ended early:\n${log}\n`);
   for (const [client, results] of clients) table.add(client, results);
 }
 
@@ -106,6 +125,14 @@ async function main(wanted = ""): Promise<number> {
   const jobs: [name: string, run: () => Promise<void>][] = [
     ...SDKS.map((sdk): [string, () => Promise<void>] => [sdk.name, () => runSdk(sdk, crossing, table)]),
     ...AGENTS.map((agent): [string, () => Promise<void>] => [agent.name, () => runAgent(agent, crossing, table)]),
+    ...AGENTS.filter(({ patience }) => patience !== undefined).map((agent): [string, () => Promise<void>] => [
+      `${agent.name}, refused`,
+      async () =>
+        table.addChecks(
+          `${agent.name} ${agent.version}, refused`,
+          await playRefusals(agent, await installAgent(agent)),
+        ),
+    ]),
   ];
   for (const [name, run] of jobs) {
     if (!name.toLowerCase().includes(wanted.toLowerCase())) continue;

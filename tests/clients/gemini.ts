@@ -32,7 +32,9 @@ interface Content {
 interface GenerateRequest {
   contents: Content[];
   systemInstruction?: Content;
-  tools?: { functionDeclarations: { name: string; description?: string; parametersJsonSchema?: Body }[] }[];
+  tools?: {
+    functionDeclarations: { name: string; description?: string; parametersJsonSchema?: Body; parameters?: Body }[];
+  }[];
   toolConfig?: { functionCallingConfig: { mode: string; allowedFunctionNames?: string[] } };
   generationConfig?: Body & {
     thinkingConfig?: { thinkingBudget?: number; thinkingLevel?: string; includeThoughts?: boolean };
@@ -137,7 +139,10 @@ function joinTexts(parts: readonly Part[]): Part[] {
   return joined;
 }
 
-/** Messages begin with the user and alternate; a result names a call of the previous message. */
+/**
+ * Messages begin with the user and alternate; a result names a call of the previous message. Google refuses more results
+ * than calls, too: https://github.com/google-gemini/gemini-cli/issues/29365
+ */
 function checkTurns(contents: readonly Content[]): void {
   contents.forEach(({ role, parts }, index) => {
     if (role !== (index % 2 === 0 ? "user" : "model")) throw new Refusal(`Turn ${index} is of role ${role}`);
@@ -167,7 +172,8 @@ async function sign({ text, functionCall }: Part): Promise<string> {
 }
 
 function writeChat({ contents, systemInstruction, tools, toolConfig, generationConfig = {} }: GenerateRequest): Body {
-  const { maxOutputTokens, stopSequences, responseMimeType, responseJsonSchema, thinkingConfig } = generationConfig;
+  const { maxOutputTokens, stopSequences, responseMimeType, responseSchema, thinkingConfig } = generationConfig;
+  const { responseJsonSchema = inJsonSchema(responseSchema) } = generationConfig;
   const system = systemInstruction?.parts.map(({ text }) => text).join("\n");
   const isThinking = thinkingConfig !== undefined && thinkingConfig.thinkingBudget !== 0;
   const choice = toolConfig?.functionCallingConfig;
@@ -176,7 +182,7 @@ function writeChat({ contents, systemInstruction, tools, toolConfig, generationC
     messages: [...(system === undefined ? [] : [{ role: "system", content: system }]), ...contents.flatMap(writeTurn)],
     ...(tools !== undefined && {
       tools: tools.flatMap(({ functionDeclarations }) => functionDeclarations).map((
-        { name, description, parametersJsonSchema: parameters },
+        { name, description, parameters: openapi, parametersJsonSchema: parameters = inJsonSchema(openapi) },
       ) => ({ type: "function", function: { name, description, parameters } })),
     }),
     ...(choice !== undefined && { tool_choice: writeChoice(choice) }),
@@ -189,6 +195,13 @@ function writeChat({ contents, systemInstruction, tools, toolConfig, generationC
         : { type: "json_schema", json_schema: { name: "answer", schema: responseJsonSchema } },
     }),
   };
+}
+
+/** A schema in OpenAPI's form, whose types Google's SDKs write in capitals, as JSON Schema. */
+function inJsonSchema(schema: unknown): unknown {
+  const lower = (name: string, value: unknown) =>
+    name === "type" && typeof value === "string" ? value.toLowerCase() : value;
+  return schema === undefined ? undefined : JSON.parse(JSON.stringify(schema), lower);
 }
 
 function writeChoice(

@@ -129,7 +129,8 @@ function customerConfig(far: string): Body {
   };
 }
 
-function row(id: string, target: Body): Body {
+/** A free model that can do everything, with one target. */
+export function row(id: string, target: Body): Body {
   return {
     id,
     created: 1_700_000_000,

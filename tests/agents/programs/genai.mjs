@@ -53,7 +53,7 @@ await runChecks(NAME, ({ url, key, model }) => {
           responseSchema: { type: "OBJECT", properties: { city: { type: "STRING" } }, required: ["city"] },
         },
       });
-      if (JSON.parse(text) === null) throw new Error(text);
+      expect(JSON.parse(text), { city: "Oslo" });
     },
     async lists() {
       const { totalTokens } = await ai.models.countTokens({ model, contents: "Plain words" });

@@ -23,6 +23,11 @@ const MODELS = {
   gemini: ({ url, key, model }) => new ChatGoogleGenerativeAI({ model, apiKey: key, maxRetries: 0, baseUrl: url }),
 };
 
+// Google's package has a promise without a handler, which would end the program when a stream is left.
+process.on("unhandledRejection", (error) => {
+  if (!/Error reading from the stream/.test(String(error))) throw error;
+});
+
 /** Streams an answer and joins its chunks. */
 async function stream(model, messages) {
   let whole;
@@ -83,8 +88,8 @@ for (const [protocol, make] of Object.entries(MODELS)) {
         );
       },
     };
-    // For Google it takes images for names that it knows only, and a stream that is left ends the process.
-    const { images: _images, abort: _abort, ...others } = checks;
+    // Google's package refuses images for models without "gemini" or "vision" in their names.
+    const { images: _images, ...others } = checks;
     return protocol === "gemini" ? others : checks;
   });
 }
