@@ -1,4 +1,4 @@
-/** What agents do when they are refused: they wait for a limit and for a busy upstream, and give up at a budget. */
+/** Refusals: agents wait for a limit and for a busy upstream, and give up at an exhausted budget. */
 import { type Gateway, startGateway } from "../clients/gateway.ts";
 import { ECHO, row } from "../clients/upstreams.ts";
 import type { Agent, Endpoint, Folders } from "./agents.ts";
@@ -11,7 +11,7 @@ const KEYS = { default: crypto.randomUUID(), poor: crypto.randomUUID() };
 const WAIT = 8;
 const MARK = "the-only-mark";
 
-/** What the agent sent, and how its first request is refused. */
+/** Requests of the agent, and the refusal of its first one. */
 interface Traffic {
   /** Answer of the upstream to the agent's first request; absent: none is refused. */
   refusal?: (() => Response) | undefined;

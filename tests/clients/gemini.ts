@@ -141,7 +141,7 @@ function joinTexts(parts: readonly Part[]): Part[] {
 
 /**
  * Messages begin with the user and alternate; a result names a call of the previous message. Google refuses more results
- * than calls, too: https://github.com/google-gemini/gemini-cli/issues/29365
+ * than calls, too: https://github.com/google-gemini/gemini-cli/issues/7410
  */
 function checkTurns(contents: readonly Content[]): void {
   contents.forEach(({ role, parts }, index) => {

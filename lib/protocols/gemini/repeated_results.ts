@@ -4,7 +4,7 @@ import { isObject, type Json, type JsonObject, writeJson } from "../../json/mod.
 /**
  * Returns the body without results that repeat an earlier one of the same turn, id included; the same object if there
  * are none. Gemini CLI 0.60 and 0.61 sends every result twice when it resumes a session, and Google refuses a turn with
- * more results than calls. https://github.com/google-gemini/gemini-cli/issues/29365
+ * more results than calls. https://github.com/google-gemini/gemini-cli/issues/29365 and 7410
  */
 export function withoutRepeatedResults(body: JsonObject): JsonObject {
   if (!Array.isArray(body.contents)) return body;
