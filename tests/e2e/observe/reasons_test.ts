@@ -20,10 +20,14 @@ const CONFIG = {
 Deno.test("an invalid request has the rule that it breaks in the ledger, and no text of the client", async () => {
   await using gateway = startGateway(CONFIG);
   const secret = "a-word-of-the-client";
-  const cases: [body: JsonObject, param: string, rule: string | undefined][] = [
+  const cases: [body: JsonObject, param: string, rule: string][] = [
     [{ messages: MESSAGES, max_tokens: -5 }, "max_tokens", "Too small: expected number to be >=1"],
     [{ messages: MESSAGES, max_tokens: 101 }, "max_completion_tokens", "at most 100 output tokens for acme/echo"],
-    [{ messages: [{ role: "user", content: [{ type: secret }] }] }, "messages.other", undefined],
+    [
+      { messages: [{ role: "user", content: [{ type: secret }] }] },
+      "messages.other",
+      "Expected a part of type text, image_url, input_audio or file",
+    ],
     [{ messages: MESSAGES, temperature: secret }, "temperature", "Invalid input: expected number, received string"],
   ];
   for (const [body, param, rule] of cases) {
