@@ -131,7 +131,7 @@ async function behaves(place: Place): Promise<void> {
     const [requests, slots] = (await own("anna")).limits as JsonObject[];
     assertEquals([requests?.unit, requests?.limit, requests?.left], ["requests", 60, 59]);
     assertMatch(String(requests?.resets_at), /^20\d\d-.*Z$/);
-    assertEquals(slots, { owner: "key", unit: "concurrency", limit: 4, left: 4, resets_at: null });
+    assertEquals(slots, { owner: "key", unit: "concurrency", limit: 4, used: 0, left: 4, resets_at: null });
     assertEquals([(await own("carl")).budgets, (await own("carl")).limits], [[], []]);
     const refused = await fetch(`${gateway.origin}/v1/usage`);
     assertEquals([refused.status, (await refused.json()).error.code], [401, "invalid_api_key"]);

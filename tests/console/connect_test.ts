@@ -20,7 +20,7 @@ async function listedClients(): Promise<string[]> {
   assertEquals(sections.length, 2);
   const rows = sections.flatMap((section) => [...section.matchAll(/^(?:###|\|) *([^|\n]+?) *(?:\||$)/gm)]);
   const names = rows.flatMap(([, row = ""]) => row.split(", "));
-  return names.filter((name) => !/^(?:-+|SDK|Agent|chat|responses|messages)$/.test(name));
+  return names.filter((name) => !/^(?:-+|SDK|Agent|chat|responses|messages|Gemini)$/.test(name));
 }
 
 Deno.test("the settings of the console are those of the documentation, and no client of it is missing", async () => {
