@@ -1,8 +1,8 @@
 /** The part of the audit that compares the sums per day with the entries. */
 import type { DaySum, LedgerStore } from "../../store/ledger.ts";
 import { formatUsd } from "../money.ts";
-import type { Difference, Findings } from "./audit_findings.ts";
-import type { EntryWalk } from "./audit_walk.ts";
+import type { Difference } from "./audit_findings.ts";
+import type { Comparison } from "./audit_walk.ts";
 import { runSliced } from "../../scheduler.ts";
 import { DAY_MS } from "../../store/days.ts";
 import { emptySum, isSame, isWithin, nameOfDaySum } from "./day_sums.ts";
@@ -26,13 +26,6 @@ export interface DayCounts {
   day_sums_alone: number;
 }
 
-/** Parts of the comparison. */
-interface Parts {
-  walk: EntryWalk;
-  findings: Findings;
-  turn: () => Promise<void>;
-}
-
 /** The sums of some whole days. */
 interface Page {
   sums: SumsByName;
@@ -50,7 +43,7 @@ type Readings<What = DaySum> = Record<"before" | "after" | "made", What>;
  * after the newest entries: the computed sum must be at least the former and at most the latter. For sums that do not
  * change, that is equality. For days with pruned entries, the computed sum must be at most the stored one.
  */
-export async function checkDays(ledger: LedgerStore, { walk, findings, turn }: Parts): Promise<DayCounts> {
+export async function checkDays(ledger: LedgerStore, { walk, findings, turn }: Comparison): Promise<DayCounts> {
   const counts = { day_sums: 0, day_sums_in_motion: 0, day_sums_alone: 0 };
   const goneDay = walk.start.day;
   let isShort = goneDay < 0;

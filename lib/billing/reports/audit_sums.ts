@@ -2,10 +2,10 @@
 import { cacheSavings } from "../../store/cache_savings.ts";
 import { dayName, dayOf, figuresOf, type SumKind, tokenCounts } from "../../store/days.ts";
 import type { KeptEntry, LedgerStore, SumsHead } from "../../store/ledger.ts";
+import { searchedValues } from "../../store/search.ts";
 import { SUM_TABLES } from "../../store/sums.ts";
 import { parseUsd } from "../money.ts";
-import type { Findings } from "./audit_findings.ts";
-import type { EntryWalk } from "./audit_walk.ts";
+import type { Comparison } from "./audit_walk.ts";
 
 /** Most sums of a kind that are made of entries, about 150 MB: clients may invent users and tags. */
 const MOST_SUMS = 300_000;
@@ -101,17 +101,13 @@ function savedOf({ sheet, tokens }: KeptEntry): bigint {
   return BigInt(read ?? 0) * ofRead + BigInt(write5m ?? 0) * of5m + BigInt(write1h ?? 0) * of1h;
 }
 
-function namesOf({ keyId, group, model, upstream, priceVersion, details }: KeptEntry, kind: SumKind): string[] {
-  return kind === "upstreams"
-    ? [keyId, group, model, upstream, String(priceVersion ?? 0), details?.upstream_usd === undefined ? "0" : "1"]
-    : [keyId, group, model, details?.user ?? "", details?.tags === undefined ? "" : `,${details.tags.join(",")},`];
-}
-
-/** Parts of the comparison. */
-interface Parts {
-  walk: EntryWalk;
-  findings: Findings;
-  turn: () => Promise<void>;
+function namesOf(entry: KeptEntry, kind: SumKind): string[] {
+  const { keyId, group, model, upstream, priceVersion, details } = entry;
+  if (kind === "upstreams") {
+    return [keyId, group, model, upstream, String(priceVersion ?? 0), details?.upstream_usd === undefined ? "0" : "1"];
+  }
+  const [, user, tags] = searchedValues(entry);
+  return [keyId, group, model, user ?? "", tags ?? ""];
 }
 
 /**
@@ -120,7 +116,7 @@ interface Parts {
  */
 export async function checkLaterSums(
   ledger: Pick<LedgerStore, "sumsOfDay" | "sumsHead" | "entries" | "start">,
-  { walk, findings, turn }: Parts,
+  { walk, findings, turn }: Comparison,
 ): Promise<LaterSumCounts> {
   const counts = { later_sums: 0, later_sums_alone: 0 };
   for (const kind of KINDS) {

@@ -3,8 +3,7 @@ import type { Entry, LedgerStore, UserSum } from "../../store/ledger.ts";
 import { readUserAccount, userAccount } from "../../store/ledger.ts";
 import { dayName } from "../../store/days.ts";
 import { formatUsd } from "../money.ts";
-import type { Findings } from "./audit_findings.ts";
-import type { EntryWalk } from "./audit_walk.ts";
+import type { Comparison } from "./audit_walk.ts";
 
 /** Sums compared between two turns of the event loop. */
 const PAGE = 500;
@@ -44,20 +43,13 @@ export class UserSums {
   }
 }
 
-/** Parts of the comparison. */
-interface Parts {
-  walk: EntryWalk;
-  findings: Findings;
-  turn: () => Promise<void>;
-}
-
 /**
  * Compares the sums of end users with the entries. A sum in use grows meanwhile: the entries read between two readings of
  * the sum must make no less than the first and no more than the second.
  */
 export async function checkUsers(
   ledger: Pick<LedgerStore, "userSums" | "spending" | "entries" | "start">,
-  { walk, findings, turn }: Parts,
+  { walk, findings, turn }: Comparison,
 ): Promise<UserCounts> {
   const counts = { user_sums: 0, user_sums_alone: 0 };
   const seen = new Set<string>();

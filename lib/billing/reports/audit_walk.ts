@@ -14,6 +14,14 @@ const PAGE = 1000;
 /** Consecutive unreadable entries after which the walk ends. */
 const MOST_UNREADABLE = 1000;
 
+/** Parts of a comparison of sums with entries. */
+export interface Comparison {
+  walk: EntryWalk;
+  findings: Findings;
+  /** Lets other work run between two steps. */
+  turn: () => Promise<void>;
+}
+
 /** One walk. It can continue after entries were added. */
 export class EntryWalk {
   /** Sums of the entries read so far. */
