@@ -1,6 +1,6 @@
 /** Errors of reports and searches. */
 
-/** An invalid parameter, or one that names something unknown. */
+/** A parameter that is invalid, or names an unknown key, group, model or upstream. */
 export class ReportQueryError extends RangeError {
   override name = "ReportQueryError";
   /** Name of the parameter. */
