@@ -41,7 +41,7 @@ export interface ContentSizes {
 }
 
 /** The images of a body. Their base64 is a part of the body, and copied when it is read. */
-export class ImageTexts {
+class ImageTexts {
   readonly count: number;
   readonly #body: Uint8Array<ArrayBuffer>;
   /** Start and end of each. */

@@ -266,7 +266,7 @@ export function setBodyObservable(body: ReadableStream<Uint8Array>, listen: (lis
 }
 
 /** Observes a body. Returns false if it is not observable. */
-export function observeBody(body: ReadableStream<Uint8Array>, listener: BodyObserver): boolean {
+function observeBody(body: ReadableStream<Uint8Array>, listener: BodyObserver): boolean {
   const listen = tellers.get(body);
   if (listen === undefined) return false;
   tellers.delete(body);

@@ -101,7 +101,7 @@ export interface TargetFailure {
 const failures = new WeakMap<Health, Map<string, TargetFailure>>();
 
 /** Remembers a failure. @param now Unix time in milliseconds */
-export function recordFailure(health: Health, target: TargetKey, error: GatewayError, now: number): void {
+function recordFailure(health: Health, target: TargetKey, error: GatewayError, now: number): void {
   const known = failures.get(health) ?? new Map<string, TargetFailure>();
   failures.set(health, known);
   const { vendor } = error;

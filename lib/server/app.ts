@@ -82,7 +82,7 @@ export function createRequestIds(): () => string {
 const SHOW = "x-sluice-show";
 
 /** From the target to the handler's answer. @throws {GatewayError} for the app to write */
-export async function answerRequest(exchange: Exchange, server: ServerState): Promise<Response> {
+async function answerRequest(exchange: Exchange, server: ServerState): Promise<Response> {
   const { request, head, gateway, record } = exchange;
   const { method } = request;
   // Its target is a host without a path, so no route applies.

@@ -75,6 +75,6 @@ export function checkAccess(routes: readonly Route[], access: AccessTable): void
 }
 
 /** Returns true for a row of the admin side. */
-export function isOperatorRow(row: Access | undefined): boolean {
+function isOperatorRow(row: Access | undefined): boolean {
   return row !== undefined && isOperatorCredential(row.credential);
 }

@@ -126,7 +126,7 @@ export type Outage = "none" | "bridged" | "too_long" | "alone";
 const ALONE_MS = 2_000;
 
 /** Returns the state of an outage of the shared store. */
-export function outageOf({ store, config, limiter }: Pick<Gateway, "store" | "config" | "limiter">): Outage {
+function outageOf({ store, config, limiter }: Pick<Gateway, "store" | "config" | "limiter">): Outage {
   const reach = store.shared?.reach();
   if (reach === undefined || reach.up) return "none";
   const { msSinceOthersAnswered } = limiter;

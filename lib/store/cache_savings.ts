@@ -3,7 +3,7 @@ import { parseFactor, parseUsd, timesFactor } from "../billing/money.ts";
 import type { PriceSheet } from "./ledger.ts";
 
 /** Classes of cached tokens. */
-export const CACHE_CLASSES = ["input_cache_read", "input_cache_write_5m", "input_cache_write_1h"] as const;
+const CACHE_CLASSES = ["input_cache_read", "input_cache_write_5m", "input_cache_write_1h"] as const;
 
 /**
  * The difference of the prices of a prompt token and of a token of each cache class, in 1e-12 USD; negative where the

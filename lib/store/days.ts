@@ -58,7 +58,7 @@ export const TIME_STEPS = {
 } as const satisfies Partial<Record<UsageBy, unknown>>;
 
 /** Returns true for a grouping by time. */
-export function isTimeStep(by: UsageBy | undefined): by is keyof typeof TIME_STEPS {
+function isTimeStep(by: UsageBy | undefined): by is keyof typeof TIME_STEPS {
   return by === "day" || by === "hour" || by === "minute";
 }
 

@@ -10,18 +10,9 @@ import type {
   KeptEntry,
   MeteredEndpoint,
   PriceSheet,
-  UsageBy,
   UsageSource,
 } from "./ledger.ts";
 import { SEARCHED_COLUMNS, searchedValues } from "./search.ts";
-
-/** Column of each grouping. */
-export const NAME_COLUMNS: Readonly<Record<Extract<UsageBy, "key" | "group" | "model" | "day">, string>> = {
-  key: "key_id",
-  group: "group_name",
-  model: "model",
-  day: "day",
-};
 
 /** Columns of `entries` that hold the facts of an entry, in the order of `entryFacts`. */
 const FACT_COLUMNS = [

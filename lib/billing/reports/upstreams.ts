@@ -186,7 +186,7 @@ async function addEntries(
 }
 
 /** In the order of upstreams, models and days. */
-export function sortUpstreamSums(sums: readonly UpstreamSum[]): Promise<UpstreamSum[]> {
+function sortUpstreamSums(sums: readonly UpstreamSum[]): Promise<UpstreamSum[]> {
   return sortSliced(
     sums,
     (one, other) => compare(one.upstream, other.upstream) || compare(one.model, other.model) || one.day - other.day,

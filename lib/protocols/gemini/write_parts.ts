@@ -6,7 +6,7 @@ import { signedCallId, TEXT, TEXT_BEFORE } from "./signatures.ts";
 import { writeArgs } from "./write_function_responses.ts";
 
 /** True if the client wants to see the model's thoughts. */
-export function showsThoughts({ reasoning }: Pick<Prompt, "reasoning">): boolean {
+function showsThoughts({ reasoning }: Pick<Prompt, "reasoning">): boolean {
   return reasoning?.display === "summarized" || reasoning?.display === "full";
 }
 
