@@ -224,6 +224,11 @@ export function upstreamTimeout(phase: LatePhase, limitMs: number): GatewayError
   return new GatewayError("timeout", `The upstream took too long: ${phase} within ${limitMs / 1000} s`, options);
 }
 
+/** The error for an answer that its upstream broke off. */
+export function cutAnswerError(): GatewayError {
+  return new GatewayError("upstream", "The model's answer ended before it was complete");
+}
+
 /** The error for a client that left the bytes of an answer unread for `unreadMs`. */
 export function unreadError(unreadMs: number): GatewayError {
   const message = `Cannot go on with this answer: it was left unread for more than ${unreadMs / 1000} s`;

@@ -12,7 +12,7 @@ export const VALUE_FLAGS = {
   port: ["N", "Port to listen on; 0 takes a free one (SLUICE_PORT)"],
   "admin-port": ["N", "Port of the admin side, if it has its own (SLUICE_ADMIN_PORT)"],
   group: ["GROUP", "Group of the key"],
-  from: ["PROTOCOL", "Protocol of the request body: chat, responses or messages"],
+  from: ["PROTOCOL", "Protocol of the request body: chat, responses, messages or gemini"],
   to: ["PROTOCOL", "Protocol of the upstream: chat, responses, messages or gemini"],
   vendor: ["VENDOR", "Vendor of the upstream (default: the usual one of the protocol)"],
   expires: ["WHEN", "A span such as 30d, or a day such as 2027-01-01"],

@@ -3,10 +3,9 @@ import type { Protocol } from "../protocols/canonical/types.ts";
 import { CLIENT_CODECS } from "../protocols/client_codecs.ts";
 import type { Codec } from "../protocols/codec.ts";
 import { QUIRKS } from "../protocols/quirks/mod.ts";
-import type { UpstreamProtocol } from "../protocols/upstream_codec.ts";
 import { spokenBy, type Vendor, type VendorName, vendorOf, VENDORS } from "../upstreams/vendors.ts";
 
-const TARGETS: Readonly<Record<UpstreamProtocol, VendorName>> = {
+const TARGETS: Readonly<Record<Protocol, VendorName>> = {
   chat: "openai-compatible",
   responses: "openai",
   messages: "anthropic",
@@ -16,7 +15,7 @@ const TARGETS: Readonly<Record<UpstreamProtocol, VendorName>> = {
 /** A protocol of clients, and one of a vendor. */
 export interface TranslationTarget {
   codec: Codec;
-  protocol: UpstreamProtocol;
+  protocol: Protocol;
   vendorName: VendorName;
   vendor: Vendor;
   quirk: typeof QUIRKS[VendorName];
@@ -30,7 +29,7 @@ export function translationTarget(
     return `Unknown protocol "${from}"; known: ${Object.keys(CLIENT_CODECS).join(", ")}`;
   }
   if (!Object.hasOwn(TARGETS, to)) return `Unknown protocol "${to}"; known: ${Object.keys(TARGETS).join(", ")}`;
-  const protocol = to as UpstreamProtocol;
+  const protocol = to as Protocol;
   const name = vendor ?? TARGETS[protocol];
   if (!Object.hasOwn(VENDORS, name)) return `Unknown vendor "${name}"; known: ${Object.keys(VENDORS).join(", ")}`;
   const vendorName = name as VendorName;

@@ -9,9 +9,6 @@ import type { GatewayError } from "../errors.ts";
 import type { Json, JsonObject } from "../json/mod.ts";
 import type { Frame, Texts } from "./codec.ts";
 
-/** A protocol of upstreams. Gemini exists only on this side. */
-export type UpstreamProtocol = Protocol | "gemini";
-
 /** Capabilities of a protocol, or of a vendor's dialect of it. Prompts are adapted to them before they are written. */
 export interface Dialect {
   /** Supports tools with free text. False: they become functions with one argument, `input`. */
@@ -74,7 +71,7 @@ export interface Origin {
 
 /** One protocol, from the upstream's side. */
 export interface UpstreamCodec {
-  readonly protocol: UpstreamProtocol;
+  readonly protocol: Protocol;
   /** Capabilities of the protocol at its own vendor. */
   readonly dialect: Dialect;
   /**

@@ -1,4 +1,4 @@
-/** Rules about a prompt that depend on the model's catalog row and on no protocol. */
+/** Rules about a prompt that depend on the model's catalog row. */
 import type { UnsupportedParameters } from "../protocols/canonical/unsupported_parameters.ts";
 import { PARAMETER_NAMES } from "../protocols/canonical/parameter_names.ts";
 import { modalityOf } from "../protocols/canonical/media.ts";

@@ -61,7 +61,7 @@ export class RequestState {
     return this.#isInterrupted;
   }
 
-  /** True if the client left before the response. */
+  /** True once the client is known to have disconnected. */
   get clientHasLeft(): boolean {
     return this.#client?.hasLeft === true;
   }

@@ -1,6 +1,6 @@
 /** Charges a streamed answer. The frames that end it wait until the charge is durable. */
 import type { FinishReason, ReplyEvent, TokenUsage } from "../protocols/canonical/types.ts";
-import { type GatewayError, toGatewayError } from "../errors.ts";
+import { cutAnswerError, type GatewayError, toGatewayError } from "../errors.ts";
 import { spliceMembers } from "../json/mod.ts";
 import type { BackgroundTasks } from "../billing/in_flight_requests.ts";
 import type { Meter } from "../billing/meter.ts";
@@ -11,7 +11,7 @@ import type { Codec, Frame } from "../protocols/codec.ts";
 import type { Step } from "../upstreams/upstream.ts";
 import { type Charged, type Counts, type Ended, readTokens } from "./settle_reply.ts";
 import type { Shown } from "./client_leaves.ts";
-import { CLIENT_LEFT, failLeft, LEFT, reasonOf, SHUTDOWN } from "./request_meter.ts";
+import { CLIENT_LEFT, failLeft, reasonOf, SHUTDOWN } from "./request_meter.ts";
 
 /** Options of a stream meter. */
 export interface StreamCharge {
@@ -78,7 +78,7 @@ export class StreamMeter {
   /** Returns the step to send; a promise if it waits for the charge. */
   take(step: Step | undefined): Step | undefined | Promise<Step | undefined> {
     if (this.#isAbandoned) return undefined;
-    if (step === undefined) return this.#isComplete ? undefined : this.#endEarly();
+    if (step === undefined) return this.#isComplete ? undefined : this.#endEarly(cutAnswerError());
     for (const event of step.events) {
       if (event.type === "start") this.#begin(event.usage ?? this.#input);
       else if (event.type === "finish") return this.#finish(step, event);
@@ -173,14 +173,14 @@ export class StreamMeter {
   }
 
   /** An answer that ends because the client left or read too slowly is charged. */
-  async #endEarly(error?: GatewayError): Promise<undefined> {
-    if (this.#clientLeft || error?.kind === "too_slow") {
+  async #endEarly(error: GatewayError): Promise<undefined> {
+    if (this.#clientLeft || error.kind === "too_slow") {
       await this.#abandon();
       return;
     }
     this.#stopCounting();
-    if (error !== undefined) this.#charge.noteFailure(error);
-    await this.#charge.meter.fail(200, error === undefined ? LEFT : reasonOf(error));
+    this.#charge.noteFailure(error);
+    await this.#charge.meter.fail(200, reasonOf(error));
   }
 
   async #abandon(): Promise<void> {

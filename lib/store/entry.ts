@@ -197,7 +197,7 @@ export type Ending =
   | "abandoned"
   /** An error before or within the answer. Nothing is charged. */
   | "failed"
-  /** Refused by a limit, budget, permission or as invalid, before any upstream was asked. */
+  /** Ended before any upstream was asked: by a limit, a budget, a permission, as invalid, or by its client. */
   | "refused"
   /** The process ended before the request did. Nothing is charged. */
   | "lost";
@@ -215,7 +215,7 @@ export interface Entry {
   /** Name of the last upstream asked; empty if there was none. */
   upstream: string;
   endpoint: MeteredEndpoint;
-  /** HTTP status sent to the client; 499 if it left before there was one, 0 if unknown (`lost`). */
+  /** HTTP status sent to the client; 499 if it disconnected before it got any of the answer, 0 if unknown (`lost`). */
   status: number;
   ending: Ending;
   tokens: BilledTokens;

@@ -187,7 +187,7 @@ export function relayFeed(incoming: Incoming, decoding: Decoding, translator: Re
 /** Machines that make canonical events of an upstream's frames. */
 export interface EventTranslation {
   reader: Machine<Frame, ReplyEvent>;
-  /** Undoes what `adapt` did to the prompt. */
+  /** Undoes what `adaptPrompt` did to the prompt. */
   restore: Machine<ReplyEvent, ReplyEvent>;
   estimator: UsageEstimator;
 }
@@ -285,7 +285,7 @@ function* splitTexts(events: readonly ReplyEvent[]): Generator<ReplyEvent[], voi
   if (part.length > 0) yield part;
 }
 
-/** A whole answer as events, with what `adapt` did undone. */
+/** A whole answer as events, with what `adaptPrompt` did undone. */
 export function restored(reply: Reply, restore: Machine<ReplyEvent, ReplyEvent>): ReplyEvent[] {
   const events: ReplyEvent[] = [];
   for (const event of eventsOf(reply)) events.push(...restore.push(event));

@@ -3,12 +3,11 @@ import { GatewayError } from "../errors.ts";
 import type { HeaderFilter } from "../http1/mod.ts";
 import type { Quirk } from "../protocols/quirks/quirk.ts";
 import { PARAMETER_NAMES } from "../protocols/canonical/parameter_names.ts";
-import type { UpstreamProtocol } from "../protocols/upstream_codec.ts";
+import type { Protocol } from "../protocols/canonical/types.ts";
 import { contentFilter } from "../redact.ts";
 import { LONG_TEXT_CHARS } from "../scheduler.ts";
 import type { Secret } from "../secret.ts";
-import { readFailure, readWhole, requestIdOf } from "./answers.ts";
-import { forwardedHeaders } from "./answers.ts";
+import { forwardedHeaders, readFailure, readWhole, requestIdOf } from "./answers.ts";
 import { writeLongInputs } from "./long_inputs.ts";
 import { createAttemptMaker, limitsFor } from "./prepare_attempt.ts";
 import { UPSTREAM_CODECS } from "./protocols.ts";
@@ -25,7 +24,7 @@ export interface HttpUpstreamOptions {
   vendor: Vendor;
   baseUrl: string;
   /** The protocols this one speaks, the preferred one first. */
-  protocols: readonly [UpstreamProtocol, ...UpstreamProtocol[]];
+  protocols: readonly [Protocol, ...Protocol[]];
   key: Secret | undefined;
   quirk: Quirk;
   /** Issuers of the signatures that the gateway's models make. */
@@ -42,7 +41,7 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
   const auth = options.key === undefined ? {} : vendor.auth(options.key.reveal());
   const filter = contentFilter(options.key);
   const { prepare, issuerOf, protocolFor, leastTokens } = createAttemptMaker(options, filter);
-  const addresses: Partial<Record<UpstreamProtocol, string>> = {};
+  const addresses: Partial<Record<Protocol, string>> = {};
 
   async function generate(call: Call): Promise<Answer> {
     try {
@@ -91,12 +90,12 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
   }
 
   /** Only Gemini's address depends on the model. The others are cached: V8 looks up a newly built string slowly. */
-  function addressFor(protocol: UpstreamProtocol, { prompt: { stream }, target: { model } }: Call): string {
+  function addressFor(protocol: Protocol, { prompt: { stream }, target: { model } }: Call): string {
     const place = { vendor, baseUrl: options.baseUrl, protocol, model, stream };
     return protocol === "gemini" ? addressOf(place) : addresses[protocol] ??= addressOf(place);
   }
 
-  function headersFor({ client, prompt }: Call, protocol: UpstreamProtocol): Record<string, string> {
+  function headersFor({ client, prompt }: Call, protocol: Protocol): Record<string, string> {
     const headers: Record<string, string> = {
       "content-type": "application/json",
       accept: prompt.stream ? "text/event-stream" : "application/json",

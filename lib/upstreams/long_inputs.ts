@@ -6,10 +6,9 @@ import { isObject, type Json, JsonError, type JsonObject, parseDocument, writeEa
 import { yieldToEventLoop } from "../scheduler.ts";
 import type { Texts } from "../protocols/codec.ts";
 import { objectText } from "../protocols/gemini/write_function_responses.ts";
-import type { UpstreamProtocol } from "../protocols/upstream_codec.ts";
 
 /** Protocols with tool input as an object. In the others it is text, as in the canonical form. */
-const OBJECT_INPUTS: ReadonlySet<UpstreamProtocol> = new Set<UpstreamProtocol>(["messages", "gemini"]);
+const OBJECT_INPUTS: ReadonlySet<Protocol> = new Set<Protocol>(["messages", "gemini"]);
 
 /** Characters of inputs that are parsed without yielding, all together. */
 const LONG_INPUTS_CHARS = 65_536;
@@ -21,7 +20,7 @@ const SLICE_MS = 8;
  * Adds parsed `input` to tool calls, and parsed `output` to results if the protocol needs objects. Returns the same prompt
  * if the protocol uses text or the texts are short. The encoded request is the same either way.
  */
-export async function readLongInputs(prompt: Prompt, protocol: UpstreamProtocol): Promise<Prompt> {
+export async function readLongInputs(prompt: Prompt, protocol: Protocol): Promise<Prompt> {
   if (!OBJECT_INPUTS.has(protocol)) return prompt;
   const textOf = protocol === "gemini" ? textOfAny : textOfCall;
   if (lengthOf(prompt.messages, textOf) <= LONG_INPUTS_CHARS) return prompt;
@@ -36,11 +35,11 @@ export async function readLongCalls(reply: Reply, protocol: Protocol): Promise<R
 }
 
 /** Serializes tool inputs of a whole answer, which are text in the canonical form. */
-export function writeLongInputs(answer: JsonObject, protocol: UpstreamProtocol): Promise<Texts> {
+export function writeLongInputs(answer: JsonObject, protocol: Protocol): Promise<Texts> {
   return writeEachSliced(inputsOf(answer, protocol));
 }
 
-function inputsOf(answer: JsonObject, protocol: UpstreamProtocol): JsonObject[] {
+function inputsOf(answer: JsonObject, protocol: Protocol): JsonObject[] {
   const inputs = protocol === "messages"
     ? objectsOf(answer.content).map(({ input }) => input)
     : protocol === "gemini"

@@ -4,7 +4,7 @@ import type { Target } from "../catalog/model.ts";
 import { ownTimeouts, type Timed } from "../catalog/timeouts.ts";
 import { GatewayError } from "../errors.ts";
 import { documentSize } from "../json/mod.ts";
-import type { Origin, UpstreamProtocol } from "../protocols/upstream_codec.ts";
+import type { Origin } from "../protocols/upstream_codec.ts";
 import type { ContentFilter } from "../redact.ts";
 import { LONG_TEXT_CHARS, yieldToEventLoop } from "../scheduler.ts";
 import type { HttpUpstreamOptions } from "./http_upstream.ts";
@@ -47,7 +47,7 @@ export function createAttemptMaker(
    * A prompt is relayed as text if it was not truncated, its token limit is high enough for the vendor, and none of its
    * signatures was made by another model of the gateway. Unknown signatures come from the upstream, which may resell models.
    */
-  function canRelay(call: Call, protocol: UpstreamProtocol): boolean {
+  function canRelay(call: Call, protocol: Protocol): boolean {
     const { prompt, client } = call;
     if (protocol !== prompt.protocol || prompt !== client.echo.prompt) return false;
     const { maxTokens = Infinity } = prompt;
@@ -66,7 +66,7 @@ export function createAttemptMaker(
     );
   }
 
-  function protocolFor(client: Protocol, target: Target): UpstreamProtocol {
+  function protocolFor(client: Protocol, target: Target): Protocol {
     return target.protocol ?? options.protocols.find((protocol) => protocol === client) ?? options.protocols[0];
   }
 

@@ -3,7 +3,7 @@
  * must fail with 400 and not 401.
  */
 import type { Secret } from "../secret.ts";
-import type { UpstreamProtocol } from "../protocols/upstream_codec.ts";
+import type { Protocol } from "../protocols/canonical/types.ts";
 import { utf8Decoder } from "../text.ts";
 import type { AddressGuard } from "./address_guard.ts";
 import { createPinnedUrls } from "./pinned_urls.ts";
@@ -18,7 +18,7 @@ export interface ProbedHost {
   /** Base URL without a trailing slash. */
   baseUrl: string;
   key: Secret | undefined;
-  protocols: readonly UpstreamProtocol[] | undefined;
+  protocols: readonly Protocol[] | undefined;
   /** Checks resolved addresses. Default: refuses cloud metadata addresses. */
   guard?: AddressGuard | undefined;
 }

@@ -9,10 +9,10 @@ import type { Relay } from "../protocols/relay.ts";
 import { responsesRelay } from "../protocols/responses/relay.ts";
 import { responsesUpstream } from "../protocols/responses/upstream.ts";
 import type { Protocol } from "../protocols/canonical/types.ts";
-import type { UpstreamCodec, UpstreamProtocol } from "../protocols/upstream_codec.ts";
+import type { UpstreamCodec } from "../protocols/upstream_codec.ts";
 
 /** Upstream codecs by protocol. */
-export const UPSTREAM_CODECS: Readonly<Record<UpstreamProtocol, UpstreamCodec>> = {
+export const UPSTREAM_CODECS: Readonly<Record<Protocol, UpstreamCodec>> = {
   chat: chatUpstream,
   responses: responsesUpstream,
   messages: messagesUpstream,

@@ -1,9 +1,9 @@
 /** Attempts that translate the prompt: adapt it to the target's dialect, encode it, apply the vendor's quirks. */
 import { PARAMETER_NAMES } from "../protocols/canonical/parameter_names.ts";
-import type { Machine, Prompt, ReplyEvent } from "../protocols/canonical/types.ts";
+import type { Machine, Prompt, Protocol, ReplyEvent } from "../protocols/canonical/types.ts";
 import { GatewayError } from "../errors.ts";
 import { type JsonObject, writeJsonSliced, writeWithRawSpans } from "../json/mod.ts";
-import type { Dialect, UpstreamProtocol, WriteTarget } from "../protocols/upstream_codec.ts";
+import type { Dialect, WriteTarget } from "../protocols/upstream_codec.ts";
 import { adaptPrompt } from "../protocols/translate/adapt_prompt.ts";
 import { requireAllParameters } from "../protocols/translate/require_all_parameters.ts";
 import { type Quirk, quirkFor } from "../protocols/quirks/quirk.ts";
@@ -16,7 +16,7 @@ import type { ResendableBody } from "./transport.ts";
 
 /** Target of a translation. */
 export interface Destination extends Omit<WriteTarget, "dialect"> {
-  protocol: UpstreamProtocol;
+  protocol: Protocol;
   quirk: Quirk;
 }
 
@@ -24,7 +24,7 @@ export interface Destination extends Omit<WriteTarget, "dialect"> {
 export interface Translation {
   body: JsonObject;
   restore: () => Machine<ReplyEvent, ReplyEvent>;
-  /** As `Adapted.limit`. */
+  /** As `AdaptedPrompt.limit`. */
   limit?: number;
 }
 

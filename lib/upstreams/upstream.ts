@@ -1,13 +1,13 @@
 /** The interface of upstreams: from a prompt to an answer. */
 import type { UnsupportedParameters } from "../protocols/canonical/unsupported_parameters.ts";
-import type { Prompt, Reply, ReplyEvent } from "../protocols/canonical/types.ts";
+import type { Prompt, Protocol, Reply, ReplyEvent } from "../protocols/canonical/types.ts";
 import type { Model, Target } from "../catalog/model.ts";
 import type { GatewayError } from "../errors.ts";
 import type { JsonDocument, ObjectText } from "../json/mod.ts";
 import type { ResponseHeader } from "../http1/mod.ts";
 import type { Echo, Frame, Texts } from "../protocols/codec.ts";
 import type { Quirk } from "../protocols/quirks/quirk.ts";
-import type { Origin, UpstreamProtocol } from "../protocols/upstream_codec.ts";
+import type { Origin } from "../protocols/upstream_codec.ts";
 import type { ContentFilter } from "../redact.ts";
 import type { WholeAnswer } from "./answers.ts";
 import type { Incoming, ResendableBody } from "./transport.ts";
@@ -95,7 +95,7 @@ export interface Upstream {
 
 /** A request that is ready to be sent, and the readers of its answer. */
 export interface UpstreamAttempt {
-  protocol: UpstreamProtocol;
+  protocol: Protocol;
   body: ResendableBody;
   /** @throws {GatewayError} as `relayFeed` */
   stream(incoming: Incoming): Answer;
@@ -105,7 +105,7 @@ export interface UpstreamAttempt {
 
 /** The upstream's part in an attempt. */
 export interface UpstreamAttemptOptions {
-  protocol: UpstreamProtocol;
+  protocol: Protocol;
   quirk: Quirk;
   origin: Origin;
   filter: ContentFilter | undefined;

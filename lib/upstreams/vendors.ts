@@ -1,5 +1,5 @@
 /** Vendors, one value each. A host with OpenAI's protocol needs none: it is `openai-compatible`. */
-import type { UpstreamProtocol } from "../protocols/upstream_codec.ts";
+import type { Protocol } from "../protocols/canonical/types.ts";
 
 /** Constant facts about a vendor. */
 export interface Vendor {
@@ -10,9 +10,9 @@ export interface Vendor {
   /** True if no key is needed. */
   keyless?: boolean;
   /** Supported protocols, the preferred one first. */
-  protocols: readonly [UpstreamProtocol, ...UpstreamProtocol[]];
+  protocols: readonly [Protocol, ...Protocol[]];
   /** Protocols of some hosts or versions only; used if configured. */
-  perhaps?: readonly UpstreamProtocol[];
+  perhaps?: readonly Protocol[];
   /** True if limits below the dialect's `leastTokens` are refused; absent: unknown. */
   hasLeastTokens?: boolean;
   /** Returns the request headers that carry the key. */
@@ -26,7 +26,7 @@ export interface Vendor {
   /** True if its responses API knows `compaction_trigger` items. */
   compacts?: boolean;
   /** Paths that differ from the defaults. */
-  paths?: Partial<Record<UpstreamProtocol, string>>;
+  paths?: Partial<Record<Protocol, string>>;
 }
 
 const bearer: Vendor["auth"] = (key) => ({ authorization: `Bearer ${key}` });
@@ -121,11 +121,11 @@ export function vendorOf(name: VendorName): Vendor {
 }
 
 /** Returns all protocols that may be configured for a vendor. */
-export function spokenBy({ protocols, perhaps = [] }: Vendor): readonly UpstreamProtocol[] {
+export function spokenBy({ protocols, perhaps = [] }: Vendor): readonly Protocol[] {
   return [...protocols, ...perhaps];
 }
 
-const PATHS: Readonly<Record<UpstreamProtocol, string>> = {
+const PATHS: Readonly<Record<Protocol, string>> = {
   chat: "/chat/completions",
   responses: "/responses",
   messages: "/messages",
@@ -137,7 +137,7 @@ export function addressOf(
   { vendor, baseUrl, protocol, model, stream }: {
     vendor: Vendor;
     baseUrl: string;
-    protocol: UpstreamProtocol;
+    protocol: Protocol;
     model: string;
     stream: boolean;
   },

@@ -1,6 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
 import type { Protocol } from "../../lib/protocols/canonical/types.ts";
-import type { UpstreamProtocol } from "../../lib/protocols/upstream_codec.ts";
 import { saidIn, SPOKEN } from "../e2e/fault/matrix/said.ts";
 import { endOf } from "../e2e/fault/matrix/seen.ts";
 import { startWire } from "../e2e/fault/matrix/wire.ts";
@@ -67,7 +66,7 @@ Deno.test("upstream answers that were once passed on wrongly are passed on corre
   }
 });
 
-function oneOf<T extends Protocol | UpstreamProtocol>(names: readonly T[], name: string): T {
+function oneOf<T extends Protocol>(names: readonly T[], name: string): T {
   const found = names.find((other) => other === name);
   if (found === undefined) throw new RangeError(`No such protocol: ${name}`);
   return found;

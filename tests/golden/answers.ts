@@ -4,13 +4,12 @@ import type { Protocol, ReplyEvent } from "../../lib/protocols/canonical/types.t
 import { GatewayError } from "../../lib/errors.ts";
 import { isObject, type Json, type JsonObject, parseJson } from "../../lib/json/mod.ts";
 import type { Frame } from "../../lib/protocols/codec.ts";
-import type { UpstreamProtocol } from "../../lib/protocols/upstream_codec.ts";
 import { CLIENTS, echoOf, PROTOCOLS } from "./crossings.ts";
 import { readEvents, recordedStream } from "./recorded.ts";
 import { formatJson } from "./format_json.ts";
 
 /** Names of golden files, and of the recorded streams that they show. */
-const CASES: Readonly<Record<UpstreamProtocol, Readonly<Record<string, string>>>> = {
+const CASES: Readonly<Record<Protocol, Readonly<Record<string, string>>>> = {
   chat: {
     text: "text as OpenAI streams it",
     refusal_silent: "nothing at all, ended in good order",
@@ -246,7 +245,7 @@ function tryParse(data: string): Json {
 /** Golden files by name: `<from>/<case>.json`, and `plain_replies.json`. */
 export function answerFiles(): Map<string, string> {
   const files = new Map([["plain_replies.json", formatJson(PLAIN_REPLIES)]]);
-  for (const [from, cases] of Object.entries(CASES) as [UpstreamProtocol, Record<string, string>][]) {
+  for (const [from, cases] of Object.entries(CASES) as [Protocol, Record<string, string>][]) {
     for (const [name, stream] of Object.entries(cases)) {
       const { frames } = recordedStream(from, stream);
       const events = readEvents({ protocol: from, frames });

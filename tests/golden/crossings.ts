@@ -5,7 +5,6 @@ import type { JsonObject } from "../../lib/json/mod.ts";
 import { CLIENT_CODECS } from "../../lib/protocols/client_codecs.ts";
 import type { Echo } from "../../lib/protocols/codec.ts";
 import { checkBody } from "../../lib/protocols/fields.ts";
-import type { UpstreamProtocol } from "../../lib/protocols/upstream_codec.ts";
 import { QUIRKS } from "../../lib/protocols/quirks/mod.ts";
 import type { Quirk } from "../../lib/protocols/quirks/quirk.ts";
 import { type VendorName, vendorOf } from "../../lib/upstreams/vendors.ts";
@@ -17,11 +16,11 @@ export const CLIENTS = CLIENT_CODECS;
 export const PROTOCOLS: readonly Protocol[] = ["chat", "responses", "messages", "gemini"];
 
 /** Upstreams' protocols. */
-export const UPSTREAMS: readonly UpstreamProtocol[] = ["chat", "responses", "messages", "gemini"];
+export const UPSTREAMS: readonly Protocol[] = ["chat", "responses", "messages", "gemini"];
 
 /** Target of a request: an upstream's protocol in one vendor's dialect. */
 export interface Side {
-  protocol: UpstreamProtocol;
+  protocol: Protocol;
   issuer: string;
   quirk: Quirk;
 }
@@ -30,7 +29,7 @@ export interface Side {
  * Targets by name: one vendor for each protocol, two chat vendors that accept reasoning, and one with rules for call
  * ids.
  */
-const VENDORS_OF: Readonly<Record<string, readonly [UpstreamProtocol, VendorName]>> = {
+const VENDORS_OF: Readonly<Record<string, readonly [Protocol, VendorName]>> = {
   chat: ["chat", "openai-compatible"],
   responses: ["responses", "openai"],
   messages: ["messages", "anthropic"],

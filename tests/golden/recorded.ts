@@ -1,8 +1,7 @@
 /** Recorded streams of upstreams, and their events. */
 import { checkGrammar } from "../protocols/canonical/event_grammar.ts";
-import type { ReplyEvent } from "../../lib/protocols/canonical/types.ts";
+import type { Protocol, ReplyEvent } from "../../lib/protocols/canonical/types.ts";
 import type { Frame } from "../../lib/protocols/codec.ts";
-import type { UpstreamProtocol } from "../../lib/protocols/upstream_codec.ts";
 import { UPSTREAM_CODECS } from "../../lib/upstreams/protocols.ts";
 import { normalizeFinish } from "../../lib/protocols/translate/restore_answer.ts";
 import { framesOf as chatFrames, STREAMS as CHAT } from "../protocols/chat/upstream_streams.ts";
@@ -13,7 +12,7 @@ import { sideOf } from "./crossings.ts";
 
 /** A recorded stream. */
 export interface RecordedStream {
-  protocol: UpstreamProtocol;
+  protocol: Protocol;
   name: string;
   frames: Frame[];
 }
@@ -35,7 +34,7 @@ function framesIn(name: string): Frame[] {
 }
 
 /** Returns a stream by its name. */
-export function recordedStream(protocol: UpstreamProtocol, name: string): RecordedStream {
+export function recordedStream(protocol: Protocol, name: string): RecordedStream {
   const found = RECORDED.find((stream) => stream.protocol === protocol && stream.name === name);
   if (found === undefined) throw new RangeError(`Cannot play "${name}" of ${protocol}: it is not recorded`);
   return found;

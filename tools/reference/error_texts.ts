@@ -48,7 +48,7 @@ export async function readOperatorTexts(kind: OperatorTexts): Promise<string[]> 
 /** Scans the product. */
 export async function readErrorTexts(): Promise<ErrorTexts> {
   const sources = await readSources("lib");
-  const isApart = ({ path }: SourceFile) => /^lib\/(?:conform|doctor|errors\.ts)/.test(path);
+  const isApart = ({ path }: SourceFile) => /^lib\/(?:conform|doctor)/.test(path);
   return findErrorTexts(sources.filter((file) => !isApart(file)));
 }
 
@@ -60,6 +60,8 @@ export function findErrorTexts(files: readonly SourceFile[]): ErrorTexts {
   const unknown: Record<string, number> = {};
   for (const { path, text } of sources) {
     for (const { 1: kindText = "", 2: literal, 3: name, index } of text.matchAll(SITE)) {
+      // A copy of an error has its text.
+      if (kindText === "kind" && name === "message") continue;
       const kind = /^"(\w+)"$/.exec(kindText)?.[1] ?? "various";
       const found = literal !== undefined
         ? [literal]

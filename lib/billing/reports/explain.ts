@@ -44,7 +44,7 @@ export interface EndedRequest {
   /** The upstream asked last. */
   upstream: string | null;
   endpoint: string;
-  /** HTTP status sent to the client; 499 if it left before there was one. */
+  /** HTTP status sent to the client; 499 if it disconnected before it got any of the answer. */
   status: number;
   ending: Ending;
   /** Number of upstream attempts. */

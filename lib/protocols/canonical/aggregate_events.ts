@@ -1,6 +1,6 @@
 /** Turns a stream of events into a whole reply and back. */
 import type { ContentBlock, OpenBlock, Reply, ReplyEvent } from "./types.ts";
-import { GatewayError } from "../../errors.ts";
+import { cutAnswerError, type GatewayError } from "../../errors.ts";
 
 /** Collects a reply while its events arrive. */
 export class ReplyAggregator {
@@ -55,7 +55,7 @@ export class ReplyAggregator {
   /** Returns the whole reply. @throws {GatewayError} `upstream`, if the stream was cut short */
   end(): Reply {
     if (this.#reply === undefined) {
-      throw new GatewayError("upstream", "The model's answer ended before it was complete");
+      throw cutAnswerError();
     }
     return this.#reply;
   }

@@ -1,6 +1,6 @@
 /** Reads streamed answers of chat upstreams. */
 import type { Machine, ReplyEvent, TokenUsage } from "../canonical/types.ts";
-import { GatewayError, toGatewayError } from "../../errors.ts";
+import { cutAnswerError, GatewayError, toGatewayError } from "../../errors.ts";
 import { isObject, type Json, type JsonObject, parseJson, parsePlain } from "../../json/mod.ts";
 import type { Frame } from "../codec.ts";
 import { templateParser } from "../frame_template.ts";
@@ -46,7 +46,7 @@ export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
   function close(marked: boolean): ReplyEvent[] {
     // `[DONE]` alone ends a complete answer, too.
     const end = finish ?? (marked && answer.begun && !answer.cut ? { reason: "end" as const } : undefined);
-    if (end === undefined) return fail(new GatewayError("upstream", "The model's answer ended before it was complete"));
+    if (end === undefined) return fail(cutAnswerError());
     const reason = answer.end(end.reason);
     over = true;
     const { stopSequence } = end;

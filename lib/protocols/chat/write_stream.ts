@@ -1,6 +1,6 @@
 /** Writes streamed answers. */
 import type { Machine, ReplyEvent, TokenUsage } from "../canonical/types.ts";
-import { GatewayError } from "../../errors.ts";
+import { cutAnswerError, type GatewayError } from "../../errors.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import type { Echo, Frame } from "../codec.ts";
 import { openaiError } from "../error_bodies.ts";
@@ -44,7 +44,7 @@ export function streamWriter(echo: Echo): Machine<ReplyEvent, Frame> {
       }
     },
     end() {
-      return over ? [] : fail(new GatewayError("upstream", "The model's answer ended before it was complete"));
+      return over ? [] : fail(cutAnswerError());
     },
   };
 }

@@ -1,7 +1,7 @@
 /** Reads answers: each piece of a stream has the form of a whole answer. */
 import { aggregateEvents } from "../canonical/aggregate_events.ts";
 import type { Machine, OpenBlock, Reply, ReplyEvent, Signature, TokenUsage } from "../canonical/types.ts";
-import { GatewayError, toGatewayError } from "../../errors.ts";
+import { cutAnswerError, type GatewayError, toGatewayError } from "../../errors.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import { withReported } from "../extras.ts";
 import { countOf, numberOf, objectsOf, textsOf } from "../members.ts";
@@ -151,7 +151,7 @@ export function replyReader({ issuer, texts }: Origin): Machine<JsonObject, Repl
   function finish(): ReplyEvent[] {
     const totals = { blocks: index + 1, calls: calls.count };
     const reason = finishReason ?? (isBlocked ? "SAFETY" : undefined);
-    if (reason === undefined) throw new GatewayError("upstream", "The model's answer ended before it was complete");
+    if (reason === undefined) throw cutAnswerError();
     return [...closeBlock(), { type: "finish", reason: readFinish(reason, totals), usage: usage() }];
   }
 

@@ -1,6 +1,6 @@
 /** Writes streamed answers. Each piece has the form of a whole answer. */
 import type { Machine, ReplyEvent } from "../canonical/types.ts";
-import { GatewayError } from "../../errors.ts";
+import { cutAnswerError, type GatewayError } from "../../errors.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import type { Echo, Frame } from "../codec.ts";
 import { googleError } from "../error_bodies.ts";
@@ -46,7 +46,7 @@ export function streamWriter(echo: Echo): Machine<ReplyEvent, Frame> {
       return frames;
     },
     end() {
-      return over ? [] : fail(new GatewayError("upstream", "The model's answer ended before it was complete"));
+      return over ? [] : fail(cutAnswerError());
     },
   };
 }

@@ -1,7 +1,7 @@
 /** Reads streamed answers. */
 import { BlockSerializer } from "../canonical/block_serializer.ts";
 import type { FinishReason, Machine, ReplyEvent } from "../canonical/types.ts";
-import { GatewayError, toGatewayError } from "../../errors.ts";
+import { cutAnswerError, GatewayError, toGatewayError } from "../../errors.ts";
 import { isObject, type Json, JsonError, type JsonObject, parseJson } from "../../json/mod.ts";
 import type { Frame } from "../codec.ts";
 import { templateParser } from "../frame_template.ts";
@@ -185,7 +185,7 @@ export function eventReader({ issuer, texts, tier }: Origin): Machine<Json | und
 
   /** Some servers omit the last event, but never the reason. */
   function leave(): void {
-    if (typeof stop.stop_reason !== "string") throw new GatewayError("upstream", CUT);
+    if (typeof stop.stop_reason !== "string") throw cutAnswerError();
     finish();
   }
 
@@ -205,8 +205,6 @@ export function eventReader({ issuer, texts, tier }: Origin): Machine<Json | und
 
   return { push: (body) => run(take, body), end: () => run(leave) };
 }
-
-const CUT = "The model's answer ended before it was complete";
 
 /** Returns the block type that a delta implies; undefined for empty deltas, and for a call, whose tool is unknown. */
 function implied({ type, text, thinking, signature, citation, partial_json }: JsonObject): string | undefined {

@@ -1,7 +1,7 @@
 /** Writes streamed answers. */
 import { writeSignature } from "../canonical/signature.ts";
 import type { Machine, OpenBlock, ReplyEvent, Signature, TokenUsage } from "../canonical/types.ts";
-import { GatewayError } from "../../errors.ts";
+import { cutAnswerError, type GatewayError } from "../../errors.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import type { Echo, Frame } from "../codec.ts";
 import { anthropicError } from "../error_bodies.ts";
@@ -131,7 +131,7 @@ export function streamWriter(echo: Echo): Machine<ReplyEvent, Frame> {
       }
     },
     end() {
-      return over ? [] : fail(new GatewayError("upstream", "The model's answer ended before it was complete"));
+      return over ? [] : fail(cutAnswerError());
     },
   };
 }

@@ -4,10 +4,10 @@
  * any shape.
  */
 import type { UnsupportedParameters } from "../canonical/unsupported_parameters.ts";
-import type { Prompt } from "../canonical/types.ts";
+import type { Prompt, Protocol } from "../canonical/types.ts";
 import { isObject, type Json, type JsonObject } from "../../json/mod.ts";
 import type { Frame } from "../codec.ts";
-import type { Dialect, UpstreamProtocol } from "../upstream_codec.ts";
+import type { Dialect } from "../upstream_codec.ts";
 
 /** Differences of one vendor from OpenAI's chat API. Pure functions. */
 export interface Quirk {
@@ -27,7 +27,7 @@ export interface Quirk {
 }
 
 /** Returns the quirk for a protocol. Quirks exist in chat only: the other protocols are spoken by their own vendors. */
-export function quirkFor(quirk: Quirk, protocol: UpstreamProtocol): Quirk {
+export function quirkFor(quirk: Quirk, protocol: Protocol): Quirk {
   return protocol === "chat" ? quirk : {};
 }
 

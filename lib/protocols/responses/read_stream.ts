@@ -1,7 +1,7 @@
 /** Reads answers, streamed and whole. */
 import { aggregateEvents } from "../canonical/aggregate_events.ts";
 import type { Machine, Reply, ReplyEvent } from "../canonical/types.ts";
-import { GatewayError } from "../../errors.ts";
+import { cutAnswerError, GatewayError } from "../../errors.ts";
 import { isObject, type JsonObject, parseJson } from "../../json/mod.ts";
 import { templateParser } from "../frame_template.ts";
 import type { Frame } from "../codec.ts";
@@ -97,7 +97,7 @@ export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
     },
     end() {
       if (state === "over") return [];
-      return fail(new GatewayError("upstream", "The model's answer ended before it was complete"));
+      return fail(cutAnswerError());
     },
   };
 }

@@ -1,6 +1,6 @@
 /** Writes streamed answers. */
 import type { FinishReason, Machine, OpenBlock, ReplyEvent } from "../canonical/types.ts";
-import { GatewayError } from "../../errors.ts";
+import { cutAnswerError, type GatewayError } from "../../errors.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import type { Echo, Frame } from "../codec.ts";
 import { openaiError } from "../error_bodies.ts";
@@ -131,7 +131,7 @@ export function outputItemWriter(echo: Echo): Machine<ReplyEvent, ResponsesEvent
     },
     end() {
       if (state === "over") return [];
-      const events = fail(new GatewayError("upstream", "The model's answer ended before it was complete"));
+      const events = fail(cutAnswerError());
       state = "over";
       return events;
     },

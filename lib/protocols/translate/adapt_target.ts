@@ -1,10 +1,10 @@
 /** Types that the steps of `adaptPrompt()` share. */
-import type { Machine, Prompt, ReplyEvent } from "../canonical/types.ts";
-import type { UpstreamProtocol, WriteTarget } from "../upstream_codec.ts";
+import type { Machine, Prompt, Protocol, ReplyEvent } from "../canonical/types.ts";
+import type { WriteTarget } from "../upstream_codec.ts";
 
 /** The target of a prompt and its protocol. */
 export interface AdaptTarget extends WriteTarget {
-  protocol: UpstreamProtocol;
+  protocol: Protocol;
 }
 
 /** An adapted prompt, and the way back. */

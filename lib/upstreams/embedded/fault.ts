@@ -1,7 +1,7 @@
 /** The embedded model `fault`: misbehaves as the last user text asks. `docs/reference/faults.md` describes it. */
 import type { ReplyEvent } from "../../protocols/canonical/types.ts";
 import { ownTimeouts } from "../../catalog/timeouts.ts";
-import { GatewayError, type LatePhase, upstreamTimeout } from "../../errors.ts";
+import { cutAnswerError, GatewayError, type LatePhase, upstreamTimeout } from "../../errors.ts";
 import { answerEvents, type RequestedFault, requestedFault } from "../../fault/mod.ts";
 import { writeJson } from "../../json/mod.ts";
 import { yieldToEventLoop } from "../../scheduler.ts";
@@ -108,7 +108,7 @@ function createFeed(fault: RequestedFault | undefined, clock: Clock): EventFeed 
       case "garbage":
         throw new GatewayError("upstream", "Cannot read the upstream's answer: an event is not JSON");
       case "half-event":
-        throw new GatewayError("upstream", "The model's answer ended before it was complete");
+        throw cutAnswerError();
     }
     return undefined;
   }
@@ -133,7 +133,7 @@ function createFeed(fault: RequestedFault | undefined, clock: Clock): EventFeed 
         if (fault?.name === "slow") await clock.wait(fault.ms ?? 0, "nothing more");
       }
       if (value.type === "finish" && fault?.name === "no-end") {
-        throw new GatewayError("upstream", "The model's answer ended before it was complete");
+        throw cutAnswerError();
       }
       return over ? undefined : [...opened.splice(0), value];
     },

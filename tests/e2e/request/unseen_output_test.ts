@@ -1,9 +1,9 @@
 import { assert, assertEquals } from "@std/assert";
-import type { TestProtocol as Protocol } from "../../upstream/replies.ts";
+import type { TestProtocol } from "../../upstream/replies.ts";
 import { GatewayError } from "../../../lib/errors.ts";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import { loadTokenCounter } from "../../../lib/o200k/mod.ts";
-import type { UpstreamProtocol } from "../../../lib/protocols/upstream_codec.ts";
+import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
 import type { BilledTokens, KeptEntry } from "../../../lib/store/ledger.ts";
 import { othersTurns } from "../../support/others_turns.ts";
 import { soon, until } from "../../support/soon.ts";
@@ -15,7 +15,7 @@ import { type FakeUpstream, type ScriptedAnswer, startUpstream, type Step } from
 import { entriesOf, tokens } from "./world.ts";
 
 const counter = await loadTokenCounter();
-const SPOKEN: readonly UpstreamProtocol[] = ["chat", "responses", "messages", "gemini"];
+const SPOKEN: readonly Protocol[] = ["chat", "responses", "messages", "gemini"];
 const PIECES = ["alpha beta ", "gamma delta "];
 /** o200k tokens of a "Hello" prompt, in any protocol. */
 const INPUT = 7;
@@ -35,7 +35,7 @@ interface Answer {
   ending: string[];
 }
 
-function answerIn(spoken: UpstreamProtocol, told: Told = "reasoned"): Answer {
+function answerIn(spoken: Protocol, told: Told = "reasoned"): Answer {
   if (spoken === "gemini") return geminiAnswer(told);
   const { opening, pieces, ending } = frames(spoken, PIECES, told);
   return { opening: [...opening, ...pieces], ending };
@@ -71,7 +71,7 @@ interface Place extends AsyncDisposable {
 type Says = (gone: Promise<void>) => ScriptedAnswer;
 
 function start(
-  spoken: UpstreamProtocol,
+  spoken: Protocol,
   { says, row = {}, config = {}, timeouts = {} }: {
     says: Says;
     row?: JsonObject;
@@ -125,14 +125,14 @@ function start(
 }
 
 /** A prompt whose answer may be long. */
-function asking(protocol: Protocol, more: JsonObject = {}): JsonObject {
+function asking(protocol: TestProtocol, more: JsonObject = {}): JsonObject {
   return prompt(protocol, { ...(protocol === "messages" && { max_tokens: 50_000 }), ...more });
 }
 
 /** The client reads the visible output, and leaves. */
 async function looksAndLeaves(
   { gateway }: Place,
-  protocol: Protocol,
+  protocol: TestProtocol,
   more: JsonObject = {},
 ): Promise<void> {
   const leave = new AbortController();
@@ -149,13 +149,13 @@ function assertBilled(entry: KeptEntry, expected: Partial<BilledTokens>, about: 
 }
 
 /** Sends visible output, then the rest of its answer once the client has left. */
-function speaksOn(spoken: UpstreamProtocol, told?: Told): Says {
+function speaksOn(spoken: Protocol, told?: Told): Says {
   const { opening, ending } = answerIn(spoken, told);
   return (gone) => ({ steps: [...opening, gone, ...ending] });
 }
 
 /** Expected charge: the visible output, and the input as far as it was known. */
-function seen(spoken: UpstreamProtocol): Partial<BilledTokens> {
+function seen(spoken: Protocol): Partial<BilledTokens> {
   const input = spoken === "messages" ? { prompt: TOLD.prompt, input_cache_read: TOLD.input_cache_read } : {
     prompt: INPUT,
   };
@@ -224,7 +224,7 @@ Deno.test("other invisible output makes the answer be read to its end", async ()
     JSON.stringify({ id: "c", choices: [{ index: 0, delta: { reasoning_content: "hm" }, finish_reason: null }] })
   }\n\n`;
   const mcp = { type: "mcp", server_label: "one", server_url: "https://mcp.example.com" };
-  const cases: [name: string, protocol: Protocol, row: JsonObject, asked: JsonObject, before?: Step][] = [
+  const cases: [name: string, protocol: TestProtocol, row: JsonObject, asked: JsonObject, before?: Step][] = [
     ["a tool that runs at the vendor", "responses", UNREASONING, { tools: [mcp] }],
     ["several answers", "chat", UNREASONING, { n: 2 }],
     ["images", "chat", {
@@ -253,7 +253,7 @@ function pdf(bytes: number, pages: number): string {
 }
 
 /** A user's file in each protocol. */
-function fileOf(protocol: Protocol, data: string): JsonObject {
+function fileOf(protocol: TestProtocol, data: string): JsonObject {
   const url = `data:application/pdf;base64,${data}`;
   switch (protocol) {
     case "chat":

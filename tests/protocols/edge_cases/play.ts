@@ -3,7 +3,6 @@ import { aggregateEvents } from "../../../lib/protocols/canonical/aggregate_even
 import type { Protocol, ReplyEvent } from "../../../lib/protocols/canonical/types.ts";
 import { isObject, type Json, type JsonObject, parseJson } from "../../../lib/json/mod.ts";
 import type { Frame } from "../../../lib/protocols/codec.ts";
-import type { UpstreamProtocol } from "../../../lib/protocols/upstream_codec.ts";
 import { normalizeFinish } from "../../../lib/protocols/translate/restore_answer.ts";
 import { restored } from "../../../lib/upstreams/answer_feeds.ts";
 import { UPSTREAM_CODECS } from "../../../lib/upstreams/protocols.ts";
@@ -22,12 +21,12 @@ export function framesOf(data: readonly Json[]): Frame[] {
 }
 
 /** Events of an upstream's stream, settled. */
-export function events(from: UpstreamProtocol, data: readonly Json[]): ReplyEvent[] {
+export function events(from: Protocol, data: readonly Json[]): ReplyEvent[] {
   return readEvents({ protocol: from, frames: framesOf(data) });
 }
 
 /** The stream that a client gets for an upstream's stream: the data of each frame, parsed. */
-export function streamed(from: UpstreamProtocol, data: readonly Json[], client: Protocol): Json[] {
+export function streamed(from: Protocol, data: readonly Json[], client: Protocol): Json[] {
   return valuesOf(writeFrames(events(from, data), client));
 }
 
@@ -37,13 +36,13 @@ export function valuesOf(frames: readonly Frame[]): Json[] {
 }
 
 /** The answer that a client gets for an upstream's whole answer. */
-export function whole(from: UpstreamProtocol, body: JsonObject, client: Protocol): JsonObject {
+export function whole(from: Protocol, body: JsonObject, client: Protocol): JsonObject {
   const reply = UPSTREAM_CODECS[from].readReply(body, { issuer: sideOf(from).issuer });
   return CLIENTS[client].writeReply(aggregateEvents(restored(reply, normalizeFinish())), echoOf(client));
 }
 
 /** The whole answer that a client gets for an upstream's stream. */
-export function collected(from: UpstreamProtocol, data: readonly Json[], client: Protocol): JsonObject {
+export function collected(from: Protocol, data: readonly Json[], client: Protocol): JsonObject {
   return CLIENTS[client].writeReply(aggregateEvents(events(from, data)), echoOf(client));
 }
 

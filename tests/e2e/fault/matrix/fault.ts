@@ -1,5 +1,5 @@
 /** Faults, and what clients may see of them. */
-import type { UpstreamProtocol } from "../../../../lib/protocols/upstream_codec.ts";
+import type { Protocol } from "../../../../lib/protocols/canonical/types.ts";
 import type { Play } from "./wire.ts";
 
 /** Outcome for a client. A number: an error with this status, in the shape of its protocol. */
@@ -26,7 +26,7 @@ export interface WireFault {
   /** Different outcomes over `fetch`. */
   overFetch?: { streamed?: SeenOf; whole?: SeenOf };
   /** Different outcomes for these upstream protocols. */
-  of?: Partial<Record<UpstreamProtocol, { streamed?: SeenOf; whole?: SeenOf }>>;
+  of?: Partial<Record<Protocol, { streamed?: SeenOf; whole?: SeenOf }>>;
   /** True: time limits are short. */
   stalls?: true;
   /** True: a request byte that is never read resets the connection. */

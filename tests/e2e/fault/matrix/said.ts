@@ -1,10 +1,10 @@
 /** Correct answers in every upstream protocol, from which faults are made. */
-import type { UpstreamProtocol } from "../../../../lib/protocols/upstream_codec.ts";
+import type { Protocol } from "../../../../lib/protocols/canonical/types.ts";
 import { frames, whole } from "../../../upstream/frames.ts";
 import { errorBody, errorFrame } from "../../../upstream/replies.ts";
 
 /** The protocols of upstreams. */
-export const SPOKEN = ["chat", "responses", "messages", "gemini"] as const satisfies readonly UpstreamProtocol[];
+export const SPOKEN = ["chat", "responses", "messages", "gemini"] as const satisfies readonly Protocol[];
 
 /** The answer's text in pieces, with characters of two and of four bytes, for cuts within one. */
 export const PIECES: readonly string[] = Array.from({ length: 8 }, (_, index) => `wörd ${index} 🙂 `);
@@ -14,7 +14,7 @@ export const TEXT = PIECES.join("");
 
 /** An answer in its parts. */
 export interface Said {
-  spoken: UpstreamProtocol;
+  spoken: Protocol;
   stream: boolean;
   /** Resolves when the client has read some of the text; it may not be asked to. */
   read?: Promise<void>;
@@ -30,7 +30,7 @@ export interface Said {
 }
 
 /** A sound answer. */
-export function saidIn(spoken: UpstreamProtocol, stream: boolean): Said {
+export function saidIn(spoken: Protocol, stream: boolean): Said {
   if (spoken === "gemini") return { spoken, stream, ...gemini() };
   return {
     spoken,

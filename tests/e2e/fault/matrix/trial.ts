@@ -1,8 +1,8 @@
 /** One cell of the matrix: a request that meets a fault, and everything that must be so afterwards. */
 import { assert, assertEquals } from "@std/assert";
-import type { TestProtocol as Protocol } from "../../../upstream/replies.ts";
+import type { TestProtocol } from "../../../upstream/replies.ts";
 import type { JsonObject } from "../../../../lib/json/mod.ts";
-import type { UpstreamProtocol } from "../../../../lib/protocols/upstream_codec.ts";
+import type { Protocol } from "../../../../lib/protocols/canonical/types.ts";
 import type { TransportKind } from "../../../../lib/upstreams/select_transport.ts";
 import { assertSameBill, streamedBill, wholeBill } from "../../request/bills.ts";
 import { TOLD } from "../../../upstream/frames.ts";
@@ -19,8 +19,8 @@ import { CLOSED_PORT } from "../../../support/closed_port.ts";
 export interface Cell {
   fault: WireFault;
   /** The client's protocol, and the upstream's fault. */
-  client: Protocol;
-  spoken: UpstreamProtocol;
+  client: TestProtocol;
+  spoken: Protocol;
   stream: boolean;
 }
 
@@ -49,7 +49,7 @@ export const SHORT = { first_byte_ms: 250, idle_ms: 250, total_ms: 500 };
 /** USD per token: every successful answer has a cost. */
 const PRICING = { prompt: "0.000001", completion: "0.000002", input_cache_read: "0.0000001" };
 
-const VENDORS: Readonly<Record<UpstreamProtocol, string>> = {
+const VENDORS: Readonly<Record<Protocol, string>> = {
   chat: "openai",
   responses: "openai",
   messages: "anthropic",

@@ -5,7 +5,7 @@ import {
   type RawRequest,
   RequestReader,
 } from "../../../../lib/fault/connection.ts";
-import type { UpstreamProtocol } from "../../../../lib/protocols/upstream_codec.ts";
+import type { Protocol } from "../../../../lib/protocols/canonical/types.ts";
 import { type Said, saidIn } from "./said.ts";
 
 /** The end of a connection after an answer. "reset" needs a request with an unread byte. */
@@ -130,7 +130,7 @@ export function startWire(plays: Plays, hasRead: () => Promise<void> = () => Pro
   };
 }
 
-function spokenAt(path: string): UpstreamProtocol {
+function spokenAt(path: string): Protocol {
   if (path.endsWith("/chat/completions")) return "chat";
   if (path.endsWith("/responses")) return "responses";
   return path.endsWith("/messages") ? "messages" : "gemini";
