@@ -1,6 +1,6 @@
 /** Turns a stream of events into a whole reply and back. */
 import type { ContentBlock, OpenBlock, Reply, ReplyEvent } from "./types.ts";
-import { cutAnswerError, type GatewayError } from "../../errors.ts";
+import { cutAnswerError } from "../../errors.ts";
 
 /** Collects a reply while its events arrive. */
 export class ReplyAggregator {

@@ -1,7 +1,7 @@
 /** Reads answers: each piece of a stream has the form of a whole answer. */
 import { aggregateEvents } from "../canonical/aggregate_events.ts";
 import type { Machine, OpenBlock, Reply, ReplyEvent, Signature, TokenUsage } from "../canonical/types.ts";
-import { cutAnswerError, type GatewayError, toGatewayError } from "../../errors.ts";
+import { cutAnswerError, toGatewayError } from "../../errors.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import { withReported } from "../extras.ts";
 import { countOf, numberOf, objectsOf, textsOf } from "../members.ts";
