@@ -45,7 +45,7 @@ export async function serve({ config, path, routes, flags }: ServeOptions): Prom
   const origin = await openLoadedConfig({ loaded, flags, store, log });
   const current = startLiveGateway({ ...origin, ...stores, localAdmin: localAdminOf(config), now: Date.now, log });
   level = () => current().config.log.level;
-  current().observer.losesLines(() => lines.lost);
+  current().observer.setLostLines(() => lines.lost);
   const drain = createDrain();
   const endMaintenance = startMaintenance(current, log);
   let signals: StopSignals | undefined;

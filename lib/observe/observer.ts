@@ -50,12 +50,12 @@ export class Observer {
   readonly #registry = createRegistry();
   readonly #counts: RequestMetrics = requestMetrics(this.#registry);
   readonly #open = new Map<string, Open>();
-  readonly #holders: (() => number)[] = [];
+  readonly #bodyBytes: (() => number)[] = [];
   readonly #begin: number;
   #linesLost: () => number = () => 0;
   #streams = 0;
   /** Sources of the vitals; declared at the first rendering. */
-  #surroundings: GatewayVitals | undefined;
+  #vitals: GatewayVitals | undefined;
 
   constructor(monotonic: () => number, now: () => number) {
     this.#monotonic = monotonic;
@@ -108,14 +108,14 @@ export class Observer {
     if (record.streamed) this.#streams++;
     let isOver = false;
     // A read in progress ends when the client leaves, too.
-    const over = () => {
+    const ended = () => {
       if (isOver) return;
       isOver = true;
       if (record.streamed) this.#streams--;
       this.#release(record);
     };
-    const gave = (bytes: number) => void (record.bytesOut += bytes);
-    if (observeBody(body, { gave, over })) return body;
+    const sent = (bytes: number) => void (record.bytesOut += bytes);
+    if (observeBody(body, { sent, ended })) return body;
     const reader = body.getReader();
     return new ReadableStream<Uint8Array>({
       async pull(controller) {
@@ -123,13 +123,13 @@ export class Observer {
           const { done, value } = await reader.read();
           if (done) {
             if (!isOver) controller.close();
-            over();
+            ended();
             return;
           }
-          gave(value.byteLength);
+          sent(value.byteLength);
           controller.enqueue(value);
         } catch (error) {
-          over();
+          ended();
           throw error;
         }
       },
@@ -137,7 +137,7 @@ export class Observer {
         try {
           await reader.cancel(reason);
         } finally {
-          over();
+          ended();
         }
       },
     }, { highWaterMark: 0 });
@@ -178,12 +178,12 @@ export class Observer {
   }
 
   /** Registers a source of the bytes of request bodies in memory. */
-  holds(bytes: () => number): void {
-    this.#holders.push(bytes);
+  addBodyBytes(bytes: () => number): void {
+    this.#bodyBytes.push(bytes);
   }
 
   /** Registers the counter of lost log lines. */
-  losesLines(lines: () => number): void {
+  setLostLines(lines: () => number): void {
     this.#linesLost = lines;
   }
 
@@ -197,35 +197,35 @@ export class Observer {
   }
 
   /** All metrics in Prometheus format. */
-  metrics(surroundings: GatewayVitals): string {
-    if (this.#surroundings === undefined) this.#declare(surroundings);
-    this.#surroundings = surroundings;
+  metrics(vitals: GatewayVitals): string {
+    if (this.#vitals === undefined) this.#declare(vitals);
+    this.#vitals = vitals;
     return this.#registry.render();
   }
 
   #declare(first: GatewayVitals): void {
     // After a reload the sources are new; the metrics stay.
-    const around = () => this.#surroundings ?? first;
+    const vitals = () => this.#vitals ?? first;
     vitalMetrics(this.#registry, {
       openRequests: () => this.#open.size,
       openStreams: () => this.#streams,
-      heldBytes: () => this.#holders.reduce((sum, bytes) => sum + bytes(), 0),
+      heldBytes: () => this.#bodyBytes.reduce((sum, bytes) => sum + bytes(), 0),
       loopLag: () => this.loop.lagMs / 1000,
       linesLost: () => this.#linesLost(),
-      keptBytes: () => around().keptBytes(),
-      ledgerQueue: () => around().ledgerQueue(),
-      ledgerHealthy: () => around().ledgerHealthy(),
-      storeUp: () => around().storeUp(),
-      journalEntries: () => around().journalEntries(),
-      limitsStoreUp: () => around().limitsStoreUp(),
-      configVersion: () => around().configVersion(),
-      configCurrent: () => around().configCurrent(),
-      breakers: () => around().breakers(),
-      groupBudgets: () => around().groupBudgets(),
-      groupBudgetsLeft: () => around().groupBudgetsLeft(),
-      groupLimits: () => around().groupLimits(),
-      groupLimitsLeft: () => around().groupLimitsLeft(),
-      memory: () => around().memory(),
+      keptBytes: () => vitals().keptBytes(),
+      ledgerQueue: () => vitals().ledgerQueue(),
+      ledgerHealthy: () => vitals().ledgerHealthy(),
+      storeUp: () => vitals().storeUp(),
+      journalEntries: () => vitals().journalEntries(),
+      limitsStoreUp: () => vitals().limitsStoreUp(),
+      configVersion: () => vitals().configVersion(),
+      configCurrent: () => vitals().configCurrent(),
+      breakers: () => vitals().breakers(),
+      groupBudgets: () => vitals().groupBudgets(),
+      groupBudgetsLeft: () => vitals().groupBudgetsLeft(),
+      groupLimits: () => vitals().groupLimits(),
+      groupLimitsLeft: () => vitals().groupLimitsLeft(),
+      memory: () => vitals().memory(),
       uptime: () => this.uptimeMs / 1000,
       version: first.version,
     });
@@ -252,24 +252,25 @@ export class Observer {
 
 /** Callbacks of a response body. */
 export interface BodyObserver {
-  /** Called when bytes were passed on. */
-  gave(bytes: number): void;
+  /** Called when bytes were sent. */
+  sent(bytes: number): void;
   /** Called when the body has ended, failed or was cancelled. */
-  over(): void;
+  ended(): void;
 }
 
-const tellers = new WeakMap<ReadableStream<Uint8Array>, (listener: BodyObserver) => void>();
+/** Bodies that report what they send, with the function that takes the listener. */
+const OBSERVABLE = new WeakMap<ReadableStream<Uint8Array>, (listener: BodyObserver) => void>();
 
 /** Makes a body observable; `listen` is called at most once, before anything is read. */
 export function setBodyObservable(body: ReadableStream<Uint8Array>, listen: (listener: BodyObserver) => void): void {
-  tellers.set(body, listen);
+  OBSERVABLE.set(body, listen);
 }
 
 /** Observes a body. Returns false if it is not observable. */
 function observeBody(body: ReadableStream<Uint8Array>, listener: BodyObserver): boolean {
-  const listen = tellers.get(body);
+  const listen = OBSERVABLE.get(body);
   if (listen === undefined) return false;
-  tellers.delete(body);
+  OBSERVABLE.delete(body);
   listen(listener);
   return true;
 }

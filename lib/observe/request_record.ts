@@ -38,7 +38,7 @@ export interface RequestRecord {
   /** Public id of the requested model; `other` if it is not in the catalog. */
   asked?: string;
   /** Protocol of the upstream. */
-  protocol?: string;
+  upstreamProtocol?: string;
   /** Names of dropped members, as in `memberName`. */
   dropped: readonly string[];
   /** Kind of the error, and its code if it has one. */
@@ -163,7 +163,7 @@ export function requestLogLine(record: RequestRecord, { ms, ending }: { ms: numb
     client_address: record.address,
     model: record.asked,
     model_answered: answeredBy(record),
-    protocol: record.protocol,
+    upstream_protocol: record.upstreamProtocol,
     streamed: record.streamed,
     dropped: dropped.length === 0 ? undefined : dropped.slice(0, MOST_NAMES).join(","),
     bytes_in: record.bytesIn,

@@ -97,7 +97,7 @@ async function callTarget(attempt: Attempt, state: RequestState): Promise<Target
     maxTokens: cap === undefined ? prompt.maxTokens : undefined,
   });
   state.beginAttempt(attempt, dropped);
-  record.protocol = upstream.protocolFor?.(prompt.protocol, target);
+  record.upstreamProtocol = upstream.protocolFor?.(prompt.protocol, target);
   const begunAt = prompt.stream ? gateway.monotonic() : 0;
   const { countInput } = fitted;
   const answer = await upstream.generate({ prompt: fitted.prompt, countInput, client, model, target, signal, dropped });

@@ -159,7 +159,7 @@ export class StreamLoop {
     if (this.#stage !== "over") await (this.#ended = Promise.withResolvers()).promise;
     // Wait for a chunk that is being enqueued in this microtask.
     await undefined;
-    this.#listener?.over();
+    this.#listener?.ended();
   }
 
   #ask(): void {
@@ -251,7 +251,7 @@ export class StreamLoop {
     } catch (thrown) {
       this.#stop();
       this.#controller?.error(thrown);
-      this.#listener?.over();
+      this.#listener?.ended();
     }
   }
 
@@ -271,7 +271,7 @@ export class StreamLoop {
 
   #enqueue(text: string): void {
     const bytes = encodeText(text);
-    this.#listener?.gave(bytes.length);
+    this.#listener?.sent(bytes.length);
     this.#controller?.enqueue(bytes);
   }
 
@@ -356,7 +356,7 @@ export class StreamLoop {
     this.#stop();
     if (this.#options.framing !== undefined) this.#enqueue(this.#options.framing.end());
     this.#controller?.close();
-    this.#listener?.over();
+    this.#listener?.ended();
   }
 
   #stop(): void {

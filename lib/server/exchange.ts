@@ -131,7 +131,7 @@ export function cacheSettings(
     const { config, observer, log } = gateway;
     if (!observers.has(observer)) {
       observers.add(observer);
-      observer.holds(() => budget.usedBytes);
+      observer.addBodyBytes(() => budget.usedBytes);
     }
     const limits = options.limits ?? bodyLimits(config);
     return latest = {

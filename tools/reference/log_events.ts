@@ -35,7 +35,7 @@ const REQUEST_MEMBERS: readonly (readonly [names: string, about: string])[] = [
     "model`, `model_answered",
     "The model that was asked for (`other` if the catalog has none), and the one that answered",
   ],
-  ["protocol`, `upstream", "Protocol of the last attempt, and its upstream"],
+  ["upstream_protocol`, `upstream", "Protocol of the last attempt, and its upstream"],
   ["streamed", "Whether the answer was a stream of events"],
   ["dropped", "Parameters that the upstream's protocol does not have and that were not sent"],
   ["bytes_in`, `bytes_out", "Sizes of the request body, decompressed, and of the answer"],

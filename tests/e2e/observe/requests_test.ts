@@ -62,7 +62,7 @@ Deno.test("an ended request has one log line that agrees with its entry, whole o
         client_address: undefined,
         model: "acme/one",
         model_answered: "acme/one",
-        protocol: "chat",
+        upstream_protocol: "chat",
         streamed: stream,
         dropped: undefined,
         bytes_in: body.length,
