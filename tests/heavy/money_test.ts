@@ -13,6 +13,7 @@ import { seeded } from "../support/random.ts";
 import { inFolder } from "../store/in_folder.ts";
 import { type Figure, publish } from "./figures.ts";
 import { mix } from "../e2e/money/mix.ts";
+import { simulateSeeds } from "../images/idempotency_histories.ts";
 
 /** Steps of histories: in memory, over a file, over a database. */
 const STEPS = { memory: 4_000_000, sqlite: 200_000, postgres: 40_000 };
@@ -20,6 +21,8 @@ const STEPS = { memory: 4_000_000, sqlite: 200_000, postgres: 40_000 };
 const MOST_MS = 120_000;
 /** Requests through a whole gateway: in memory, over a file, over a database. */
 const REQUESTS = { memory: 6_000, sqlite: 3_000, postgres: 2_000 };
+/** Random histories of idempotency keys. */
+const IDEMPOTENCY_SEEDS = 1_800;
 /** Runs within which a planted bug must be found. */
 const BUG_SEEDS = 1_000;
 
@@ -80,6 +83,11 @@ Deno.test(`money: clients of a whole gateway pay for what they received, SEED=${
     },
   });
   figures.gateway = mixed;
+});
+
+Deno.test(`money: an image is charged once per idempotency key and window, SEED=${SEED}`, async () => {
+  await simulateSeeds(SEED, IDEMPOTENCY_SEEDS);
+  figures.idempotency_histories = IDEMPOTENCY_SEEDS;
 });
 
 Deno.test("money: report", () => publish("money", figures));
