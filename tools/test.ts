@@ -238,7 +238,7 @@ async function main(all: boolean): Promise<number> {
   const env = {
     DENO_JOBS: jobs,
     SLUICE_TEST_NOTES: notes,
-    ...(all ? await startDatabases(resources) : { SLUICE_TEST_QUICK: "1" }),
+    ...(all ? { SLUICE_TEST_PERCENT: "25", ...await startDatabases(resources) } : { SLUICE_TEST_QUICK: "1" }),
   };
   const total: TestCounts = { passed: 0, failed: 0 };
   for (const groups of Map.groupBy(groupsOf(all), ({ stage }) => stage).values()) {

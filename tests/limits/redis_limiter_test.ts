@@ -6,11 +6,12 @@ import { openSharedLimiter } from "../../lib/limits/redis_limiter.ts";
 import { Secret } from "../../lib/secret.ts";
 import { HAS_REDIS, someRedis } from "../support/databases.ts";
 import { seeded } from "../support/random.ts";
+import { rounds } from "../support/skip.ts";
 import { leftOf, limitOf, takeOne } from "./redis_nodes.ts";
 import { testLimiter } from "./behaviours.ts";
 import { type CreateLimiter, simulate } from "./simulate.ts";
 
-const SEEDS = 200;
+const SEEDS = rounds(200);
 
 /** A life without end: the clock of a simulation leaps. */
 const ENDLESS_MS = 1e9;

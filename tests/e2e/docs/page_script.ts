@@ -26,16 +26,20 @@ export interface PageScript {
 /** A block that the test cannot run: services, containers, other machines. `sh -n` still reads it. */
 export const NOT_RUN = "no-run";
 
+/** True if the reader of a page begins with nothing, not even a key. */
+export function isTutorial({ path }: Page): boolean {
+  return /tutorials|^README/.test(path);
+}
+
 /** True if a block starts the gateway and nothing else. */
 const STARTS = /^(?:sluice(?: serve(?: --hostname \S+)?)?|npx -y deno@[\d.]+ task start)$/;
 
 /**
  * The script of a page. It starts the gateway where the page does, otherwise before the first command that needs it.
  */
-export function pageScript({ path, blocks }: Page, place: ScriptPlace): PageScript {
+export function pageScript({ blocks }: Page, place: ScriptPlace): PageScript {
   const outputs = new Map<string, string>();
-  const isTutorial = /tutorials|^README/.test(path);
-  const parts: string[] = isTutorial ? [] : [PRELUDE];
+  const parts: string[] = [];
   const shell = blocks.filter(({ language, note }) => language === "sh" && note !== NOT_RUN);
   const startsItself = shell.some(({ text }) => lines(text).some((line) => STARTS.test(line)));
   let isStarted = false;
@@ -62,13 +66,6 @@ export function pageScript({ path, blocks }: Page, place: ScriptPlace): PageScri
     .replaceAll("8795", String(place.otherPort));
   return { text, outputs };
 }
-
-/** One request and a key, so that there is something to report, rotate and copy. */
-const PRELUDE = `export SLUICE_API_KEY=$(sluice keys add ci 2> /dev/null)
-start_gateway
-curl http://127.0.0.1:8790/v1/chat/completions -H "Authorization: Bearer $SLUICE_API_KEY" \\
-  -H "Content-Type: application/json" -d '{"model": "sluice/echo", "messages": [{"role": "user", "content": "Hello"}]}'
-stop_gateway`;
 
 const START = "start_gateway";
 

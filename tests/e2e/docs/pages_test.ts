@@ -6,7 +6,7 @@ import { freshDatabase, HAS_POSTGRES, HAS_REDIS, someRedis } from "../../support
 import { documentText } from "../../support/documents.ts";
 import { inFolder } from "../../support/program.ts";
 import { findProgram, skipIf } from "../../support/skip.ts";
-import { comparable, isAsShown, NOT_RUN, pageScript } from "./page_script.ts";
+import { comparable, isAsShown, isTutorial, NOT_RUN, pageScript } from "./page_script.ts";
 
 const ROOT = new URL("../../../", import.meta.url).pathname;
 const PAGES = readPages();
@@ -21,7 +21,7 @@ start_gateway() {
   stop_gateway
   sluice serve > serve.out 2> serve.log & gateway=$!
   for look in $(seq 100); do
-    if sluice health > /dev/null 2>&1; then return; fi
+    if curl http://127.0.0.1:$SLUICE_PORT/healthz > /dev/null 2>&1; then return; fi
     kill -0 $gateway || break
     sleep 0.1
   done
@@ -33,6 +33,13 @@ stop_gateway() { if [ -n "$gateway" ]; then kill $gateway 2> /dev/null || true; 
 trap 'stop_gateway' EXIT
 gateway=
 `;
+
+/** One request and a key, so that there is something to report, rotate and copy. */
+const PRELUDE = `sluice keys add ci > key
+start_gateway
+curl http://127.0.0.1:$SLUICE_PORT/v1/chat/completions -H "Authorization: Bearer $(cat key)" \\
+  -H "Content-Type: application/json" -d '{"model": "sluice/echo", "messages": [{"role": "user", "content": "Hello"}]}'
+stop_gateway`;
 
 /** Commands that pages use beside the system's tools: sluice, npx for it, and a curl that fails on error statuses. */
 async function installCommands(folder: string): Promise<void> {
@@ -84,28 +91,53 @@ function isSkipped(page: Page): boolean {
     (needsDatabases(page) && !(HAS_POSTGRES && HAS_REDIS));
 }
 
+/** Runs a script as its reader would, in a folder with the commands. */
+async function runScript(text: string, folder: string, env: Record<string, string>): Promise<void> {
+  await installCommands(folder);
+  const { success, stdout, stderr } = await new Deno.Command("sh", {
+    args: ["-c", FUNCTIONS + text],
+    cwd: folder,
+    env: { PATH: `${folder}/bin:${Deno.env.get("PATH")}`, HOME: folder, NO_COLOR: "1", ...env },
+    stdin: "null",
+  }).output();
+  const decoder = new TextDecoder();
+  const log = await Deno.readTextFile(`${folder}/serve.log`).catch(() => "");
+  assert(success, `${decoder.decode(stdout)}${decoder.decode(stderr)}\n${log.slice(-2_000)}`);
+}
+
+/** A folder in which the prelude has run: pages begin with a copy of its data, as each command takes a start. */
+let prepared: Promise<string> | undefined;
+
+async function prepare(): Promise<string> {
+  const folder = await Deno.makeTempDir();
+  const [port = 0] = freePorts(1);
+  await runScript(PRELUDE, folder, { SLUICE_PORT: String(port) });
+  return folder;
+}
+
+Deno.test.afterAll(async () => {
+  if (prepared !== undefined) await Deno.remove(await prepared, { recursive: true });
+});
+
+/** Copies the data of the prelude. Returns its key. */
+async function copyPrepared(folder: string): Promise<string> {
+  const from = await (prepared ??= prepare());
+  await Deno.mkdir(`${folder}/data`);
+  for await (const { name } of Deno.readDir(`${from}/data`)) {
+    await Deno.copyFile(`${from}/data/${name}`, `${folder}/data/${name}`);
+  }
+  return (await Deno.readTextFile(`${from}/key`)).trim();
+}
+
 async function runPage(page: Page, folder: string): Promise<void> {
   await using server = startServer();
   await using database = needsDatabases(page) ? await freshDatabase() : undefined;
   const databases = { postgres: database?.url ?? "", redis: database === undefined ? "" : await someRedis() };
   const [port = 0, adminPort = 0, otherPort = 0] = freePorts(3);
   const { text, outputs } = pageScript(page, { port, adminPort, otherPort, vendor: server.url, ...databases });
-  await installCommands(folder);
-  const { success, stdout, stderr } = await new Deno.Command("sh", {
-    args: ["-c", FUNCTIONS + text],
-    cwd: folder,
-    env: {
-      ...secretsOf(page),
-      PATH: `${folder}/bin:${Deno.env.get("PATH")}`,
-      HOME: folder,
-      NO_COLOR: "1",
-      SLUICE_PORT: String(port),
-    },
-    stdin: "null",
-  }).output();
-  const decoder = new TextDecoder();
-  const log = await Deno.readTextFile(`${folder}/serve.log`).catch(() => "");
-  assert(success, `${decoder.decode(stdout)}${decoder.decode(stderr)}\n${log.slice(-2_000)}`);
+  const env: Record<string, string> = { ...secretsOf(page), SLUICE_PORT: String(port) };
+  if (!isTutorial(page)) env.SLUICE_API_KEY = await copyPrepared(folder);
+  await runScript(text, folder, env);
   for (const [name, shown] of outputs) {
     const output = await Deno.readTextFile(`${folder}/${name}`);
     if (!isAsShown(output, shown)) assertEquals(comparable(output), comparable(shown));
