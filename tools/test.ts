@@ -35,9 +35,6 @@ export const ALONE: readonly string[] = [
   "tests/tools/release_test.ts", // Changes the current folder.
 ];
 
-/** A file that runs while nothing else does: it asserts that no request fails, which a starved database would break. */
-const UNDISTURBED = "tests/e2e/nodes/rolling_test.ts";
-
 /** Tests that take longest: they begin first, each file in a module of its own, as most of their time is waiting. */
 const LONG: readonly string[] = [
   "tests/e2e/docs/",
@@ -48,6 +45,12 @@ const LONG: readonly string[] = [
   "tests/e2e/fault/",
   "tests/e2e/permissions/",
   "tests/e2e/compile/",
+  "tests/store/outage/",
+  "tests/store/postgres/",
+  "tests/limits/nodes_test.ts",
+  "tests/limits/outages_test.ts",
+  "tests/upstreams/embedded/canvas_test.ts",
+  "tests/e2e/alerts/",
   "tests/e2e/images/long_test.ts",
   "tests/e2e/request/phase_limits_test.ts",
 ];
@@ -69,7 +72,7 @@ interface Group {
 }
 
 /** Most files in one module. The tests of a module run one after the other. */
-const BUNDLE_FILES = 10;
+const BUNDLE_FILES = 7;
 
 /** The counts of one run. */
 export interface TestCounts {
@@ -90,7 +93,7 @@ export function groupsOf(all: boolean): Group[] {
       name: "the gateway",
       stage: 1,
       args: ["--parallel"],
-      files: wanted.filter((file) => !isClients(file) && !isBrowser(file) && !isAlone(file) && file !== UNDISTURBED),
+      files: wanted.filter((file) => !isClients(file) && !isBrowser(file) && !isAlone(file)),
       isBundled: true,
     },
     {
@@ -100,15 +103,14 @@ export function groupsOf(all: boolean): Group[] {
       files: wanted.filter(isClients),
       isBundled: true,
     },
-    { name: "one after the other", stage: 2, args: [], files: wanted.filter(isAlone) },
+    { name: "one after the other", stage: 1, args: [], files: wanted.filter(isAlone) },
     {
       name: "the browser",
-      stage: 3,
+      stage: 2,
       args: ["--parallel", "--config", "tests/browser/deno.json"],
       files: wanted.filter(isBrowser),
     },
-    { name: "WebAssembly", stage: 3, args: ["--config", "tools/wasm/deno.json"], files: testFiles("tools/wasm/") },
-    { name: "undisturbed", stage: 4, args: [], files: wanted.filter((file) => file === UNDISTURBED) },
+    { name: "WebAssembly", stage: 2, args: ["--config", "tools/wasm/deno.json"], files: testFiles("tools/wasm/") },
   ];
   return groups.filter(({ files }) => files.length > 0);
 }

@@ -6,22 +6,22 @@ import { startBalancer } from "./balancer.ts";
 import { assertSound, type Cluster, type Node, readEntries, startCluster, until } from "./cluster.ts";
 import { assertServed, configFor, ENV, type Mix, startCounter, startTraffic } from "./rolling.ts";
 
-/** Two checks of the balancer take a node out; it continues to serve for several times as long. */
+/** Two checks of the balancer take a node out; it continues to serve for many times as long, as others use the machine. */
 const CHECK_MS = 100;
-const SHUTDOWN = { ready_delay_ms: 800, drain_seconds: 20, images_drain_seconds: 20 };
+const SHUTDOWN = { ready_delay_ms: 4_000, drain_seconds: 60, images_drain_seconds: 60 };
 
-/** Slow machines take a while to start a program. */
-const PATIENCE = { within: 20_000 };
+/** Busy machines take a while to start a program. */
+const PATIENCE = { within: 60_000 };
 
 /** Requests that the budget pays for: it is spent during the restarts. */
 const PAID = 60;
 
 const MIX: Mix = {
-  whole: { clients: 3, restMs: 40 },
-  streamed: { clients: 3, restMs: 40 },
-  slowly: { clients: 3, restMs: 40 },
+  whole: { clients: 2, restMs: 100 },
+  streamed: { clients: 2, restMs: 100 },
+  slowly: { clients: 2, restMs: 100 },
   long: { clients: 6, restMs: 40 },
-  echo: { clients: 2, restMs: 60 },
+  echo: { clients: 2, restMs: 200 },
   image: { clients: 1, restMs: 500 },
   limited: { clients: 2, restMs: 250 },
   slots: { clients: 4, restMs: 100 },
