@@ -12,12 +12,11 @@ import { readEvents, RECORDED, type RecordedStream } from "../golden/recorded.ts
 import { crossRequest, REQUESTS } from "../golden/requests.ts";
 import { readBack, replayBlocks, replyOf, signatures, summarizeReply, writeFrames } from "../golden/round_trips.ts";
 import { accumulate as accumulateChat } from "./chat/accumulate.ts";
-import { STREAMS as CHAT } from "./chat/upstream_streams.ts";
 import { accumulate as accumulatePieces } from "./gemini/accumulate.ts";
-import { signedBefore, whole } from "./gemini/recorded_streams.ts";
+import { signedBefore } from "./gemini/recorded_streams.ts";
 import { accumulate } from "./messages/accumulate.ts";
 import { accumulate as accumulateResponse } from "./responses/accumulate.ts";
-import { SOUND } from "./messages/upstream_answers.ts";
+import { wholeOf } from "./whole_answers.ts";
 import { randomAnswer } from "./translate/random_prompt.ts";
 
 const SEEDS = Array.from({ length: 300 }, (_, seed) => seed);
@@ -86,29 +85,6 @@ Deno.test("a stream aggregates to the whole answer", () => {
   }
   assert(compared > 60, `${compared} streams have a whole answer`);
 });
-
-/** Returns the whole answer of the same generation; undefined if the stream breaks off or is irregular. */
-function wholeOf({ protocol, name, frames }: RecordedStream): JsonObject | undefined {
-  switch (protocol) {
-    case "chat":
-      return CHAT[name]?.whole;
-    case "messages":
-      return SOUND.includes(name) ? accumulate(frames) : undefined;
-    case "responses": {
-      const last = frames.map(({ data }) => data.startsWith("{") ? parseJson(data) : null).findLast((event) =>
-        isObject(event) && (event.type === "response.completed" || event.type === "response.incomplete")
-      );
-      const response = isObject(last) && isObject(last.response) ? last.response : undefined;
-      // Some servers omit the items at the end.
-      return Array.isArray(response?.output) && response.output.length > 0 && !ODD.has(name) ? response : undefined;
-    }
-    case "gemini":
-      return name.startsWith("error_") ? undefined : whole(frames);
-  }
-}
-
-/** Streams whose last event contradicts their items. */
-const ODD: ReadonlySet<string> = new Set(["shared_place", "items_without_done", "codex_done", "ids_that_change"]);
 
 Deno.test("content, finish reason and usage survive every translation", () => {
   for (const recorded of RECORDED) {

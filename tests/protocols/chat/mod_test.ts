@@ -23,7 +23,3 @@ Deno.test("writeError() tells the client when to retry", () => {
   const { status, headers } = chat.writeError(new GatewayError("limited", "Slow down", { retryAfterMs: 1500 }), "r1");
   assertEquals([status, headers["retry-after"], headers["retry-after-ms"]], [429, "2", "1500"]);
 });
-
-Deno.test("the chat keep-alive is one comment line and no event", () => {
-  assertEquals(chat.keepAlive, ": keep-alive\n");
-});

@@ -148,10 +148,6 @@ Deno.test("writer() agrees with writeReply()", () => {
   }
 });
 
-Deno.test("writer() is deterministic", () => {
-  for (const reply of Object.values(REPLIES)) assertEquals(stream(eventsOf(reply)), stream(eventsOf(reply)));
-});
-
 const overloaded: ReplyEvent = {
   type: "error",
   error: new GatewayError("overloaded", "The model is overloaded", { cause: new Error("secret") }),

@@ -1,5 +1,4 @@
 import { assertEquals, assertStringIncludes } from "@std/assert";
-import { aggregateEvents, eventsOf } from "../../../lib/protocols/canonical/aggregate_events.ts";
 import { type JsonObject, parseJson, writeJson } from "../../../lib/json/mod.ts";
 import { messages } from "../../../lib/protocols/messages/mod.ts";
 import { echoOf, expectedMessage, REPLIES } from "./replies.ts";
@@ -36,10 +35,6 @@ Deno.test("readPrompt() reverses writeReply()", () => {
     const again = messages.writeReply({ ...one.reply, blocks: turn?.blocks ?? [] }, echoOf());
     assertEquals(writeJson(again.content ?? null), writeJson(message.content ?? null), one.name);
   }
-});
-
-Deno.test("aggregateEvents() reverses eventsOf()", () => {
-  for (const { name, reply } of REPLIES) assertEquals(aggregateEvents(eventsOf(reply)), reply, name);
 });
 
 function parseObject(text: string): JsonObject {
