@@ -1,6 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { othersTurns } from "../../support/others_turns.ts";
 import { type Random, seeded } from "../../support/random.ts";
+import { until } from "../../support/soon.ts";
 import { skipInQuick } from "../../support/skip.ts";
 import { prompt, PROTOCOLS } from "../../upstream/replies.ts";
 import { frames, whole } from "../../upstream/frames.ts";
@@ -32,7 +33,7 @@ function* withPauses(steps: readonly string[], random: Random): Generator<Step> 
 
 for (const way of ["relayed", "translated", "embedded"] as const satisfies Way[]) {
   for (const onDisconnect of ["cancel", "drain"] as const) {
-    Deno.test(`${way}, ${onDisconnect}: whenever clients leave, every request has one entry and nothing stays reserved`, async () => {
+    Deno.test(`${way}, ${onDisconnect}: whenever clients leave, every request has one entry and one line, and nothing stays reserved`, async () => {
       const random = seeded(way.length * 7 + onDisconnect.length);
       for (const protocol of PROTOCOLS) {
         /** Told that the model was asked, by the number in the prompt. */
@@ -94,6 +95,9 @@ for (const way of ["relayed", "translated", "embedded"] as const satisfies Way[]
         await othersTurns(4);
         await gateway.ledger.flush();
         const entries = await world.gateway.store.ledger.entries({ after: 0, limit: 10_000 });
+        const lines = world.gateway.requestLines;
+        await until("a line of each request", () => lines.length >= entries.length);
+        assertEquals(lines.map(({ request_id }) => request_id).sort(), entries.map(({ id }) => id).sort(), protocol);
         await world.assertNothingTaken(entries.reduce((sum, { cost }) => sum + cost, 0n), protocol);
         // A request may be given up before it has arrived there.
         const attempts = entries.reduce((sum, { attempts }) => sum + attempts, 0);
