@@ -18,7 +18,14 @@ function machine(): Record<string, Figure> {
  * @param suite snake_case, as the name of its file without `_test`
  */
 export async function publish(suite: string, figures: Readonly<Record<string, Figure>>): Promise<void> {
-  const told = { suite, ...machine(), ...figures };
-  await Deno.stdout.write(new TextEncoder().encode(`${JSON.stringify(told)}\n`));
-  await Deno.writeTextFile(new URL(`results/${suite}.json`, import.meta.url), `${JSON.stringify(told, null, 2)}\n`);
+  const result = { suite, ...machine(), ...figures };
+  await Deno.stdout.write(new TextEncoder().encode(`${JSON.stringify(result)}\n`));
+  // One member per line, and one row of a list: a difference between two runs is short.
+  const lines = Object.entries(result).map(([name, value]) => {
+    const rows = Array.isArray(value)
+      ? `[\n    ${value.map((row) => JSON.stringify(row)).join(",\n    ")}\n  ]`
+      : undefined;
+    return `  ${JSON.stringify(name)}: ${rows ?? JSON.stringify(value)}`;
+  });
+  await Deno.writeTextFile(new URL(`results/${suite}.json`, import.meta.url), `{\n${lines.join(",\n")}\n}\n`);
 }
