@@ -4,7 +4,6 @@ import { parseConfig } from "../../lib/config/parse.ts";
 import { createApp } from "../../lib/server/app.ts";
 import type { Route } from "../../lib/server/router.ts";
 import { listenersOf, routesOn, type Surface } from "../../lib/server/surface.ts";
-import { testGateway } from "./serve.ts";
 import { routes as ROUTES } from "../../routes/manifest.ts";
 
 const ok = () => new Response();
@@ -86,17 +85,5 @@ Deno.test("createApp() rejects other keys on admin paths, and the admin key else
         "operators' credentials are for /admin",
       );
     }
-  }
-});
-
-Deno.test("an app without an admin key has no admin routes", async () => {
-  const { gateway } = testGateway({}, () => {});
-  const app = createApp({ routes: ROUTE_LIST, access: TABLE, surface: "both", gateway: () => gateway });
-  const credentials: Record<string, string>[] = [{}, { authorization: "Bearer undefined" }];
-  for (const headers of credentials) {
-    const response = await app(
-      new Request("http://localhost/admin/v1/things", { headers: { host: "localhost", ...headers } }),
-    );
-    assertEquals([response.status, (await response.json()).error.code], [404, "not_found"]);
   }
 });

@@ -101,25 +101,6 @@ Deno.test("at SIGTERM both listeners close at once, and a running answer is comp
     assertEquals((await gateway.ended).code, 0);
   }));
 
-Deno.test("without an address of its own the admin side is on the clients' listener", () =>
-  inFolder(async (folder) => {
-    await Deno.writeTextFile(`${folder}/sluice.jsonc`, configWith(undefined));
-    const gateway = await start(["--store", "memory:"], { folder, env: ENV });
-    assertEquals(adminSideOf(gateway), `${gateway.origin}/admin/v1`);
-    assertEquals((await keysAt(adminSideOf(gateway)))?.status, 200);
-    gateway.kill("SIGTERM");
-    assertEquals((await gateway.ended).code, 0);
-  }));
-
-Deno.test("without an admin key no answer reveals an admin side", () =>
-  inFolder(async (folder) => {
-    const gateway = await start(["--store", "memory:"], { folder });
-    assert(!/admin/i.test(gateway.banner));
-    assertEquals((await keysAt(`${gateway.origin}/admin/v1`))?.status, 404);
-    gateway.kill("SIGTERM");
-    await gateway.ended;
-  }));
-
 Deno.test("an admin port in use ends the start with one line, and creates no key", () =>
   inFolder(async (folder) => {
     using taken = Deno.listen({ hostname: "127.0.0.1", port: 0 });

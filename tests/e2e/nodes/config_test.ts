@@ -119,29 +119,3 @@ Deno.test({
     });
   },
 });
-
-Deno.test({
-  name: "a gateway that lacks a secret of the shared configuration keeps serving, reports it, and follows later",
-  ignore: !HAS_POSTGRES,
-  async fn() {
-    await using database = await freshDatabase();
-    await inFolder(async (root) => {
-      await using nodes = new Nodes(root, database.url);
-      for (const number of [0, 1]) nodes.write(number, fileOf("0.001"));
-      await nodes.start(0, { HOST_KEY: "host-key-0123456789" });
-      await nodes.start(1);
-      const upstreams = { host: { vendor: "openai", api_key: { env: "HOST_KEY" } } };
-      nodes.write(0, fileOf("0.002", { upstreams }));
-      await until(async () => (await nodes.admin(1, "GET", "health")).is_current === false, {
-        within: 10_000,
-        what: "it knows that it is behind",
-      });
-      assertEquals(await nodes.prices(), ["0.002", "0.001"]);
-      const { status } = await nodes.admin(1, "GET", "health");
-      assertEquals(status, "degraded");
-      nodes.write(0, fileOf("0.003"));
-      assertLess(await nodes.priced("0.003"), WITHIN_MS);
-      assertEquals((await nodes.admin(1, "GET", "health")).status, "ok");
-    });
-  },
-});
