@@ -1,8 +1,8 @@
 // deno-lint-ignore-file no-console
 /**
  * Measures how long the console's pages take with many requests in the ledger: `deno task bench:console`;
- * `--rows=100000` sets their number, `--database=FILE` keeps them for the next run. Each page is loaded in turn, and the
- * median is told: by the clock, and of the CPU time of the gateway, which other programs do not change.
+ * `--rows=100000` sets their number, `--days=1` the days that they are spread over, `--database=FILE` keeps them for the
+ * next run. Each page is loaded in turn, and the median is told: by the clock, and of the CPU time of the gateway.
  */
 import { parseArgs } from "node:util";
 import { start } from "../tests/support/program.ts";
@@ -13,6 +13,7 @@ import { short, table } from "./suite/tables.ts";
 const { values: flags } = parseArgs({
   options: {
     rows: { type: "string", default: "1000000" },
+    days: { type: "string", default: "30" },
     rounds: { type: "string", default: "5" },
     database: { type: "string" },
   },
@@ -84,7 +85,7 @@ await Deno.writeTextFile(`${folder}/sluice.jsonc`, JSON.stringify(config));
 const path = flags.database ?? `${folder}/data/sluice.db`;
 const before = await loadAverage();
 if (!await Deno.stat(path).then(() => true, () => false)) {
-  await seedEntries(path, { count: Number(flags.rows), now: Date.now() });
+  await seedEntries(path, { count: Number(flags.rows), days: Number(flags.days), now: Date.now() });
   seedKeys(path, 100);
 }
 const gateway = await start(["serve", "--store", `sqlite:${path}`], { folder, env: { ADMIN_KEY } });

@@ -30,8 +30,8 @@ const EXCEPTIONS: Readonly<Record<string, readonly string[]>> = {
     "const tokens = Number(rest / price);",
   ],
   "lib/store/days.ts": [
-    // Days.
-    "return Math.floor(at / DAY_MS);",
+    // Days and hours.
+    "return Math.floor(at / stepMs);",
   ],
   "lib/store/postgres/ledger_clock.ts": [
     // Milliseconds.
@@ -45,9 +45,8 @@ const EXCEPTIONS: Readonly<Record<string, readonly string[]>> = {
   "lib/billing/reports/latencies.ts": [
     // Milliseconds and requests.
     "const places = Math.max(1, Math.ceil(PLACES / steps.length));",
-    "const weight = step.requests / Math.max(1, entries.length);",
-    "const from = since + Math.floor(place * (until - since) / places);",
-    "const to = since + Math.floor((place + 1) * (until - since) / places);",
+    "const weight = requests / Math.max(1, count);",
+    "const placeAt = (place: number) => since + Math.floor(place * (until - since) / places);",
   ],
   "lib/billing/reports/time_series.ts": [
     // Milliseconds.

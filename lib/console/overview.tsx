@@ -5,14 +5,14 @@ import { PrunedEntriesError } from "../billing/reports/report_errors.ts";
 import { parseUsd } from "../billing/money.ts";
 import { readLatencies } from "../billing/reports/latencies.ts";
 import { readTimeSeries, SERIES_BY, type TimeSeriesQuery } from "../billing/reports/time_series.ts";
-import { keyNames, usageReport } from "../billing/reports/usage.ts";
+import { keyNames } from "../billing/reports/usage.ts";
 import type { Gateway } from "../gateway.ts";
 import { failureTest, healthRows, readiness } from "../status/health.ts";
 import type { RouteContext } from "../server/router.ts";
 import { Moment, Share, State, Table, Usd } from "./format.tsx";
 import { CONSOLE, keyPath, type Page, queryOf, requestsPath, showPage } from "./html.tsx";
 import { TargetState } from "./models.tsx";
-import { figureCells, OverviewCharts, type OverviewData } from "./overview_charts.tsx";
+import { figureCells, OverviewCharts, type OverviewData, wholeSpan } from "./overview_charts.tsx";
 
 /** Periods to choose from. */
 const PERIODS = {
@@ -103,12 +103,14 @@ async function figures(
   { gateway, signal }: { gateway: Gateway; signal: AbortSignal },
 ): Promise<VNode> {
   try {
-    const data = await readData({ period, by }, { gateway, signal });
+    const { unit, length, count } = PERIODS[period];
+    const query: TimeSeriesQuery = { now: gateway.now(), unit, length, count, by, most: COLORS, signal };
+    const data = await readData(query, gateway);
     if (data.series.total.requests === 0) return <NoRequests />;
     return (
       <>
         <OverviewCharts data={data} />
-        {by !== "key" && await topSpenders(data, { gateway, signal })}
+        {by !== "key" && await topSpenders(data, { query, gateway })}
       </>
     );
   } catch (error) {
@@ -128,11 +130,11 @@ function NoRequests(): VNode {
 }
 
 async function readData(
-  { period, by }: Choice,
-  { gateway: { store: { ledger, keys }, config, now }, signal }: { gateway: Gateway; signal: AbortSignal },
+  query: TimeSeriesQuery,
+  { store: { ledger, keys }, config }: Gateway,
 ): Promise<OverviewData> {
-  const { unit, length, count } = PERIODS[period];
-  const series = await readTimeSeries(ledger, { now: now(), unit, length, count, by, most: COLORS, signal });
+  const { by, signal } = query;
+  const series = await readTimeSeries(ledger, query);
   const steps = series.steps.map((step, index) => ({ ...step, requests: series.totals[index]?.requests ?? 0 }));
   const latencies = await readLatencies(ledger, steps, signal);
   const names = by === "key"
@@ -143,20 +145,20 @@ async function readData(
 
 /** The keys that cost most. */
 async function topSpenders(
-  { series: { steps } }: OverviewData,
-  { gateway: { store: { ledger, keys }, config, now }, signal }: { gateway: Gateway; signal: AbortSignal },
+  { series }: OverviewData,
+  { query, gateway: { store: { ledger, keys }, config } }: { query: TimeSeriesQuery; gateway: Gateway },
 ): Promise<VNode> {
-  const since = steps[0]?.since ?? now();
-  const { lines } = await usageReport({ ledger, keys, config }, { since, until: now() + 1, by: "key", signal });
-  const span = { since: new Date(since).toISOString() };
+  const { parts } = await readTimeSeries(ledger, { ...query, by: "key", most: LINES });
+  const names = await keyNames({ keys, config }, parts.map(({ name }) => name));
+  const span = wholeSpan(series);
   return (
     <>
       <h2>Top spenders</h2>
       <Table
         columns={["Key", "#Cost", "#Requests", "#Failed or refused", "#Input", "#Output"]}
-        rows={lines.slice(0, LINES).map(({ id = "", name, cost_usd, ...rest }) => [
-          <a href={keyPath(id)}>{name}</a>,
-          ...figureCells({ ...rest, cost: parseUsd(cost_usd) }, { ...span, key: id }),
+        rows={parts.map(({ name: id, total }) => [
+          <a href={keyPath(id)}>{names.get(id) ?? id}</a>,
+          ...figureCells(total, { ...span, key: id }),
         ])}
         empty="No requests in this period."
       />

@@ -30,7 +30,7 @@ const SHOWN = [
 export function OverviewCharts({ data }: { data: OverviewData }): VNode {
   const { by, series, latencies, nameOf } = data;
   const { parts, others, total } = series;
-  const whole = spanOf({ since: series.steps[0]?.since ?? 0, until: series.steps.at(-1)?.until ?? 0 });
+  const whole = wholeSpan(series);
   const colored = [...parts, ...others === undefined ? [] : [others]]
     .map((part) =>
       part === others
@@ -176,6 +176,11 @@ export function figureCells(
     link(<Count value={inputOf(figures.tokens)} />),
     link(<Count value={figures.tokens.completion} />),
   ];
+}
+
+/** The whole period. */
+export function wholeSpan({ steps }: TimeSeries): { since: string; until: string } {
+  return spanOf({ since: steps[0]?.since ?? 0, until: steps.at(-1)?.until ?? 0 });
 }
 
 function spanOf({ since, until }: Period): { since: string; until: string } {

@@ -42,7 +42,12 @@ export const NO_TOKENS: Readonly<BilledTokens> = Object.freeze({
 
 /** UTC day of a time in Unix milliseconds: days since 1970-01-01. */
 export function dayOf(at: number): number {
-  return Math.floor(at / DAY_MS);
+  return stepOf(at, DAY_MS);
+}
+
+/** The step of this length that a time in Unix milliseconds is in: steps since 1970-01-01. */
+export function stepOf(at: number, stepMs: number): number {
+  return Math.floor(at / stepMs);
 }
 
 /** Formats a UTC day since 1970-01-01 as `2026-11-21`. @throws {RangeError} for a day outside the calendar */
@@ -72,25 +77,25 @@ export function sumName(by: UsageBy, value: unknown): string {
 /** A sum without its names and what prompt caches saved. */
 type Figures = Omit<UsageSum, "name" | "thenName" | "saved">;
 
-/** A period split into whole days and parts of days. */
-export interface DaySpan {
-  /** Whole days; `until` is exclusive. */
+/** A period split into whole steps, which are days or hours since 1970-01-01, and parts of steps. */
+export interface CutSpan {
+  /** Whole steps; `until` is exclusive. */
   whole: { from: number; until: number };
-  /** Parts of days, in Unix milliseconds: at most the first and the last day. */
-  pieces: { day: number; since: number; until: number }[];
+  /** Parts of steps, in Unix milliseconds: at most the first and the last step. */
+  pieces: { step: number; since: number; until: number }[];
 }
 
-/** Splits a period in Unix milliseconds into days. */
-export function cutSpan({ since, until }: { since: number; until: number }): DaySpan {
-  const [first, last] = [dayOf(since), dayOf(until)];
-  const isFromStart = since === first * DAY_MS;
+/** Splits a period in Unix milliseconds into steps of this length. */
+export function cutSpan({ since, until }: { since: number; until: number }, stepMs: number): CutSpan {
+  const [first, last] = [stepOf(since, stepMs), stepOf(until, stepMs)];
+  const isFromStart = since === first * stepMs;
   if (since >= until) return { whole: { from: first, until: first }, pieces: [] };
-  if (first === last) return { whole: { from: first, until: first }, pieces: [{ day: first, since, until }] };
+  if (first === last) return { whole: { from: first, until: first }, pieces: [{ step: first, since, until }] };
   return {
     whole: { from: isFromStart ? first : first + 1, until: last },
     pieces: [
-      ...(isFromStart ? [] : [{ day: first, since, until: (first + 1) * DAY_MS }]),
-      ...(until === last * DAY_MS ? [] : [{ day: last, since: last * DAY_MS, until }]),
+      ...(isFromStart ? [] : [{ step: first, since, until: (first + 1) * stepMs }]),
+      ...(until === last * stepMs ? [] : [{ step: last, since: last * stepMs, until }]),
     ],
   };
 }
@@ -120,23 +125,27 @@ export function addFigures(sum: Figures, { requests, failed, tokens, images, cos
   sum.overrun += overrun;
 }
 
-/** Groupings of the sums per day, and those that either kind of them has. */
+/** Groupings of the sums per day, and those that each kind of sums has. */
 const OF_DAYS: readonly (UsageBy | undefined)[] = ["key", "group", "model", "day", undefined];
 const OF_KIND: Readonly<Record<SumKind, readonly (UsageBy | undefined)[]>> = {
   upstreams: [...OF_DAYS, "upstream"],
+  hours: [...OF_DAYS, "upstream", "hour"],
   users: [...OF_DAYS, "user", "tag"],
 };
 
-/** Kinds of sums per day: with upstreams and price sheets, or with end users and tags. */
-export type SumKind = "upstreams" | "users";
+/**
+ * Kinds of sums: per day with upstreams and price sheets, the same per hour of the last two days, and per day with end users
+ * and tags.
+ */
+export type SumKind = "upstreams" | "hours" | "users";
 
 /**
- * The sums per day that answer a query; `undefined`: only single entries do. Those of one end user are few and have an
+ * The sums that answer a query; `undefined`: only single entries do. Those of one end user are few and have an
  * index.
  */
 export function sumKindOf({ by, thenBy, only = {} }: Pick<UsageQuery, "by" | "thenBy" | "only">): SumKind | undefined {
   if (only.user !== undefined) return undefined;
-  const kinds: readonly SumKind[] = only.tag === undefined ? ["upstreams", "users"] : ["users"];
+  const kinds: readonly SumKind[] = only.tag === undefined ? ["upstreams", "hours", "users"] : ["users"];
   return kinds.find((kind) => OF_KIND[kind].includes(by) && OF_KIND[kind].includes(thenBy));
 }
 

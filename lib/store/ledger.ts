@@ -177,6 +177,8 @@ export interface SumsHead {
   seq: number;
   /** Their first day, in UTC days since 1970-01-01: entries of earlier days were pruned before the store had these sums. */
   firstDay: number;
+  /** The first hour of the sums per hour, in hours since 1970-01-01. */
+  firstHour: number;
 }
 
 /** Summary of the pruned entries. */
@@ -202,6 +204,21 @@ export interface Spenders {
   groups: string[];
   /** End users with a budget. `refused`: it refused one of their requests. */
   users: (Pick<UserSum, "keyId" | "user"> & { refused: boolean })[];
+}
+
+/** A period in Unix milliseconds whose first entries are read; `until` is exclusive. */
+export interface DurationSpan {
+  since: number;
+  until: number;
+  limit: number;
+}
+
+/** Durations of the requests of a period. */
+export interface Durations {
+  /** Entries that were read. */
+  read: number;
+  /** Milliseconds until the first event or byte of an answer, and until its end, of those that were answered. */
+  answered: { firstMs: number; totalMs: number }[];
 }
 
 /** Stores the ledger. */
@@ -252,6 +269,8 @@ export interface LedgerStore {
    * milliseconds. At most `limit`.
    */
   entriesWithin(span: { since: number; after: number; until: number; limit: number }): Promise<KeptEntry[]>;
+  /** Durations of requests: for each period, those of its first entries. */
+  durations(spans: readonly DurationSpan[], signal?: AbortSignal): Promise<Durations[]>;
   /**
    * Sums over a period, by whole days where single entries were pruned; sums by user or tag cover only unpruned
    * entries. May reject with the signal's reason if it is aborted.
@@ -265,8 +284,11 @@ export interface LedgerStore {
     query: Pick<UsageQuery, "since" | "until" | "only">,
     signal?: AbortSignal,
   ): Promise<UpstreamDaySum[]>;
-  /** The sums of the first day after a day, by their names as JSON, from one snapshot; `undefined` behind the last day. */
-  sumsOfDay(kind: SumKind, after: number): Promise<{ day: number; sums: Map<string, bigint[]> } | undefined>;
+  /**
+   * The sums of the first day or hour after another one, by their names as JSON, from one snapshot; `undefined` behind the
+   * last one.
+   */
+  sumsOfStep(kind: SumKind, after: number): Promise<{ step: number; sums: Map<string, bigint[]> } | undefined>;
   /** Returns the place that the sums have reached. */
   sumsHead(): Promise<SumsHead>;
   /**

@@ -1,5 +1,5 @@
 /** The sums that stores make from entries in the order of their numbers, some time after they were entered. */
-import type { SumKind } from "./days.ts";
+import { type SumKind, TIME_STEPS } from "./days.ts";
 
 /** Entries of a block: those with numbers from a multiple of it, exclusive, to the next one, inclusive. */
 export const BLOCK = 2_000;
@@ -7,33 +7,46 @@ export const BLOCK = 2_000;
 /** Entries without sums up to which reports read them in order of their numbers; else by their times. */
 export const SHORT_TAIL = 20_000;
 
-/** A table of sums per day. */
+/** Hours that the sums per hour go back from the latest summed entry. Those before are deleted. */
+export const HOURS_KEPT = 48;
+
+/** A table of sums per day or hour. */
 export interface SumTable {
   table: string;
-  /** Columns of the primary key after the day. */
+  /** First column of the primary key. */
+  step: "day" | "hour";
+  /** Its other columns. */
   names: readonly string[];
   figures: readonly string[];
 }
 
-/** Columns of counts, in every table of sums per day. */
+/** Columns of counts, in every table of sums. */
 const COUNTS = [
   ...["requests", "failed", "prompt", "input_cache_read", "input_cache_write_5m", "input_cache_write_1h"],
   ...["completion", "reasoning", "images"],
 ];
 
+const UPSTREAMS = {
+  names: ["key_id", "group_name", "model", "upstream", "price_version", "has_target_price"],
+  figures: [...COUNTS, "cost", "overrun", "saved", "counted", "attempts", "target_cost"],
+};
+
 /** The tables of each kind. */
 export const SUM_TABLES: Readonly<Record<SumKind, SumTable>> = {
-  upstreams: {
-    table: "upstream_days",
-    names: ["key_id", "group_name", "model", "upstream", "price_version", "has_target_price"],
-    figures: [...COUNTS, "cost", "overrun", "saved", "counted", "attempts", "target_cost"],
-  },
+  upstreams: { table: "upstream_days", step: "day", ...UPSTREAMS },
+  hours: { table: "upstream_hours", step: "hour", ...UPSTREAMS },
   users: {
     table: "user_days",
+    step: "day",
     names: ["key_id", "group_name", "model", "end_user", "tags"],
     figures: [...COUNTS, "cost", "overrun", "saved"],
   },
 };
+
+/** Length of a step of a table, in milliseconds. */
+export function stepMs({ step }: SumTable): number {
+  return TIME_STEPS[step].ms;
+}
 
 /** Columns of entries by which blocks have names. */
 const BLOCK_COLUMNS = ["group_name", "model", "upstream", "endpoint", "status", "ending", "reason"] as const;
@@ -62,8 +75,8 @@ export function problemPart(fact: "e" | "r" | "g" | "m" | "u" | "p", value: stri
 }
 
 /** The SQL that inserts or adds rows of `SELECT columns…` into a table of sums. */
-export function addingSums({ table, names, figures }: SumTable, select: string): string {
-  const key = ["day", ...names];
+export function addingSums({ table, step, names, figures }: SumTable, select: string): string {
+  const key = [step, ...names];
   return `INSERT INTO ${table} AS s (${[...key, ...figures].join(", ")}) ${select}
     ON CONFLICT (${key.join(", ")}) DO UPDATE SET ${
     figures.map((name) => `${name} = s.${name} + excluded.${name}`).join(", ")

@@ -496,6 +496,28 @@ const BEHAVIOURS: Record<string, (ledger: LedgerStore) => Promise<void>> = {
     await pruneAll(ledger, DAY + 1);
     assertEquals(await page({ since: 0, until: 26 * HOUR }), [`next 9 ${25 * HOUR}`]);
   },
+  "gives the durations of answered requests among the first of each period": async (ledger) => {
+    await ledger.append([
+      entry({ id: "r1", at: MIDNIGHT + 3, firstMs: 10, totalMs: 100 }),
+      failed({ id: "r2", at: MIDNIGHT + 1, firstMs: 20, totalMs: 200 }),
+      entry({ id: "r3", at: MIDNIGHT + 2, firstMs: 30, totalMs: 300 }),
+      entry({ id: "r4", at: MIDNIGHT + 9, firstMs: 0, totalMs: 0 }),
+    ]);
+    const [one, three] = [{ firstMs: 10, totalMs: 100 }, { firstMs: 30, totalMs: 300 }];
+    const span = (since: number, until: number, limit = 9) => ({
+      since: MIDNIGHT + since,
+      until: MIDNIGHT + until,
+      limit,
+    });
+    assertEquals(await ledger.durations([span(0, 9), span(9, 10), span(10, 20), span(0, 9, 2), span(1, 3)]), [
+      { read: 3, answered: [three, one] },
+      { read: 1, answered: [{ firstMs: 0, totalMs: 0 }] },
+      { read: 0, answered: [] },
+      { read: 2, answered: [three] },
+      { read: 2, answered: [three] },
+    ]);
+    assertEquals(await ledger.durations([]), []);
+  },
   "chains entries by their check sums, from one call to the next": async (ledger) => {
     for (let index = 0; index < 5; index++) {
       await ledger.append([entry({ id: `a${index}` }), failed({ id: `b${index}` })]);

@@ -1,9 +1,9 @@
 /** The part of the audit that compares the sums that are made of entries some time later with the entries. */
 import { cacheSavings } from "../../store/cache_savings.ts";
-import { dayName, dayOf, figuresOf, type SumKind, tokenCounts } from "../../store/days.ts";
+import { dayOf, figuresOf, stepOf, type SumKind, sumName, tokenCounts } from "../../store/days.ts";
 import type { KeptEntry, LedgerStore, SumsHead } from "../../store/ledger.ts";
 import { searchedValues } from "../../store/search.ts";
-import { SUM_TABLES } from "../../store/sums.ts";
+import { stepMs, SUM_TABLES } from "../../store/sums.ts";
 import { parseUsd } from "../money.ts";
 import type { Comparison } from "./audit_walk.ts";
 
@@ -13,24 +13,25 @@ const MOST_SUMS = 300_000;
 /** Sums compared between two turns of the event loop. */
 const AT_ONCE = 1_000;
 
-const KINDS = ["upstreams", "users"] as const satisfies readonly SumKind[];
+const KINDS = ["upstreams", "hours", "users"] as const satisfies readonly SumKind[];
 
 /** Counts of compared sums. */
 export interface LaterSumCounts {
-  /** Sums by upstream, end user and tag. */
+  /** Sums by upstream, hour, end user and tag. */
   later_sums: number;
   /** More of them, which can be compared in part only: of days with pruned entries, and those beyond the first 300,000. */
   later_sums_alone: number;
 }
 
-/** Figures by the names of a sum, by day. */
-type Days = Map<number, Map<string, bigint[]>>;
+/** Figures by the names of a sum, by day or hour. */
+type Steps = Map<number, Map<string, bigint[]>>;
 
 /** Sums over entries: those that the store had summed up when the walk began, and later ones. */
 export class LaterSums {
   readonly head: SumsHead;
-  readonly #made: Record<SumKind, { former: Days; later: Days; count: number }> = {
+  readonly #made: Record<SumKind, { former: Steps; later: Steps; count: number }> = {
     upstreams: { former: new Map(), later: new Map(), count: 0 },
+    hours: { former: new Map(), later: new Map(), count: 0 },
     users: { former: new Map(), later: new Map(), count: 0 },
   };
 
@@ -40,16 +41,16 @@ export class LaterSums {
 
   /** Adds an entry. */
   add(entry: KeptEntry): void {
-    const day = dayOf(entry.at);
-    if (day < this.head.firstDay) return;
     // Another check finds impossible numbers.
     if (![...tokenCounts(entry.tokens), entry.images, entry.attempts].every(Number.isSafeInteger)) return;
     const figures = allFigures(entry);
     for (const kind of KINDS) {
+      const step = stepOf(entry.at, stepMs(SUM_TABLES[kind]));
+      if (step < firstStep(kind, this.head)) continue;
       const made = this.#made[kind];
-      const days = entry.seq <= this.head.seq ? made.former : made.later;
-      let sums = days.get(day);
-      if (sums === undefined) days.set(day, sums = new Map());
+      const steps = entry.seq <= this.head.seq ? made.former : made.later;
+      let sums = steps.get(step);
+      if (sums === undefined) steps.set(step, sums = new Map());
       const name = JSON.stringify(namesOf(entry, kind));
       const sum = sums.get(name);
       if (sum !== undefined) {
@@ -66,15 +67,20 @@ export class LaterSums {
     return this.#made[kind].count === MOST_SUMS;
   }
 
-  of(kind: SumKind, day: number): { former: ReadonlyMap<string, bigint[]>; later: ReadonlyMap<string, bigint[]> } {
+  of(kind: SumKind, step: number): { former: ReadonlyMap<string, bigint[]>; later: ReadonlyMap<string, bigint[]> } {
     const { former, later } = this.#made[kind];
-    return { former: former.get(day) ?? new Map(), later: later.get(day) ?? new Map() };
+    return { former: former.get(step) ?? new Map(), later: later.get(step) ?? new Map() };
   }
 
-  /** The days of the entries that the store had summed up. */
-  days(kind: SumKind): number[] {
+  /** The days or hours of the entries that the store had summed up. */
+  steps(kind: SumKind): number[] {
     return [...this.#made[kind].former.keys()];
   }
+}
+
+/** The first day or hour of the sums. */
+function firstStep(kind: SumKind, { firstDay, firstHour }: SumsHead): number {
+  return kind === "hours" ? firstHour : firstDay;
 }
 
 /** The figures of an entry in the order of the columns. */
@@ -103,7 +109,7 @@ function savedOf({ sheet, tokens }: KeptEntry): bigint {
 
 function namesOf(entry: KeptEntry, kind: SumKind): string[] {
   const { keyId, group, model, upstream, priceVersion, details } = entry;
-  if (kind === "upstreams") {
+  if (kind !== "users") {
     return [keyId, group, model, upstream, String(priceVersion ?? 0), details?.upstream_usd === undefined ? "0" : "1"];
   }
   const [, user, tags] = searchedValues(entry);
@@ -111,40 +117,41 @@ function namesOf(entry: KeptEntry, kind: SumKind): string[] {
 }
 
 /**
- * Compares the sums with the entries, day by day. Sums may grow meanwhile: each must include the entries that were summed
+ * Compares the sums with the entries, day by day and hour by hour. Sums may grow meanwhile: each must include the entries that were summed
  * up when the walk began, and no others than those and the later ones.
  */
 export async function checkLaterSums(
-  ledger: Pick<LedgerStore, "sumsOfDay" | "sumsHead" | "entries" | "start">,
+  ledger: Pick<LedgerStore, "sumsOfStep" | "sumsHead" | "entries" | "start">,
   { walk, findings, turn }: Comparison,
 ): Promise<LaterSumCounts> {
   const counts = { later_sums: 0, later_sums_alone: 0 };
   for (const kind of KINDS) {
-    const left = new Set(walk.later.days(kind));
+    const left = new Set(walk.later.steps(kind));
     for (let after = -1;;) {
-      const stored = await ledger.sumsOfDay(kind, after);
+      const stored = await ledger.sumsOfStep(kind, after);
       if (stored === undefined) break;
-      const { day, sums } = stored;
-      after = day;
+      const { step, sums } = stored;
+      after = step;
       // Read after the sums: if it has not moved, they have none of the later entries.
       const hasMoved = (await ledger.sumsHead()).seq !== walk.later.head.seq;
       await walk.toEnd(ledger, turn);
-      left.delete(day);
-      await compare({ kind, day, hasMoved }, sums);
+      left.delete(step);
+      await compare({ kind, step, hasMoved }, sums);
     }
-    for (const day of left) await compare({ kind, day, hasMoved: true }, new Map());
+    for (const step of left) await compare({ kind, step, hasMoved: true }, new Map());
   }
   return counts;
 
   async function compare(
-    { kind, day, hasMoved }: { kind: SumKind; day: number; hasMoved: boolean },
+    { kind, step, hasMoved }: { kind: SumKind; step: number; hasMoved: boolean },
     sums: ReadonlyMap<string, bigint[]>,
   ): Promise<void> {
-    const { former, later } = walk.later.of(kind, day);
-    // Read last: entries may have been pruned meanwhile.
-    const isPruned = day <= (await ledger.start()).day;
-    // Those of end users are deleted then, some time later.
-    if (isPruned && kind === "users") return;
+    const { former, later } = walk.later.of(kind, step);
+    const table = SUM_TABLES[kind];
+    // Read last: entries may have been pruned meanwhile, and sums of former hours deleted.
+    const isPruned = dayOf(step * stepMs(table)) <= (await ledger.start()).day;
+    // Those of end users are deleted then, some time later, and those of hours have no more use.
+    if (isPruned && kind !== "upstreams" || step < firstStep(kind, await ledger.sumsHead())) return;
     const isAlone = isPruned || walk.later.isFull(kind);
     let count = 0;
     for (const name of new Set([...former.keys(), ...sums.keys()])) {
@@ -162,7 +169,7 @@ export async function checkLaterSums(
       if (wrong.length > 0) {
         findings.add({
           kind: "day_sum",
-          message: `${dayName(day)}, ${
+          message: `${sumName(table.step, step)}, ${
             (JSON.parse(name) as string[]).map((each) => JSON.stringify(each)).join(", ")
           }: ` +
             `the entries add up to other sums of ${wrong.join(", ")}`,
@@ -175,5 +182,9 @@ export async function checkLaterSums(
 /** Nothing was compared. */
 export const NO_LATER_SUMS: LaterSumCounts = { later_sums: 0, later_sums_alone: 0 };
 
-/** Before the first day of all. */
-export const NO_SUMS: SumsHead = { seq: 0, firstDay: Number.MAX_SAFE_INTEGER };
+/** Before the first day and hour of all. */
+export const NO_SUMS: SumsHead = {
+  seq: 0,
+  firstDay: Number.MAX_SAFE_INTEGER,
+  firstHour: Number.MAX_SAFE_INTEGER,
+};

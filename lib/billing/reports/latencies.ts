@@ -1,6 +1,5 @@
 /** Latencies of answered requests over time, from single entries: all of a step, or a sample of it. */
-import { yieldToEventLoop } from "../../scheduler.ts";
-import type { KeptEntry, LedgerStore } from "../../store/ledger.ts";
+import type { DurationSpan, LedgerStore } from "../../store/ledger.ts";
 import type { Period } from "./period.ts";
 
 /** Half of the requests took at most `p50` milliseconds, and 95 of 100 at most `p95`. */
@@ -30,75 +29,58 @@ export interface LatencySeries {
 const PLACES = 240;
 const AT_ONCE = 25;
 
-/** Longest work between two turns of the event loop, in milliseconds. */
-const SLICE_MS = 8;
-
 /** A latency, and the number of requests that it stands for. */
 type Weighted = readonly [ms: number, weight: number];
 
+/** A step with the number of its requests. */
+type CountedStep = Period & { requests: number };
+
 /**
- * Reads latencies. Of a step with many requests, a sample: the first requests of stretches of equal length.
- * @param steps with the number of their requests
+ * Reads latencies. Of a step with many requests, a sample: the first requests of stretches of equal length. Requests that
+ * failed say nothing about how long an answer takes.
  * @throws the reason of the signal, where it is given up
  */
 export async function readLatencies(
-  ledger: Pick<LedgerStore, "entriesWithin">,
-  steps: readonly (Period & { requests: number })[],
+  ledger: Pick<LedgerStore, "durations">,
+  steps: readonly CountedStep[],
   signal?: AbortSignal,
 ): Promise<LatencySeries> {
   const places = Math.max(1, Math.ceil(PLACES / steps.length));
+  const spans = steps.map((step) => spansOf(step, places));
+  const durations = await ledger.durations(spans.flat(), signal);
+  signal?.throwIfAborted();
   const [first, total]: [Weighted[], Weighted[]] = [[], []];
   const found: Latencies[] = [];
-  let read = 0;
+  let [place, read] = [0, 0];
   let isWhole = true;
-  const rest = createRest();
-  for (const step of steps) {
-    const entries = await readStep(ledger, step, { places, rest });
-    read += entries.length;
-    isWhole &&= entries.length >= step.requests;
-    const answered = entries.filter(isAnswered);
-    const weight = step.requests / Math.max(1, entries.length);
-    const [own, ownTotal] = [answered.map(({ firstMs = 0 }) => firstMs), answered.map(({ totalMs }) => totalMs)];
-    first.push(...own.map((ms): Weighted => [ms, weight]));
-    total.push(...ownTotal.map((ms): Weighted => [ms, weight]));
-    found.push(latenciesOf(own.map((ms) => [ms, 1]), ownTotal.map((ms) => [ms, 1])));
-    signal?.throwIfAborted();
+  for (const [index, { requests }] of steps.entries()) {
+    const end = place + (spans[index]?.length ?? 0);
+    const here = durations.slice(place, end);
+    place = end;
+    const count = here.reduce((sum, { read }) => sum + read, 0);
+    read += count;
+    isWhole &&= count >= requests;
+    const answered = here.flatMap(({ answered }) => answered);
+    const weight = requests / Math.max(1, count);
+    first.push(...answered.map(({ firstMs }): Weighted => [firstMs, weight]));
+    total.push(...answered.map(({ totalMs }): Weighted => [totalMs, weight]));
+    found.push(
+      latenciesOf(answered.map(({ firstMs }) => [firstMs, 1]), answered.map(({ totalMs }) => [totalMs, 1])),
+    );
   }
   return { all: latenciesOf(first, total), steps: found, read, isWhole };
 }
 
-async function readStep(
-  ledger: Pick<LedgerStore, "entriesWithin">,
-  { since, until, requests }: Period & { requests: number },
-  { places, rest }: { places: number; rest: () => Promise<void> },
-): Promise<KeptEntry[]> {
+/** The whole step if all of it is read, else stretches of it. */
+function spansOf({ since, until, requests }: CountedStep, places: number): DurationSpan[] {
   if (requests === 0) return [];
-  const limit = places * AT_ONCE;
-  await rest();
-  if (requests <= limit) return await ledger.entriesWithin({ since, until, after: 0, limit });
-  const entries: KeptEntry[] = [];
-  for (let place = 0; place < places; place++) {
-    const from = since + Math.floor(place * (until - since) / places);
-    const to = since + Math.floor((place + 1) * (until - since) / places);
-    entries.push(...await ledger.entriesWithin({ since: from, until: to, after: 0, limit: AT_ONCE }));
-    await rest();
-  }
-  return entries;
-}
-
-/** Returns a function that lets others work where the present slice is over: a turn for each place would take longer. */
-function createRest(): () => Promise<void> {
-  let end = performance.now() + SLICE_MS;
-  return async () => {
-    if (performance.now() < end) return;
-    await yieldToEventLoop();
-    end = performance.now() + SLICE_MS;
-  };
-}
-
-/** Requests that failed say nothing about how long an answer takes. */
-function isAnswered({ ending, firstMs }: KeptEntry): boolean {
-  return firstMs !== undefined && ending !== "failed" && ending !== "refused" && ending !== "lost";
+  if (requests <= places * AT_ONCE) return [{ since, until, limit: places * AT_ONCE }];
+  const placeAt = (place: number) => since + Math.floor(place * (until - since) / places);
+  return Array.from({ length: places }, (_, place) => ({
+    since: placeAt(place),
+    until: placeAt(place + 1),
+    limit: AT_ONCE,
+  }));
 }
 
 function latenciesOf(first: Weighted[], total: Weighted[]): Latencies {

@@ -7,12 +7,20 @@ import type { Sql } from "./client.ts";
 import { createServerClock } from "./ledger_clock.ts";
 import { openHolding } from "./ledger_holds.ts";
 import { retryConflicts } from "./ledger_retry.ts";
-import { findEntry, readEntries, readEntriesWithin, readHolds, readOverdue, readSpenders } from "./ledger_rows.ts";
+import {
+  findEntry,
+  readDurations,
+  readEntries,
+  readEntriesWithin,
+  readHolds,
+  readOverdue,
+  readSpenders,
+} from "./ledger_rows.ts";
 import { searchEntries } from "./ledger_search.ts";
 import { readDays, readLeft, readSpending } from "./ledger_sums.ts";
 import { assertEntryTexts, assertInstant, isKept } from "./ledger_texts.ts";
 import { ChainWriter } from "./ledger_writer.ts";
-import { readSumsOfDay, readUpstreamDays, readUsage } from "./usage.ts";
+import { readSumsOfStep, readUpstreamDays, readUsage } from "./usage.ts";
 import { pruneSums, pruneUserSums, readTopUsers, readUserSums } from "./user_sums.ts";
 
 /** Holds voided by one statement. */
@@ -109,14 +117,16 @@ export function openPostgresLedger(
     spenders: (from) => readSpenders(sql, from),
     entries: (from) => readEntries(sql, from),
     entriesWithin: (span) => readEntriesWithin(sql, span),
+    durations: (spans) => readDurations(sql, spans),
     // One statement that runs to its end: cancelling by connection could hit the next statement on it.
     usage: (query) => readUsage(sql, query),
     upstreamDays: (query) => readUpstreamDays(sql, query),
     async sumsHead() {
-      const [row] = await sql<{ seq: bigint; first_day: bigint }[]>`SELECT seq, first_day FROM sums_head`;
-      return { seq: Number(row?.seq), firstDay: Number(row?.first_day) };
+      const [row] = await sql<Record<"seq" | "first_day" | "first_hour", bigint>[]>`
+        SELECT seq, first_day, first_hour FROM sums_head`;
+      return { seq: Number(row?.seq), firstDay: Number(row?.first_day), firstHour: Number(row?.first_hour) };
     },
-    sumsOfDay: (kind, after) => readSumsOfDay(sql, kind, after),
+    sumsOfStep: (kind, after) => readSumsOfStep(sql, kind, after),
     async sumUp() {
       const [row] = await retryConflicts(() => sql<{ more: boolean }[]>`SELECT ledger_sum_up() AS more`);
       return row?.more === true;

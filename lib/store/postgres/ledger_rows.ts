@@ -1,7 +1,10 @@
 /** Entries, price sheets and holds as rows of the database. */
 import { AMOUNT_COLUMNS, ENTRY_COLUMNS, type EntryRow, entryValues, toEntry } from "../entry_row.ts";
 import { type ClaimJson, type HoldRow, toClaimsJson, toHold } from "../hold_row.ts";
+import { mapSliced } from "../../scheduler.ts";
 import {
+  type Durations,
+  type DurationSpan,
   type Hold,
   type KeptEntry,
   type LedgerStore,
@@ -9,6 +12,7 @@ import {
   type Spenders,
   SPENDERS_AT_ONCE,
 } from "../ledger.ts";
+import { FAILED_SQL } from "../search.ts";
 import type { Sql } from "./client.ts";
 
 /** A row of `price_sheets`. */
@@ -81,6 +85,25 @@ export async function readEntriesWithin(
     order: "at, seq",
     limit,
   });
+}
+
+/** As `LedgerStore.durations`: in one statement, since there may be hundreds of periods. */
+export async function readDurations(sql: Sql, spans: readonly DurationSpan[]): Promise<Durations[]> {
+  const rows = await sql<{ place: number; took: string }[]>`
+    SELECT place, json_agg(json_build_array(first, total))::text AS took
+    FROM json_to_recordset(${JSON.stringify(spans.map((span, place) => ({ place, ...span })))}::text::json)
+      AS span (place integer, since bigint, until bigint, "limit" bigint)
+    CROSS JOIN LATERAL (
+      SELECT CASE WHEN ${sql.unsafe(FAILED_SQL)} THEN NULL ELSE first_ms END AS first, total_ms AS total
+      FROM entries WHERE at >= span.since AND at < span.until ORDER BY at, seq LIMIT span.limit
+    ) entry GROUP BY place`;
+  const found: Durations[] = spans.map(() => ({ read: 0, answered: [] }));
+  await mapSliced(rows, ({ place, took }) => {
+    const durations = JSON.parse(took) as [number | null, number][];
+    const answered = durations.flatMap(([firstMs, totalMs]) => firstMs === null ? [] : [{ firstMs, totalMs }]);
+    found[place] = { read: durations.length, answered };
+  });
+  return found;
 }
 
 /** The entry of a request. */

@@ -3,7 +3,7 @@
  * loses its connection never leaves a lock behind.
  */
 import { HOLDS_SHAPE } from "./ledger_holds_shape.ts";
-import { SUMS_STEP } from "./sums_shape.ts";
+import { HOURS_STEP, SUMS_STEP } from "./sums_shape.ts";
 
 // Amounts are in 1e-12 USD: `bigint` for those of one request, `numeric` for sums, which may exceed 2^63. Texts use the
 // "C" collation: faster, and the same on every server.
@@ -311,4 +311,4 @@ END $body$;
 `;
 
 /** The current tables of the ledger, for a new database. */
-export const LEDGER_SHAPE: string = LEDGER_STEP + DETAILS_STEP + SEARCH_STEP + USERS_STEP + SUMS_STEP;
+export const LEDGER_SHAPE: string = LEDGER_STEP + DETAILS_STEP + SEARCH_STEP + USERS_STEP + SUMS_STEP + HOURS_STEP;

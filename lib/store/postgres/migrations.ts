@@ -6,7 +6,7 @@ import { KEYS_SHAPE } from "./keys_shape.ts";
 import { DETAILS_STEP, LEDGER_STEP, SEARCH_STEP, USERS_STEP } from "./ledger_shape.ts";
 import { NODES_SHAPE } from "./nodes.ts";
 import { OPERATORS_SHAPE } from "./operators_shape.ts";
-import { SUMS_STEP } from "./sums_shape.ts";
+import { HOURS_STEP, SUMS_STEP } from "./sums_shape.ts";
 
 /** The number of applied steps is the version of the schema. */
 export const MIGRATIONS: readonly string[] = [
@@ -22,4 +22,5 @@ export const MIGRATIONS: readonly string[] = [
   NODES_SHAPE,
   USERS_STEP,
   SUMS_STEP,
+  HOURS_STEP,
 ];

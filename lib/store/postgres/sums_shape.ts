@@ -1,5 +1,6 @@
 /** Tables of the sums that are made from entries some time after they were entered, and the functions that make them. */
-import { addingBlocks, addingSums, BLOCK, BLOCK_KINDS, BLOCK_NAMES, SUM_TABLES } from "../sums.ts";
+import { addingBlocks, addingSums, BLOCK, BLOCK_KINDS, BLOCK_NAMES, HOURS_KEPT, SUM_TABLES } from "../sums.ts";
+import type { SumKind } from "../days.ts";
 
 const COUNTS = `requests bigint NOT NULL, failed bigint NOT NULL, prompt bigint NOT NULL,
   input_cache_read bigint NOT NULL, input_cache_write_5m bigint NOT NULL, input_cache_write_1h bigint NOT NULL,
@@ -9,6 +10,10 @@ const AMOUNTS = "cost numeric NOT NULL, overrun numeric NOT NULL, saved numeric 
 
 const OWNER = `day bigint NOT NULL, key_id text COLLATE "C" NOT NULL, group_name text COLLATE "C" NOT NULL,
   model text COLLATE "C" NOT NULL`;
+
+const UPSTREAM = 'upstream text COLLATE "C" NOT NULL, price_version bigint NOT NULL, has_target_price boolean NOT NULL';
+
+const ATTEMPTS = "counted bigint NOT NULL, attempts bigint NOT NULL, target_cost numeric NOT NULL";
 
 // `sums_head`: the last entry in the sums, and their first day; entries of earlier days were pruned before. `saved` may be
 // negative. `price_version` is 0 for entries without a price sheet.
@@ -20,8 +25,8 @@ CREATE TABLE sums_head (
 ) WITH (fillfactor = 10);
 INSERT INTO sums_head SELECT 1, seq, day + 1 FROM ledger_start;
 CREATE TABLE upstream_days (
-  ${OWNER}, upstream text COLLATE "C" NOT NULL, price_version bigint NOT NULL, has_target_price boolean NOT NULL,
-  ${COUNTS}, ${AMOUNTS}, counted bigint NOT NULL, attempts bigint NOT NULL, target_cost numeric NOT NULL,
+  ${OWNER}, ${UPSTREAM},
+  ${COUNTS}, ${AMOUNTS}, ${ATTEMPTS},
   PRIMARY KEY (day, key_id, group_name, model, upstream, price_version, has_target_price)
 ) WITH (fillfactor = 70);
 CREATE TABLE user_days (
@@ -49,6 +54,7 @@ const TARGET_USD = `CASE WHEN strpos(e.details, '"upstream_usd"') > 0 THEN e.det
 /** The names of entries as tables of sums have them. */
 const NAMES: Readonly<Record<string, string>> = {
   day: "e.at / 86400000",
+  hour: "e.at / 3600000",
   price_version: "coalesce(e.price_version, 0)::bigint",
   has_target_price: `(${TARGET_USD}) IS NOT NULL`,
   end_user: "coalesce(e.end_user, '')",
@@ -78,16 +84,24 @@ export function withSheets(entries: string): string {
   return `${entries} e LEFT JOIN price_sheets p ON p.version = e.price_version`;
 }
 
-const GROUPED = [
-  ...new Set(["day", ...SUM_TABLES.upstreams.names, ...SUM_TABLES.users.names, ...BLOCK_NAMES]),
-];
+/** Names by which entries are grouped before they are added to the sums, with those of blocks. */
+const GROUPED = ["day", ...SUM_TABLES.upstreams.names, ...SUM_TABLES.users.names, ...BLOCK_NAMES];
 
-function daySelect(kind: keyof typeof SUM_TABLES): string {
-  const { names, figures } = SUM_TABLES[kind];
-  const key = ["day", ...names].join(", ");
+/** The first day or hour of each kind of sums. */
+const FIRST: Readonly<Record<SumKind, string>> = {
+  upstreams: "first",
+  users: "greatest(first, gone + 1)",
+  hours: "kept_hour",
+};
+
+function stepSelect(kind: SumKind): string {
+  const { step, names, figures } = SUM_TABLES[kind];
+  const key = [step, ...names].join(", ");
   const sums = figures.map((name) => `sum(${name})`).join(", ");
-  const first = kind === "users" ? "greatest(first, gone + 1)" : "first";
-  return addingSums(SUM_TABLES[kind], `SELECT ${key}, ${sums} FROM grouped WHERE day >= ${first} GROUP BY ${key}`);
+  return addingSums(
+    SUM_TABLES[kind],
+    `SELECT ${key}, ${sums} FROM grouped WHERE ${step} >= ${FIRST[kind]} GROUP BY ${key}`,
+  );
 }
 
 function blockSelect(): string {
@@ -105,31 +119,39 @@ function blockSelect(): string {
 
 const PLANS = "SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET jit = off";
 
-// The lock on the row of `sums_head` makes processes sum up one after the other. Entries become visible in the order of
-// their numbers, so none of a range is missing.
-const FUNCTIONS = `
-CREATE FUNCTION ledger_sum_range(from_seq bigint, to_seq bigint) RETURNS void LANGUAGE plpgsql ${PLANS} AS $body$
+/** The function that adds a range of entries, at most a block, to these kinds of sums. */
+function sumRange(kinds: readonly SumKind[], { declared, last }: { declared: string; last: string }): string {
+  const names = [...new Set([...kinds.map((kind) => SUM_TABLES[kind].step), ...GROUPED])];
+  return `FUNCTION ledger_sum_range(from_seq bigint, to_seq bigint) RETURNS void LANGUAGE plpgsql ${PLANS} AS $body$
 #variable_conflict use_column
 DECLARE
   first bigint := (SELECT first_day FROM sums_head);
-  gone bigint := (SELECT day FROM ledger_start);
+  gone bigint := (SELECT day FROM ledger_start);${declared}
 BEGIN
   WITH grouped AS MATERIALIZED (
-    SELECT ${GROUPED.map((name) => `${entryColumn(name)} AS ${name}`).join(", ")},
+    SELECT ${names.map((name) => `${entryColumn(name)} AS ${name}`).join(", ")},
       ${SUM_TABLES.upstreams.figures.map((name) => `sum(${entryColumn(name)}) AS ${name}`).join(", ")},
       (e.seq - 1) / ${BLOCK} AS block, min(e.at) AS first_at, max(e.at) AS last_at, max(e.cost) AS most_cost,
       max(e.total_ms) AS most_ms
     FROM ${withSheets("entries")}
-    WHERE e.seq > from_seq AND e.seq <= to_seq GROUP BY ${GROUPED.map((_, index) => index + 1).join(", ")}, block
-  ), upstreams AS (
-    ${daySelect("upstreams")}
-  ), users AS (
-    ${daySelect("users")}
-  )
+    WHERE e.seq > from_seq AND e.seq <= to_seq GROUP BY ${names.map((_, index) => index + 1).join(", ")}, block
+  ), ${
+    kinds.map((kind) =>
+      `${kind} AS (
+    ${stepSelect(kind)}
+  )`
+    ).join(", ")
+  }
   ${addingBlocks(blockSelect(), { least: "least", most: "greatest" })};
-  UPDATE sums_head SET seq = to_seq;
+  ${last}
 END $body$;
+`;
+}
 
+// The lock on the row of `sums_head` makes processes sum up one after the other. Entries become visible in the order of
+// their numbers, so none of a range is missing.
+const FUNCTIONS = `
+CREATE ${sumRange(["upstreams", "users"], { declared: "", last: "UPDATE sums_head SET seq = to_seq;" })}
 -- Sums up the next block, if all of its entries exist and no other process does. True if another one is complete.
 CREATE FUNCTION ledger_sum_up() RETURNS boolean LANGUAGE plpgsql ${PLANS} AS $body$
 DECLARE
@@ -172,3 +194,27 @@ END $body$;
 
 /** Sums per day with upstreams, end users, tags and what caches saved, and the bounds of blocks of entries. */
 export const SUMS_STEP: string = `${TABLES}${FUNCTIONS}DROP INDEX entries_failed;`;
+
+const HOURS_FUNCTION = sumRange(["upstreams", "hours", "users"], {
+  declared: `
+  kept_hour bigint := (SELECT greatest(first_hour, (
+    SELECT max(at) / 3600000 - ${HOURS_KEPT} FROM entries WHERE seq > from_seq AND seq <= to_seq)) FROM sums_head);`,
+  last: `DELETE FROM upstream_hours WHERE ctid = ANY (ARRAY(
+    SELECT ctid FROM upstream_hours WHERE hour < kept_hour LIMIT ${2 * BLOCK}));
+  UPDATE sums_head SET seq = to_seq, first_hour = kept_hour;`,
+});
+
+/**
+ * Sums per hour of the last two days. `first_hour`: their first one; no entry of this hour or a later one has been summed up
+ * yet. The change of the table waits for others that sum up, and keeps them waiting.
+ */
+export const HOURS_STEP: string = `
+CREATE TABLE upstream_hours (
+  ${OWNER.replace("day", "hour")}, ${UPSTREAM},
+  ${COUNTS}, ${AMOUNTS}, ${ATTEMPTS},
+  PRIMARY KEY (hour, key_id, group_name, model, upstream, price_version, has_target_price)
+) WITH (fillfactor = 70);
+ALTER TABLE sums_head ADD COLUMN first_hour bigint NOT NULL DEFAULT 0;
+UPDATE sums_head SET first_hour = greatest(
+  (SELECT (day + 1) * 24 FROM ledger_start), (SELECT coalesce(max(at) / 3600000 + 1, 0) FROM entries));
+CREATE OR REPLACE ${HOURS_FUNCTION}`;

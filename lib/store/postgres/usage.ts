@@ -1,8 +1,8 @@
 /** Sums over a period, each in one statement, which sees one snapshot. */
 import { mapSliced } from "../../scheduler.ts";
-import { cutSpan, type SumKind, sumKindOf, sumName, Sums, TIME_STEPS } from "../days.ts";
+import { cutSpan, DAY_MS, type SumKind, sumKindOf, sumName, Sums, TIME_STEPS } from "../days.ts";
 import type { LedgerStore, PriceSheet, UpstreamDaySum, UsageBy, UsageQuery, UsageSum } from "../ledger.ts";
-import { SHORT_TAIL, SUM_TABLES, tagNames } from "../sums.ts";
+import { SHORT_TAIL, stepMs, SUM_TABLES, tagNames } from "../sums.ts";
 import type { Sql } from "./client.ts";
 import { type FigureRow, toFigures } from "./ledger_sums.ts";
 import { entryColumn, withSheets } from "./sums_shape.ts";
@@ -20,14 +20,14 @@ interface Summed extends Span {
 /** Names and figures of the sums per day that are written with the entries. */
 const OLD_NAMES: readonly string[] = ["day", "key_id", "group_name", "model"];
 
-/** Columns of the groupings; hours and minutes have expressions. */
+/** Columns of the groupings; minutes have an expression. */
 const COLUMNS: Readonly<Record<UsageBy, string>> = {
   key: "key_id",
   group: "group_name",
   model: "model",
   upstream: "upstream",
   day: "day",
-  hour: `at / ${TIME_STEPS.hour.ms}`,
+  hour: "hour",
   minute: `at / ${TIME_STEPS.minute.ms}`,
   user: "end_user",
   tag: "tags",
@@ -116,46 +116,56 @@ async function readSums<Row extends object>(sql: Sql, summed: Summed): Promise<R
 
 type Fragment = ReturnType<Sql>;
 
+/** The first day or hour of each kind of sums. Those of end users are deleted with the entries of their days. */
+const FIRST: Readonly<Record<SumKind, string>> = {
+  upstreams: "h.first_day",
+  hours: "h.first_hour",
+  users: "greatest(h.first_day, s.day + 1)",
+};
+
 function partsOfDays(sql: Sql, summed: Summed & { kind: SumKind }, isShort: boolean): Fragment {
   const { kind, names } = summed;
-  const { table } = SUM_TABLES[kind];
-  const { whole, pieces } = cutSpan(summed);
-  const isUsers = kind === "users";
-  const hasOldSums = !isUsers && names.every((name) => OLD_NAMES.includes(name));
-  const days = sql.unsafe(columnsOf(summed, table));
+  const { table, step } = SUM_TABLES[kind];
+  const ms = stepMs(SUM_TABLES[kind]);
+  const { whole, pieces } = cutSpan(summed, ms);
+  const hasOldSums = kind === "upstreams" && names.every((name) => OLD_NAMES.includes(name));
+  const steps = sql.unsafe(columnsOf(summed, table));
   const old = hasOldSums
     ? sql`
       UNION ALL
-      SELECT ${sql.unsafe(columnsOf(summed, "days"))} FROM spans JOIN days ON day >= from_day AND day < until_day, head
-      WHERE is_whole AND day < first_day AND ${isWanted(sql, summed)}`
+      SELECT ${
+      sql.unsafe(columnsOf(summed, "days"))
+    } FROM spans JOIN days ON day >= from_step AND day < until_step, head
+      WHERE is_whole AND day < first_step AND ${isWanted(sql, summed)}`
     : sql``;
   const tail = isShort
     ? sql`ledger_tail() e JOIN spans ON at >= since AND at < until, head`
     : sql`spans JOIN entries e ON at >= since AND at < until, head`;
   const parts = JSON.stringify([
-    { ...whole, day: null },
-    ...pieces.map(({ day, since, until }) => ({ from: day, until: day + 1, day, since, upto: until })),
+    { ...whole, step: null },
+    ...pieces.map(({ step, since, until }) => ({ from: step, until: step + 1, step, since, upto: until })),
   ]);
   return sql`
     WITH head AS MATERIALIZED (
-      SELECT h.seq AS head_seq, ${isUsers ? sql`greatest(h.first_day, s.day + 1)` : sql`h.first_day`} AS first_day,
-        s.day AS gone
+      SELECT h.seq AS head_seq, ${sql.unsafe(FIRST[kind])} AS first_step, s.day AS gone
       -- Each has one row, which the server cannot know.
       FROM (SELECT * FROM sums_head LIMIT 1) h, (SELECT * FROM ledger_start LIMIT 1) s
     ), spans AS MATERIALIZED (
-      SELECT "from" AS from_day, part.until AS until_day, coalesce(since, "from" * 86400000) AS since,
-        coalesce(upto, part.until * 86400000) AS until,
-        day IS NULL OR CASE WHEN day <= gone THEN ${!isUsers} ELSE NOT (
-          EXISTS (SELECT FROM entries WHERE at >= day * 86400000 AND at < part.since) OR
-          EXISTS (SELECT FROM entries WHERE at >= part.upto AND at < (day + 1) * 86400000)
+      SELECT "from" AS from_step, part.until AS until_step, coalesce(since, "from" * ${ms}::bigint) AS since,
+        coalesce(upto, part.until * ${ms}::bigint) AS until,
+        step IS NULL OR CASE WHEN step * ${ms}::bigint < (gone + 1) * ${DAY_MS}::bigint THEN ${
+    kind === "upstreams"
+  } ELSE NOT (
+          EXISTS (SELECT FROM entries WHERE at >= step * ${ms}::bigint AND at < part.since) OR
+          EXISTS (SELECT FROM entries WHERE at >= part.upto AND at < (step + 1) * ${ms}::bigint)
         ) END AS is_whole
       FROM json_to_recordset(${parts}::text::json)
-        AS part ("from" bigint, until bigint, day bigint, since bigint, upto bigint), head
+        AS part ("from" bigint, until bigint, step bigint, since bigint, upto bigint), head
       -- There are no more, which the server cannot know: it would read all entries for the hundred that it counts on.
       LIMIT 3
     )
-    SELECT ${days} FROM spans JOIN ${sql(table)} ON day >= from_day AND day < until_day, head
-    WHERE is_whole AND day >= first_day AND ${isWanted(sql, summed)}
+    SELECT ${steps} FROM spans JOIN ${sql(table)} ON ${sql(step)} >= from_step AND ${sql(step)} < until_step, head
+    WHERE is_whole AND ${sql(step)} >= first_step AND ${isWanted(sql, summed)}
     ${old}
     UNION ALL
     SELECT * FROM ${
@@ -163,12 +173,12 @@ function partsOfDays(sql: Sql, summed: Summed & { kind: SumKind }, isShort: bool
       sql,
       summed,
       sql`(
-      SELECT e.* FROM ${tail} WHERE is_whole AND at >= first_day * 86400000 AND e.seq > head_seq
+      SELECT e.* FROM ${tail} WHERE is_whole AND at >= first_step * ${ms}::bigint AND e.seq > head_seq
       UNION ALL
       SELECT e.* FROM spans JOIN entries e ON at >= since AND at < until WHERE NOT is_whole
       UNION ALL
-      SELECT e.* FROM spans CROSS JOIN head JOIN entries e ON at >= since AND at < least(until, first_day * 86400000)
-      WHERE is_whole AND since < first_day * 86400000 AND ${!hasOldSums}
+      SELECT e.* FROM spans CROSS JOIN head JOIN entries e ON at >= since AND at < least(until, first_step * ${ms}::bigint)
+      WHERE is_whole AND since < first_step * ${ms}::bigint AND ${!hasOldSums}
     ) entries WHERE true`,
     )
   }`;
@@ -177,7 +187,10 @@ function partsOfDays(sql: Sql, summed: Summed & { kind: SumKind }, isShort: bool
 /** Names and figures of a table of sums. */
 function columnsOf({ names, figures }: Summed, table: string): string {
   return [
-    ...names.map((name, index) => `${name}::text AS name_${index}`),
+    ...names.map((name, index) => {
+      const column = name === "day" && table === SUM_TABLES.hours.table ? "(hour / 24)" : name;
+      return `${column}::text AS name_${index}`;
+    }),
     ...figures.map((name) => table === "days" && name === "saved" ? "0 AS saved" : name),
   ].join(", ");
 }
@@ -212,21 +225,22 @@ function isWanted(sql: Sql, { only = {} }: Span): Fragment {
   return tests.filter((test) => test !== undefined).reduce((all, test) => sql`${all} AND ${test}`);
 }
 
-/** As `LedgerStore.sumsOfDay`. */
-export async function readSumsOfDay(
+/** As `LedgerStore.sumsOfStep`. */
+export async function readSumsOfStep(
   sql: Sql,
   kind: SumKind,
   after: number,
-): ReturnType<LedgerStore["sumsOfDay"]> {
-  const { table, names, figures } = SUM_TABLES[kind];
+): ReturnType<LedgerStore["sumsOfStep"]> {
+  const { table, step, names, figures } = SUM_TABLES[kind];
   const keys = names.map((name) => name === "has_target_price" ? `${name}::integer` : name).join(", ");
-  const rows = await sql<{ day: bigint; names: string[]; figures: string[] }[]>`
-    SELECT day, json_build_array(${sql.unsafe(keys)}) AS names,
+  const rows = await sql<{ step: bigint; names: string[]; figures: string[] }[]>`
+    SELECT ${sql(step)} AS step, json_build_array(${sql.unsafe(keys)}) AS names,
       json_build_array(${sql.unsafe(figures.map((name) => `${name}::text`).join(", "))}) AS figures
-    FROM ${sql(table)} WHERE day = (SELECT min(day) FROM ${sql(table)} WHERE day > ${after})`;
+    FROM ${sql(table)} WHERE ${sql(step)} = (
+      SELECT min(${sql(step)}) FROM ${sql(table)} WHERE ${sql(step)} > ${after})`;
   const [first] = rows;
   if (first === undefined) return undefined;
   const sums = new Map<string, bigint[]>();
   await mapSliced(rows, ({ names, figures }) => sums.set(JSON.stringify(names.map(String)), figures.map(BigInt)));
-  return { day: Number(first.day), sums };
+  return { step: Number(first.step), sums };
 }

@@ -14,7 +14,7 @@ import {
   type SheetRows,
 } from "./ledger_rows.ts";
 import { openSumRows, type SumRows } from "./day_sums.ts";
-import { endOfBlock, openSumming, prepareSumsHead, prepareSumsOfDay, type Summing } from "./sums.ts";
+import { endOfBlock, openSumming, prepareSumsHead, prepareSumsOfStep, type Summing } from "./sums.ts";
 import { atomically, whenFree } from "./transaction.ts";
 import { openUserSumRows, type UserSumRows } from "./user_sums.ts";
 
@@ -35,11 +35,12 @@ export type LedgerReader = Pick<
   | "spenders"
   | "entries"
   | "entriesWithin"
+  | "durations"
   | "usage"
   | "upstreamDays"
   | "sumUp"
   | "sumsHead"
-  | "sumsOfDay"
+  | "sumsOfStep"
   | "search"
   | "topUsers"
   | "userSums"
@@ -50,7 +51,7 @@ export type LedgerReader = Pick<
 >;
 
 /** Reports made in slices. */
-export type Reports = Pick<LedgerStore, "usage" | "upstreamDays" | "search" | "topUsers">;
+export type Reports = Pick<LedgerStore, "durations" | "usage" | "upstreamDays" | "search" | "topUsers">;
 
 /** Opens the rows of a migrated database. */
 export function openLedgerRows(db: DatabaseSync): LedgerRows {
@@ -81,7 +82,7 @@ export function openLedgerReader(
 ): LedgerReader {
   const { entries, sums, users, start } = rows;
   const head = prepareSumsHead(db);
-  const sumsOfDay = prepareSumsOfDay(db);
+  const sumsOfStep = prepareSumsOfStep(db);
   const summing = openSummingLater(db, rows.sheets);
   const prune = openPruning(db, { start, users, summing });
   return {
@@ -89,10 +90,11 @@ export function openLedgerReader(
     spenders: async ({ after }) => entries.spenders(after),
     entries: async ({ after, limit }) => entries.after(after, limit),
     entriesWithin: async (span) => entries.within(span),
+    durations: reports.durations,
     usage: reports.usage,
     upstreamDays: reports.upstreamDays,
     sumsHead: async () => head(),
-    sumsOfDay: (kind, after) => runSlicedNow(sumsOfDay(kind, after)),
+    sumsOfStep: (kind, after) => runSlicedNow(sumsOfStep(kind, after)),
     async sumUp() {
       const last = entries.lastSeq();
       if (last < endOfBlock(head().seq)) return false;

@@ -5,6 +5,7 @@ import { runSlicedNow, runToEnd } from "../../scheduler.ts";
 import type { AlertStore } from "../alerts.ts";
 import type { Store } from "../store.ts";
 import { openSqliteAlerts } from "./alerts.ts";
+import { prepareDurations } from "./durations.ts";
 import { openSqliteKeys } from "./keys.ts";
 import { makeTables } from "./migrate.ts";
 import { openOwnedLedger } from "./owned_ledger.ts";
@@ -38,6 +39,7 @@ function openMemoryReports(db: DatabaseSync): Parameters<typeof openOwnedLedger>
   const work = prepareUsage(db);
   const search = prepareSearch(db);
   const topUsers = prepareTopUsers(db);
+  const durations = prepareDurations(db);
   return {
     sync: { durable: () => Promise.resolve() },
     reports: {
@@ -49,6 +51,7 @@ function openMemoryReports(db: DatabaseSync): Parameters<typeof openOwnedLedger>
         signal?.throwIfAborted();
         return runToEnd(work.upstreamDays(query));
       },
+      durations: (spans, signal) => runSlicedNow(durations(spans), signal),
       search: (query, signal) => runSlicedNow(search(query), signal),
       topUsers: (of, signal) => runSlicedNow(topUsers(of), signal),
     },

@@ -319,4 +319,35 @@ export const MIGRATIONS: readonly string[] = [
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX entry_blocks_by_block ON entry_blocks (block);
   DROP INDEX entries_failed;`,
+
+  // The sums per hour of the last two days, as in `upstream_days`. `first_hour`: their first one; no entry of this hour or
+  // a later one has been summed up yet.
+  `CREATE TABLE upstream_hours (
+    hour INTEGER NOT NULL,
+    key_id TEXT NOT NULL,
+    group_name TEXT NOT NULL,
+    model TEXT NOT NULL,
+    upstream TEXT NOT NULL,
+    price_version INTEGER NOT NULL,
+    has_target_price INTEGER NOT NULL,
+    requests INTEGER NOT NULL,
+    failed INTEGER NOT NULL,
+    prompt INTEGER NOT NULL,
+    input_cache_read INTEGER NOT NULL,
+    input_cache_write_5m INTEGER NOT NULL,
+    input_cache_write_1h INTEGER NOT NULL,
+    completion INTEGER NOT NULL,
+    reasoning INTEGER NOT NULL,
+    images INTEGER NOT NULL,
+    cost INTEGER NOT NULL,
+    overrun INTEGER NOT NULL,
+    saved INTEGER NOT NULL,
+    counted INTEGER NOT NULL,
+    attempts INTEGER NOT NULL,
+    target_cost INTEGER NOT NULL,
+    PRIMARY KEY (hour, key_id, group_name, model, upstream, price_version, has_target_price)
+  ) STRICT, WITHOUT ROWID;
+  ALTER TABLE sums_head ADD COLUMN first_hour INTEGER NOT NULL DEFAULT 0;
+  UPDATE sums_head SET first_hour = max(
+    (SELECT (day + 1) * 24 FROM ledger_start), (SELECT coalesce(max(at) / 3600000 + 1, 0) FROM entries));`,
 ];

@@ -1,15 +1,17 @@
 /** Makes the sums of the SQLite file from entries, block by block. */
 import type { DatabaseSync } from "node:sqlite";
 import { cacheSavings } from "../cache_savings.ts";
-import { DAY_MS, TOKEN_CLASSES } from "../days.ts";
+import { DAY_MS, TIME_STEPS, TOKEN_CLASSES } from "../days.ts";
 import { FAILED_SQL } from "../search.ts";
-import { addingBlocks, addingSums, BLOCK, BLOCK_KINDS, BLOCK_NAMES, SUM_TABLES } from "../sums.ts";
+import { addingBlocks, addingSums, BLOCK, BLOCK_KINDS, BLOCK_NAMES, HOURS_KEPT, SUM_TABLES } from "../sums.ts";
 import type { SumKind } from "../days.ts";
 import type { LedgerStore, SumsHead } from "../ledger.ts";
 import type { SheetRows } from "./ledger_rows.ts";
 
-/** Sums of end users that one call deletes. */
+/** Sums that one call deletes. */
 const PRUNED_AT_ONCE = 500;
+/** Sums per hour that are deleted with a block: more than a block of entries can have made. */
+const HOURS_AT_ONCE = 2 * BLOCK;
 
 /** The sums of a database. Within a transaction that writes. */
 export interface Summing {
@@ -24,10 +26,10 @@ export interface Summing {
 
 /** Prepares reading how far the sums have come. */
 export function prepareSumsHead(db: DatabaseSync): () => SumsHead {
-  const head = db.prepare("SELECT seq, first_day FROM sums_head");
+  const head = db.prepare("SELECT seq, first_day, first_hour FROM sums_head");
   return () => {
     const row = head.get();
-    return { seq: Number(row?.seq), firstDay: Number(row?.first_day) };
+    return { seq: Number(row?.seq), firstDay: Number(row?.first_day), firstHour: Number(row?.first_hour) };
   };
 }
 
@@ -35,7 +37,7 @@ export function prepareSumsHead(db: DatabaseSync): () => SumsHead {
 export function openSumming(db: DatabaseSync, sheets: Pick<SheetRows, "all">): Summing {
   const head = prepareSumsHead(db);
   const add = prepareAdd(db, sheets);
-  const move = db.prepare("UPDATE sums_head SET seq = ?");
+  const move = db.prepare("UPDATE sums_head SET seq = ?, first_hour = ?");
   const startDay = db.prepare("SELECT day FROM ledger_start");
   const pruneUsers = db.prepare(
     `DELETE FROM user_days WHERE (day, key_id, group_name, model, end_user, tags) IN (
@@ -46,9 +48,9 @@ export function openSumming(db: DatabaseSync, sheets: Pick<SheetRows, "all">): S
   );
 
   function sumRange(from: number, to: number): void {
-    const { firstDay } = head();
-    add({ from, to, firstDay, firstUserDay: Math.max(firstDay, Number(startDay.get()?.day) + 1) });
-    move.run(to);
+    const { firstDay, firstHour } = head();
+    const firstUserDay = Math.max(firstDay, Number(startDay.get()?.day) + 1);
+    move.run(to, add({ from, to, firstDay, firstUserDay, firstHour }));
   }
 
   return {
@@ -76,12 +78,12 @@ export function openSumming(db: DatabaseSync, sheets: Pick<SheetRows, "all">): S
 
 /**
  * Prepares adding a range of entries, at most a block. They are grouped once, by all names, into a temporary table, which
- * takes most of the time; the sums are made of its rows.
+ * takes most of the time; the sums are made of its rows. Returns the first hour of the sums per hour.
  */
 function prepareAdd(
   db: DatabaseSync,
   sheets: Pick<SheetRows, "all">,
-): (of: { from: number; to: number; firstDay: number; firstUserDay: number }) => void {
+): (of: { from: number; to: number; firstDay: number; firstUserDay: number; firstHour: number }) => number {
   const savings = openSavings(db, sheets);
   const names = [...new Set([...NAMES, ...BLOCK_NAMES])];
   const bounds = ["min(at) AS first_at", "max(at) AS last_at", "max(cost) AS most_cost", "max(total_ms) AS most_ms"];
@@ -96,52 +98,62 @@ function prepareAdd(
       ${figures.map((name) => `sum(${ENTRY_FIGURES[name]})`).join(", ")}, (seq - 1) / ${BLOCK}, ${bounds.join(", ")}
     FROM entries LEFT JOIN sheet_savings ON version = price_version
     WHERE seq > ? AND seq <= ? GROUP BY ${names.map((_, index) => index + 1).join(", ")}`);
-  const addDays = (kind: keyof typeof SUM_TABLES) => {
-    const { names, figures } = SUM_TABLES[kind];
-    const key = ["day", ...names].join(", ");
+  const addSums = (kind: SumKind) => {
+    const { step, names, figures } = SUM_TABLES[kind];
+    const key = [step, ...names].join(", ");
     const sums = figures.map((name) => `sum(${name})`).join(", ");
     return db.prepare(
-      addingSums(SUM_TABLES[kind], `SELECT ${key}, ${sums} FROM block_sums WHERE day >= ? GROUP BY ${key}`),
+      addingSums(SUM_TABLES[kind], `SELECT ${key}, ${sums} FROM block_sums WHERE ${step} >= ? GROUP BY ${key}`),
     );
   };
-  const [upstreams, users] = [addDays("upstreams"), addDays("users")];
+  const [upstreams, hours, users] = [addSums("upstreams"), addSums("hours"), addSums("users")];
+  const lastHour = db.prepare("SELECT max(hour) AS hour FROM block_sums");
+  const key = [SUM_TABLES.hours.step, ...SUM_TABLES.hours.names].join(", ");
+  const removeHours = db.prepare(
+    `DELETE FROM upstream_hours WHERE (${key}) IN (
+       SELECT ${key} FROM upstream_hours WHERE hour < ? LIMIT ${HOURS_AT_ONCE})`,
+  );
   const blocks = db.prepare(addingBlocks(blockSelect(), { least: "min", most: "max" }));
   const clear = db.prepare("DELETE FROM block_sums");
-  return ({ from, to, firstDay, firstUserDay }) => {
+  return ({ from, to, firstDay, firstUserDay, firstHour }) => {
     savings.refresh();
     group.run(from, to);
+    const keptHour = Math.max(firstHour, Number(lastHour.get()?.hour) - HOURS_KEPT);
     upstreams.run(firstDay);
+    hours.run(keptHour);
     users.run(firstUserDay);
     blocks.run();
     clear.run();
+    removeHours.run(keptHour);
+    return keptHour;
   };
 }
 
-/** Names of both kinds of sums per day. */
-const NAMES = ["day", ...SUM_TABLES.upstreams.names, ...SUM_TABLES.users.names];
+/** Names of all kinds of sums. */
+const NAMES = ["day", "hour", ...SUM_TABLES.upstreams.names, ...SUM_TABLES.users.names];
 
-/** Prepares `LedgerStore.sumsOfDay`. Rows are read in slices; the sums of past days hardly change. */
-export function prepareSumsOfDay(
+/** Prepares `LedgerStore.sumsOfStep`. Rows are read in slices; the sums of past days hardly change. */
+export function prepareSumsOfStep(
   db: DatabaseSync,
-): (kind: SumKind, after: number) => Generator<void, Awaited<ReturnType<LedgerStore["sumsOfDay"]>>> {
+): (kind: SumKind, after: number) => Generator<void, Awaited<ReturnType<LedgerStore["sumsOfStep"]>>> {
   return function* (kind, after) {
-    const { table, names, figures } = SUM_TABLES[kind];
-    const day = db.prepare(`SELECT min(day) AS day FROM ${table} WHERE day > ?`).get(after)?.day;
-    if (day === null || day === undefined) return undefined;
+    const { table, step, names, figures } = SUM_TABLES[kind];
+    const next = db.prepare(`SELECT min(${step}) AS step FROM ${table} WHERE ${step} > ?`).get(after)?.step;
+    if (next === null || next === undefined) return undefined;
     const rows = db.prepare(
-      `SELECT ${[...names, ...figures].join(", ")} FROM ${table} WHERE day = ? AND (${names.join(", ")}) > (${
+      `SELECT ${[...names, ...figures].join(", ")} FROM ${table} WHERE ${step} = ? AND (${names.join(", ")}) > (${
         names.map(() => "?").join(", ")
       }) ORDER BY ${names.join(", ")} LIMIT ${PRUNED_AT_ONCE}`,
     );
     rows.setReadBigInts(true);
     const sums = new Map<string, bigint[]>();
     for (let place: (string | bigint)[] = names.map(() => "");;) {
-      const page = rows.all(Number(day), ...place);
+      const page = rows.all(Number(next), ...place);
       for (const row of page) {
         place = names.map((name) => row[name] as string | bigint);
         sums.set(JSON.stringify(place.map(String)), figures.map((name) => row[name] as bigint));
       }
-      if (page.length < PRUNED_AT_ONCE) return { day: Number(day), sums };
+      if (page.length < PRUNED_AT_ONCE) return { step: Number(next), sums };
       yield;
     }
   };
@@ -190,6 +202,7 @@ const TARGET_USD = `CASE WHEN instr(details, '"upstream_usd"') THEN details ->> 
 /** The columns of entries that tables of sums have in addition. */
 export const ENTRY_NAMES: Readonly<Record<string, string>> = {
   day: `at / ${DAY_MS}`,
+  hour: `at / ${TIME_STEPS.hour.ms}`,
   price_version: "coalesce(price_version, 0)",
   has_target_price: `(${TARGET_USD}) IS NOT NULL`,
   end_user: "coalesce(end_user, '')",

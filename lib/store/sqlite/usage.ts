@@ -3,6 +3,7 @@ import { DatabaseSync } from "node:sqlite";
 import { runSliced } from "../../scheduler.ts";
 import type { ReadCharged } from "./accounts.ts";
 import type { LedgerStore } from "../ledger.ts";
+import { prepareDurations } from "./durations.ts";
 import { prepareSearch } from "./search.ts";
 import { whenFree } from "./transaction.ts";
 import { prepareUsage } from "./usage_sums.ts";
@@ -14,6 +15,8 @@ export interface SqliteReports {
   usage: LedgerStore["usage"];
   /** As `LedgerStore.upstreamDays`, from such a snapshot. */
   upstreamDays: LedgerStore["upstreamDays"];
+  /** As `LedgerStore.durations`. */
+  durations: LedgerStore["durations"];
   /** As `LedgerStore.search`. */
   search: LedgerStore["search"];
   /** As `LedgerStore.topUsers`. */
@@ -29,10 +32,15 @@ export interface SqliteReports {
  */
 export function openSqliteReports(file: string): SqliteReports {
   const sums = openReader(file, prepareUsage);
-  const searches = openReader(file, (db) => ({ search: prepareSearch(db), topUsers: prepareTopUsers(db) }));
+  const searches = openReader(file, (db) => ({
+    search: prepareSearch(db),
+    topUsers: prepareTopUsers(db),
+    durations: prepareDurations(db),
+  }));
   return {
     usage: async (query, signal) => (await sums.inTurn((work) => work.sumUp(query), signal)).list(),
     upstreamDays: (query, signal) => sums.inTurn((work) => work.upstreamDays(query), signal),
+    durations: (spans, signal) => searches.inTurn(({ durations }) => durations(spans), signal),
     search: (query, signal) => searches.inTurn(({ search }) => search(query), signal),
     topUsers: (of, signal) => searches.inTurn(({ topUsers }) => topUsers(of), signal),
     charged: (spender, begun) => sums.inTurn((work) => work.charge(spender, begun)),

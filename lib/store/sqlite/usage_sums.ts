@@ -1,22 +1,12 @@
 /** Sums over a period from one snapshot of the SQLite file, computed in slices. */
-import type { DatabaseSync } from "node:sqlite";
+import type { DatabaseSync, StatementSync } from "node:sqlite";
 import type { ReadCharged } from "./accounts.ts";
-import {
-  addFigures,
-  cutSpan,
-  DAY_MS,
-  type DaySpan,
-  type SumKind,
-  sumKindOf,
-  sumName,
-  Sums,
-  TIME_STEPS,
-} from "../days.ts";
-import { type CountRow, toCounts } from "../entry_row.ts";
-import type { PriceSheet, Spender, SumsHead, UpstreamDaySum, UsageBy, UsageFilter, UsageQuery } from "../ledger.ts";
-import { SHORT_TAIL, SUM_TABLES, type SumTable, tagNames } from "../sums.ts";
+import { type CutSpan, cutSpan, DAY_MS, type SumKind, sumKindOf, sumName, Sums, TIME_STEPS } from "../days.ts";
+import type { Spender, SumsHead, UpstreamDaySum, UsageBy, UsageFilter, UsageQuery } from "../ledger.ts";
+import { SHORT_TAIL, stepMs, SUM_TABLES, type SumTable, tagNames } from "../sums.ts";
 import { COUNTS, halves, LAST, toAmount } from "./day_sums.ts";
 import { openSheetRows } from "./ledger_rows.ts";
+import { figureColumns, RowSums } from "./row_sums.ts";
 import { ENTRY_FIGURES, ENTRY_NAMES, openSavings, prepareSumsHead } from "./sums.ts";
 
 /** Rows summed per slice: about a millisecond of work, at most three. */
@@ -29,6 +19,9 @@ export interface UsageWork {
   charge(...of: Parameters<ReadCharged>): Generator<void, bigint>;
 }
 
+/** Deno's types lack this method of Node. */
+type ArrayStatement = StatementSync & { setReturnArrays(isOn: boolean): void };
+
 /** Prepares sums of a migrated database. */
 export function prepareUsage(db: DatabaseSync): UsageWork {
   return new StatementSums(db);
@@ -37,26 +30,25 @@ export function prepareUsage(db: DatabaseSync): UsageWork {
 /** A period in Unix milliseconds, and a filter. */
 type Span = Pick<UsageQuery, "since" | "until" | "only">;
 
-type Row = Record<string, unknown>;
-
 /** The period, filter, names and figures of a report. */
 interface Summed extends Span {
-  /** The sums per day that have its names; absent: only single entries have. */
+  /** The sums that have its names; absent: only single entries have. */
   kind: SumKind | undefined;
   /** Selected columns: those of a table of sums, or of entries. */
   names: (table: string) => readonly string[];
   figures: readonly string[];
-  add(rows: readonly Row[]): void;
+  rows: RowSums;
 }
 
 /** The sums per day that only requests by key, group, model and day have: those of days that were pruned long ago. */
 const OLD_DAYS: SumTable = {
   table: "days",
+  step: "day",
   names: ["key_id", "group_name", "model"],
   figures: [...COUNTS.split(", "), "cost", "overrun"],
 };
 
-const AMOUNTS: ReadonlySet<string> = new Set(["cost", "overrun", "saved", "target_cost"]);
+const USAGE_FIGURES: readonly string[] = [...OLD_DAYS.figures, "saved"];
 
 class StatementSums implements UsageWork {
   readonly #db: DatabaseSync;
@@ -81,7 +73,7 @@ class StatementSums implements UsageWork {
     const statement = this.#prepare(
       `SELECT ${halves("cost")} FROM days WHERE ${rangeOf(OLD_DAYS)} AND group_name = ?`,
     );
-    for (const range of this.#dayRanges(OLD_DAYS, { from: since, until: Number.MAX_SAFE_INTEGER })) {
+    for (const range of this.#ranges(OLD_DAYS, { from: since, until: Number.MAX_SAFE_INTEGER })) {
       const row = statement.get(...range, id);
       sum += toAmount(row?.cost_high, row?.cost_low);
       yield;
@@ -90,30 +82,45 @@ class StatementSums implements UsageWork {
   }
 
   *sumUp(query: UsageQuery): Generator<void, Sums> {
-    const total = new Sums();
     const { by, thenBy } = query;
+    const groupings = thenBy === undefined ? [by] : [by, thenBy];
+    const rows = new RowSums({ names: groupings.length, figures: USAGE_FIGURES });
     yield* this.#collect({
       ...query,
       kind: sumKindOf(query),
-      names: (table) => [by, ...(thenBy === undefined ? [] : [thenBy])].map((name) => columnOf(table, name)),
-      figures: [...OLD_DAYS.figures, "saved"],
-      add: (rows) => addRows(total, query, rows),
+      names: (table) => groupings.map((name) => columnOf(table, name)),
+      figures: USAGE_FIGURES,
+      rows,
     });
-    return total;
+    return yield* addNamed(rows, query);
   }
 
   *upstreamDays(query: Span): Generator<void, UpstreamDaySum[]> {
     const sheetOf = this.#sheets.reader();
-    const sums = new Map<string, UpstreamDaySum>();
     const names = ["upstream", "model", "day", "price_version", "has_target_price"];
+    const { figures } = SUM_TABLES.upstreams;
+    const rows = new RowSums({ names: names.length, figures });
     yield* this.#collect({
       ...query,
       kind: sumKindOf({ ...query, by: "upstream" }),
       names: (table) => names.map((name) => table === "entries" ? ENTRY_NAMES[name] ?? name : name),
-      figures: SUM_TABLES.upstreams.figures,
-      add: (rows) => addUpstreams(sums, rows, sheetOf),
+      figures,
+      rows,
     });
-    return [...sums.values()];
+    const sums: UpstreamDaySum[] = [];
+    for (const { names: [upstream, model, day, version, hasPrice], figures } of rows.list()) {
+      const { saved: _, ...rest } = figures;
+      sums.push({
+        upstream: String(upstream),
+        model: String(model),
+        day: Number(day),
+        ...(Number(version) > 0 && { sheet: sheetOf(Number(version)) }),
+        hasTargetPrice: hasPrice === 1,
+        ...rest,
+      });
+      if (sums.length % ROWS_AT_ONCE === 0) yield;
+    }
+    return sums;
   }
 
   *#collect(summed: Summed): Generator<void> {
@@ -122,49 +129,47 @@ class StatementSums implements UsageWork {
     if (kind === undefined) return yield* this.#addEntries(summed, summed);
     const start = Number(this.#statements.start.get()?.day);
     const head = this.#statements.head();
-    // Sums of end users are deleted with the entries of their days.
-    const firstDay = kind === "users" ? Math.max(head.firstDay, start + 1) : head.firstDay;
-    const { whole, pieces } = cutSpan(summed);
-    yield* this.#addDays(summed, whole, { head, firstDay });
+    const first = firstStep(kind, { head, start });
+    const ms = stepMs(SUM_TABLES[kind]);
+    const { whole, pieces } = cutSpan(summed, ms);
+    yield* this.#addSteps(summed, whole, { head, first });
     for (const piece of pieces) {
       yield;
-      const days = { from: piece.day, until: piece.day + 1 };
-      const isPruned = piece.day <= start;
-      if (isPruned ? kind === "upstreams" : this.#isWhole(piece)) {
-        yield* this.#addDays(summed, days, { head, firstDay });
+      const isPruned = kind === "upstreams" && piece.step <= start;
+      if (isPruned || this.#isWhole(piece, ms)) {
+        yield* this.#addSteps(summed, { from: piece.step, until: piece.step + 1 }, { head, first });
       } else yield* this.#addEntries(summed, piece);
     }
   }
 
-  /** Adds whole days: their sums, and entries that are not in the sums yet. */
-  *#addDays(
+  /** Adds whole days or hours: their sums, and entries that are not in the sums yet. */
+  *#addSteps(
     summed: Summed,
-    { from, until }: DaySpan["whole"],
-    { head, firstDay }: { head: SumsHead; firstDay: number },
+    { from, until }: CutSpan["whole"],
+    { head, first }: { head: SumsHead; first: number },
   ): Generator<void> {
-    const old = { from, until: Math.min(until, firstDay) };
+    const { kind } = summed;
+    if (kind === undefined) return;
+    const table = SUM_TABLES[kind];
+    const old = { from, until: Math.min(until, first) };
     if (old.from < old.until) {
-      if (summed.kind === "upstreams" && this.#hasOldSums(summed)) yield* this.#addSums(summed, OLD_DAYS, old);
-      else yield* this.#addEntries(summed, msOf(old));
+      if (kind === "upstreams" && this.#hasOldSums(summed)) yield* this.#addSums(summed, OLD_DAYS, old);
+      else yield* this.#addEntries(summed, msOf(table, old));
     }
-    const days = { from: Math.max(from, firstDay), until };
-    if (summed.kind === undefined || days.from >= days.until) return;
-    yield* this.#addSums(summed, SUM_TABLES[summed.kind], days);
-    yield* this.#addTail(summed, msOf(days), head.seq);
+    const later = { from: Math.max(from, first), until };
+    if (later.from >= later.until) return;
+    yield* this.#addSums(summed, table, later);
+    yield* this.#addTail(summed, msOf(table, later), head.seq);
   }
 
   #hasOldSums({ names }: Summed): boolean {
     return !names("days").some((name) => !["day", ...OLD_DAYS.names].includes(name));
   }
 
-  *#addSums(summed: Summed, table: SumTable, days: DaySpan["whole"]): Generator<void> {
-    const { statement, values } = this.#select(summed, {
-      table: table.table,
-      range: rangeOf(table),
-      from: table.table,
-    });
-    for (const range of this.#dayRanges(table, days)) {
-      summed.add(statement.all(...range, ...values));
+  *#addSums(summed: Summed, table: SumTable, steps: CutSpan["whole"]): Generator<void> {
+    const add = this.#select(summed, { table: table.table, range: rangeOf(table), from: table.table });
+    for (const range of this.#ranges(table, steps)) {
+      add(range);
       yield;
     }
   }
@@ -175,9 +180,9 @@ class StatementSums implements UsageWork {
     if (last <= after) return;
     if (last - after > SHORT_TAIL) return yield* this.#addEntries(summed, { since, until }, after);
     const range = "seq > ? AND seq <= ? AND at >= ? AND at < ?";
-    const { statement, values } = this.#select(summed, { table: "entries", range, from: "entries" });
+    const add = this.#select(summed, { table: "entries", range, from: "entries" });
     for (let seq = after; seq < last; seq += ROWS_AT_ONCE) {
-      summed.add(statement.all(seq, Math.min(last, seq + ROWS_AT_ONCE), since, until, ...values));
+      add([seq, Math.min(last, seq + ROWS_AT_ONCE), since, until]);
       yield;
     }
   }
@@ -191,68 +196,66 @@ class StatementSums implements UsageWork {
        ORDER BY at, seq LIMIT 1 OFFSET ${ROWS_AT_ONCE - 1}`,
     );
     const range = "(at, seq) > (?, ?) AND (at, seq) <= (?, ?) AND seq > ?";
-    const { statement, values } = this.#select(summed, { table: "entries", range, from });
+    const add = this.#select(summed, { table: "entries", range, from });
     let place = [since - 1, Number.MAX_SAFE_INTEGER];
     for (;;) {
       const row = entryEnd.get(...driving.slice(1), ...place, until);
       const end = row === undefined ? [until - 1, Number.MAX_SAFE_INTEGER] : [Number(row.at), Number(row.seq)];
-      summed.add(statement.all(...place, ...end, after, ...values));
+      add([...place, ...end, after]);
       if (row === undefined) return;
       place = end;
       yield;
     }
   }
 
-  /** The statement that sums a range of rows, and its parameters after the range. */
+  /** Prepares adding the rows of a range. */
   #select(
-    { names, figures, only = {} }: Summed,
+    { names, figures, rows, only = {} }: Summed,
     { table, range, from }: { table: string; range: string; from: string },
-  ) {
+  ): (range: readonly Place[]) => void {
     const filters = FILTERS.flatMap(([name, test]) =>
       only[name] === undefined ? [] : [{ test, value: name === "tag" ? `,${only[name]},` : only[name] ?? "" }]
     );
-    const columns = names(table).map((column, index) => `${column} AS name_${index}`);
     const known = table === OLD_DAYS.table ? OLD_DAYS.figures : figures;
-    const sums = known.map((name) => {
-      const value = table === "entries" ? ENTRY_FIGURES[name] ?? name : name;
-      return AMOUNTS.has(name) ? halves(name, value) : `sum(${value}) AS ${name}`;
-    });
+    const columns = known.map((name) => figureColumns(name, table === "entries" ? ENTRY_FIGURES[name] ?? name : name));
     const joined = table === "entries" ? "LEFT JOIN sheet_savings ON version = price_version" : "";
     const statement = this.#prepare(
-      `SELECT ${[...columns, ...sums].join(", ")} FROM ${from} ${joined}
-       WHERE ${[range, ...filters.map(({ test }) => test)].join(" AND ")}
-       GROUP BY ${columns.map((_, index) => index + 1).join(", ")}`,
+      `SELECT ${[...names(table), ...columns].join(", ")} FROM ${from} ${joined}
+       WHERE ${[range, ...filters.map(({ test }) => test)].join(" AND ")}`,
+      { asArrays: true },
     );
-    return { statement, values: filters.map(({ value }) => value) };
+    const values = filters.map(({ value }) => value);
+    return (range) => rows.add(statement.all(...range, ...values) as unknown as (string | number)[][]);
   }
 
-  #prepare(text: string): ReturnType<DatabaseSync["prepare"]> {
+  #prepare(text: string, { asArrays = false } = {}): ReturnType<DatabaseSync["prepare"]> {
     let statement = this.#prepared.get(text);
     if (statement === undefined) {
       statement = this.#db.prepare(text);
-      statement.setReadBigInts(true);
+      if (asArrays) (statement as ArrayStatement).setReturnArrays(true);
+      else statement.setReadBigInts(true);
       this.#prepared.set(text, statement);
     }
     return statement;
   }
 
-  /** Returns whether a period covers all entries of its day. */
-  #isWhole({ day, since, until }: DaySpan["pieces"][number]): boolean {
+  /** Returns whether a period covers all entries of its day or hour. */
+  #isWhole({ step, since, until }: CutSpan["pieces"][number], ms: number): boolean {
     const { outside } = this.#statements;
-    return outside.get(day * DAY_MS, since) === undefined && outside.get(until, (day + 1) * DAY_MS) === undefined;
+    return outside.get(step * ms, since) === undefined && outside.get(until, (step + 1) * ms) === undefined;
   }
 
-  /** Key ranges of the sums between two days, each read by one statement; `until` is exclusive. */
-  *#dayRanges({ table, names }: SumTable, { from, until }: DaySpan["whole"]): Generator<Place[]> {
-    const key = ["day", ...names];
+  /** Key ranges of the sums between two days or hours, each read by one statement; `until` is exclusive. */
+  *#ranges({ table, step, names }: SumTable, { from, until }: CutSpan["whole"]): Generator<Place[]> {
+    const key = [step, ...names];
     const columns = key.join(", ");
-    const dayEnd = this.#prepare(
-      `SELECT ${columns} FROM ${table} WHERE (${columns}) > (${marks(key)}) AND day < ?
+    const rangeEnd = this.#prepare(
+      `SELECT ${columns} FROM ${table} WHERE (${columns}) > (${marks(key)}) AND ${step} < ?
        ORDER BY ${columns} LIMIT 1 OFFSET ${ROWS_AT_ONCE - 1}`,
     );
-    const before = (day: number): Place[] => [day - 1, ...names.map(() => LAST)];
+    const before = (step: number): Place[] => [step - 1, ...names.map(() => LAST)];
     for (let place = before(from);;) {
-      const row = dayEnd.get(...place, until);
+      const row = rangeEnd.get(...place, until);
       const end = row === undefined ? before(until) : key.map((name) => row[name] as Place);
       yield [...place, ...end];
       if (row === undefined) return;
@@ -264,16 +267,23 @@ class StatementSums implements UsageWork {
 /** Unix milliseconds; `until` is exclusive. */
 type MsSpan = Pick<UsageQuery, "since" | "until">;
 
-function msOf({ from, until }: DaySpan["whole"]): MsSpan {
-  return { since: from * DAY_MS, until: until * DAY_MS };
+function msOf(table: SumTable, { from, until }: CutSpan["whole"]): MsSpan {
+  const ms = stepMs(table);
+  return { since: from * ms, until: until * ms };
+}
+
+/** The first day or hour of the sums. Those of end users are deleted with the entries of their days. */
+function firstStep(kind: SumKind, { head, start }: { head: SumsHead; start: number }): number {
+  if (kind === "hours") return head.firstHour;
+  return kind === "users" ? Math.max(head.firstDay, start + 1) : head.firstDay;
 }
 
 function marks(names: readonly string[]): string {
   return names.map(() => "?").join(", ");
 }
 
-function rangeOf({ names }: SumTable): string {
-  const key = ["day", ...names];
+function rangeOf({ step, names }: SumTable): string {
+  const key = [step, ...names];
   return `(${key.join(", ")}) > (${marks(key)}) AND (${key.join(", ")}) <= (${marks(key)})`;
 }
 
@@ -300,7 +310,9 @@ const COLUMNS: Readonly<Record<UsageBy, string>> = {
 };
 
 function columnOf(table: string, by: UsageBy): string {
-  return table === "entries" ? ENTRY_NAMES[COLUMNS[by]] ?? COLUMNS[by] : COLUMNS[by];
+  if (table === "entries") return ENTRY_NAMES[COLUMNS[by]] ?? COLUMNS[by];
+  if (table !== SUM_TABLES.hours.table) return COLUMNS[by];
+  return by === "hour" ? "hour" : by === "day" ? `hour / ${DAY_MS / TIME_STEPS.hour.ms}` : COLUMNS[by];
 }
 
 /** The most selective index of single entries, and the condition that it serves with its value. */
@@ -310,55 +322,20 @@ function indexOf({ keyId, user }: UsageFilter = {}): { index: string; driving: r
   return { index: "entries_by_time", driving: ["1"] };
 }
 
-function addRows(total: Sums, { by, thenBy }: UsageQuery, rows: readonly Row[]): void {
+/** Sums by names for people: a row counts once for each of its tags. */
+function* addNamed(rows: RowSums, { by, thenBy }: UsageQuery): Generator<void, Sums> {
   const namesOf = (by: UsageBy, value: unknown) => by === "tag" ? tagNames(String(value)) : [sumName(by, value)];
-  for (const row of rows) {
-    const figures = { ...toFigures(row), saved: toAmount(row.saved_high, row.saved_low) };
-    for (const name of namesOf(by, row.name_0)) {
-      const thenNames = thenBy === undefined ? [undefined] : namesOf(thenBy, row.name_1);
-      for (const thenName of thenNames) {
+  const total = new Sums();
+  let count = 0;
+  for (const { names, figures } of rows.list()) {
+    for (const name of namesOf(by, names[0])) {
+      for (const thenName of thenBy === undefined ? [undefined] : namesOf(thenBy, names[1])) {
         total.add({ name, ...(thenName !== undefined && { thenName }) }, figures);
       }
     }
+    if (++count % ROWS_AT_ONCE === 0) yield;
   }
-}
-
-function addUpstreams(
-  sums: Map<string, UpstreamDaySum>,
-  rows: readonly Row[],
-  sheetOf: (version: number) => PriceSheet,
-): void {
-  for (const row of rows) {
-    const [upstream, model, day, version] = [row.name_0, row.name_1, row.name_2, Number(row.name_3)];
-    const name = [upstream, model, day, version, row.name_4].join("\n");
-    const sum = sums.get(name);
-    const added: UpstreamDaySum = {
-      upstream: String(upstream),
-      model: String(model),
-      day: Number(day),
-      ...(version > 0 && { sheet: sheetOf(version) }),
-      hasTargetPrice: row.name_4 === 1n,
-      ...toFigures(row),
-      targetCost: toAmount(row.target_cost_high, row.target_cost_low),
-      counted: Number(row.counted),
-      attempts: Number(row.attempts),
-    };
-    if (sum === undefined) sums.set(name, added);
-    else {
-      addFigures(sum, added);
-      sum.targetCost += added.targetCost;
-      sum.counted += added.counted;
-      sum.attempts += added.attempts;
-    }
-  }
-}
-
-function toFigures(row: Row) {
-  return {
-    ...toCounts(row as unknown as CountRow),
-    cost: toAmount(row.cost_high, row.cost_low),
-    overrun: toAmount(row.overrun_high, row.overrun_low),
-  };
+  return total;
 }
 
 function prepareStatements(db: DatabaseSync) {

@@ -33,13 +33,15 @@ Deno.test("a file of the version before is served at once, and its sums are made
     const path = `${folder}/sluice.db`;
     await filled(path);
     const db = new DatabaseSync(path);
-    for (const table of ["sums_head", "upstream_days", "user_days", "entry_blocks"]) db.exec(`DROP TABLE ${table}`);
+    for (const table of ["sums_head", "upstream_days", "upstream_hours", "user_days", "entry_blocks"]) {
+      db.exec(`DROP TABLE ${table}`);
+    }
     db.exec(`CREATE INDEX entries_failed ON entries (at) WHERE ending IN ('failed', 'refused', 'lost');
-      PRAGMA user_version = ${MIGRATIONS.length - 1}`);
+      PRAGMA user_version = ${MIGRATIONS.length - 2}`);
     db.close();
     const store = await openStore({ kind: "sqlite", path }, { own: true });
     const { ledger } = store;
-    assertEquals(await ledger.sumsHead(), { seq: 0, firstDay: 0 });
+    assertEquals(await ledger.sumsHead(), { seq: 0, firstDay: 0, firstHour: (DAY + 1) * 24 + 1 });
     const before = await ledger.usage(BY_USER);
     assertEquals(before.reduce((sum, { requests }) => sum + requests, 0), COUNT);
     assertEquals(await ledger.sumUp(), true);
@@ -90,7 +92,7 @@ Deno.test("a step that ends in the middle leaves no trace, and is done again", a
   });
 });
 
-Deno.test("the audit finds sums by upstream, end user or tag that differ from the entries", async () => {
+Deno.test("the audit finds sums by upstream, hour, end user or tag that differ from the entries", async () => {
   await inFolder(async (folder) => {
     const path = `${folder}/sluice.db`;
     await filled(path);
@@ -102,6 +104,8 @@ Deno.test("the audit finds sums by upstream, end user or tag that differ from th
       "UPDATE user_days SET saved = saved - 1 WHERE end_user = 'user-3' AND tags LIKE '%b1%'",
       "DELETE FROM user_days WHERE tags LIKE '%b2%'",
       "DELETE FROM upstream_days",
+      "UPDATE upstream_hours SET cost = cost + 1 WHERE hour = (SELECT max(hour) FROM upstream_hours)",
+      "DELETE FROM upstream_hours",
       "UPDATE upstream_days SET upstream = 'other'",
     ];
     for (const [index, damage] of damages.entries()) {
