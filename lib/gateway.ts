@@ -211,7 +211,7 @@ function ownHealth(
     ...clocks,
     changed(change) {
       const { upstream, model, scope } = change;
-      observer.breakerChanged({
+      observer.counts.breakerChanged({
         upstream,
         model: scope === "upstream" ? "" : model,
         state: STATE_AFTER[change.change],

@@ -1,5 +1,5 @@
 /** Removes secrets from texts that leave the process: first by their values, then by the usual forms of keys. */
-import { rememberedSecrets, type Secret } from "./secret.ts";
+import { remembered, type Secret } from "./secret.ts";
 
 /** Replacement of a secret. */
 const KEY = "[key]";
@@ -25,16 +25,17 @@ let spelledVersion = 0;
  * JSON, URLs and HTML.
  */
 export function redactSecrets(text: string): string {
-  return redact(text, true);
+  if (text.length < PREFIX_CHARACTERS - 1 || currentSpellings().length === 0) return text;
+  return removeSecrets(text, true);
 }
 
 /** The same without the beginnings: for logs and the console, where a word of the operator's may begin as a key does. */
 export function redactWholeSecrets(text: string): string {
-  return redact(text, false);
+  if (text.length < PREFIX_CHARACTERS - 1 || currentSpellings().length === 0) return text;
+  return removeSecrets(text, false);
 }
 
-function redact(text: string, withPrefixes: boolean): string {
-  if (text.length < PREFIX_CHARACTERS - 1 || currentSpellings().length === 0) return text;
+function removeSecrets(text: string, withPrefixes: boolean): string {
   // A secret that is there as it is, is there without the escapes, too.
   const decoded = decodeEscapes(text);
   const clean = removeSpellings(decoded, withPrefixes);
@@ -42,7 +43,7 @@ function redact(text: string, withPrefixes: boolean): string {
 }
 
 function currentSpellings(): readonly Spelling[] {
-  const { values, version } = rememberedSecrets();
+  const { values, version } = remembered;
   if (version !== spelledVersion) {
     spelledVersion = version;
     // The longest first: a secret may begin as another one does.

@@ -7,7 +7,10 @@ const MOST_VALUES = 1_024;
 const LEAST_CHARACTERS = 8;
 
 const values = new Set<string>();
-let version = 0;
+const state = { values, version: 0 };
+
+/** All values that are remembered, and a number that changes with them. */
+export const remembered: { readonly values: ReadonlySet<string>; readonly version: number } = state;
 
 /** Reads a variable of the environment. */
 export type ReadEnvironment = (name: string) => string | undefined;
@@ -55,11 +58,6 @@ export function rememberSecret(value: string): void {
   if (queried !== "") add(`password=${queried}`);
 }
 
-/** All values that are remembered, and a number that changes with them. */
-export function rememberedSecrets(): { values: ReadonlySet<string>; version: number } {
-  return { values, version };
-}
-
 /** Variables of the environment that hold secrets which the runtime and the drivers read by themselves. */
 const HEADERS = [
   "OTEL_EXPORTER_OTLP_HEADERS",
@@ -94,7 +92,7 @@ function remember(value: string): void {
 function add(value: string): void {
   if (values.has(value)) return;
   values.add(value);
-  version++;
+  state.version++;
   if (values.size > MOST_VALUES) values.delete(values.values().next().value ?? "");
 }
 

@@ -30,13 +30,11 @@ export interface AuthenticationOptions {
  * @throws {GatewayError} `unauthenticated` for an unknown, revoked or expired key; `forbidden` for a disabled key, a
  * key without a group, or an address outside the key's networks; `overloaded` if the keys cannot be read
  */
-export function authenticate(headers: Pick<Headers, "get">, options: AuthenticationOptions): Caller | Promise<Caller> {
+export async function authenticate(headers: Pick<Headers, "get">, options: AuthenticationOptions): Promise<Caller> {
+  const { keys, address } = options;
   const key = readCredential(headers, options);
-  const found = PLAUSIBLE.test(key) ? options.keys.find(key) : undefined;
-  return found instanceof Promise ? found.then((record) => checkKey(record, options)) : checkKey(found, options);
-}
-
-function checkKey(record: KeyRecord | undefined, { keys, address }: AuthenticationOptions): Caller {
+  const found = PLAUSIBLE.test(key) ? keys.find(key) : undefined;
+  const record = found instanceof Promise ? await found : found;
   if (record === undefined) throw refuse("The API key is not valid", "invalid_api_key");
   const caller = callerOf(record, keys);
   const { group, rules } = caller;
@@ -73,22 +71,18 @@ function readCredential(
   // An empty header carries no credential.
   const apiKey = headers.get("x-api-key") || undefined;
   const authorization = headers.get("authorization") || undefined;
+  // Some clients send another service's key in "x-api-key" in addition to the bearer key.
   if (credential !== "bearer") {
     const named = credential === "api_key" ? apiKey : headers.get("x-goog-api-key") || queryKey?.() || undefined;
     if (named !== undefined) return named;
-    if (authorization !== undefined) return readBearer(authorization, credential);
-    throw refuse(`Missing API key: ${INSTRUCTIONS[credential]}`);
   }
-  // Some clients send another service's key in "x-api-key" in addition to the bearer key.
-  if (authorization !== undefined) return readBearer(authorization, credential);
-  throw refuse(
-    apiKey === undefined
-      ? `Missing API key: ${INSTRUCTIONS[credential]}`
-      : `The API key cannot be sent in "x-api-key" here: ${INSTRUCTIONS[credential]}`,
-  );
-}
-
-function readBearer(authorization: string, credential: Credential): string {
+  if (authorization === undefined) {
+    throw refuse(
+      credential !== "bearer" || apiKey === undefined
+        ? `Missing API key: ${INSTRUCTIONS[credential]}`
+        : `The API key cannot be sent in "x-api-key" here: ${INSTRUCTIONS[credential]}`,
+    );
+  }
   const key = readBearerKey(authorization);
   if (key === undefined) throw refuse(`Cannot read the header "authorization": ${INSTRUCTIONS[credential]}`);
   return key;

@@ -1,7 +1,7 @@
 /** Makes API keys, and finds the key that a credential belongs to. */
 import { Buffer } from "node:buffer";
 import { createHash } from "node:crypto";
-import { type Config, type Group, groupOf, type KeyRules } from "../config.ts";
+import type { Config, Group, KeyRules } from "../config.ts";
 import { GatewayError } from "../errors.ts";
 import type { KeyRecord, KeyStore } from "../store/keys.ts";
 
@@ -71,6 +71,7 @@ function ringOf(
   config: KeyRingParts["config"],
   { store, now, noted }: Omit<KeyRingParts, "config"> & { noted: Noted },
 ): KeyRing {
+  const groups = new Map(Object.entries(config.groups));
   const configured = new Map(configuredKeys(config).map((record) => [record.hash, record]));
   /** The same by credential, from its first use on. */
   const configuredByCredential = new Map<string, KeyRecord>();
@@ -147,7 +148,7 @@ function ringOf(
     async check() {
       await readKey(store, { hash: "", now: now() });
     },
-    group: (name) => groupOf(config, name),
+    group: (name) => groups.get(name),
     now,
     renewed: (other) => ringOf(other, { store, now, noted }),
   };

@@ -51,8 +51,15 @@ export function requireModel(
 
 /** Returns whether a glob of the group, and one of the key if it has any, matches the whole id. */
 export function mayUse({ group, rules }: PermittedModels, modelId: string): boolean {
-  const matches = (glob: string): boolean => matchesGlob(glob, modelId);
-  return group.models.some(matches) && (rules.models === undefined || rules.models.some(matches));
+  return matchesAny(group.models, modelId) && (rules.models === undefined || matchesAny(rules.models, modelId));
+}
+
+function matchesAny(globs: readonly string[], text: string): boolean {
+  for (const glob of globs) {
+    // The most frequent glob.
+    if (glob === "*" || matchesGlob(glob, text)) return true;
+  }
+  return false;
 }
 
 /** Returns true if the caller may call the endpoint and use its protocol. */
@@ -71,8 +78,6 @@ function allows(names: readonly string[] | undefined, name: string): boolean {
  * backtracking.
  */
 function matchesGlob(glob: string, text: string): boolean {
-  // The most frequent glob.
-  if (glob === "*") return true;
   const parts = glob.split("*");
   const first = parts.shift() ?? "";
   const last = parts.pop();

@@ -2,20 +2,17 @@
 import { faultOf } from "../causes.ts";
 import { GatewayError, nameOf } from "../errors.ts";
 import type { Log } from "../log_events.ts";
-import type { Entry } from "../store/ledger.ts";
+import type { Entry, LedgerStore } from "../store/ledger.ts";
+import type { Leases } from "./leases.ts";
 
 /** Starts a timer of `ms` milliseconds; the returned function cancels it. */
 export type Later = (run: () => void, ms: number) => () => void;
 
 /** Dependencies. */
 export interface EntryQueueParts {
-  /**
-   * Appends all entries or, if it rejects, none; a RangeError means that one of them can never be stored. Resolves to
-   * whether each is new.
-   */
-  append: (entries: readonly Entry[]) => Promise<boolean[]>;
-  /** Called for every entry that became durable or was given up. */
-  onEnd: (id: string, kept: boolean) => void;
+  store: Pick<LedgerStore, "append">;
+  /** Ends the hold of every entry that became durable or was given up. */
+  leases: Pick<Leases, "end">;
   /** Monotonic time in milliseconds. */
   monotonic: () => number;
   later: Later;
@@ -124,7 +121,7 @@ class BatchingQueue implements EntryQueue {
 
   note(entry: Entry): Promise<void> {
     if (this.#closing) {
-      this.#parts.onEnd(entry.id, false);
+      this.#parts.leases.end(entry.id, false);
       return AT_ONCE;
     }
     const isFull = this.#queue.length >= MAX_QUEUED;
@@ -159,9 +156,11 @@ class BatchingQueue implements EntryQueue {
       this.#writingSince = this.#parts.monotonic();
       if (this.#flow >= SEVERAL && this.#writingSince - this.#endedAt < RECENT_MS) await this.#gather();
       const batch = this.#queue.slice(0, this.#room);
+      const entries: Entry[] = [];
+      for (const { entry } of batch) entries.push(entry);
       let fresh: readonly boolean[];
       try {
-        fresh = await this.#parts.append(batch.map(({ entry }) => entry));
+        fresh = await this.#parts.store.append(entries);
       } catch (cause) {
         this.#fail(batch, cause);
         if (this.#queue.length > 0 && !isRefusal(cause)) await this.#pause();
@@ -195,10 +194,10 @@ class BatchingQueue implements EntryQueue {
     this.#worked++;
     this.#pauseMs = FIRST_PAUSE_MS;
     this.#room = Math.min(BATCH, this.#room * 2);
-    batch.forEach(({ entry, done }, i) => {
-      this.#parts.onEnd(entry.id, true);
-      done?.resolve(fresh[i] ?? false);
-    });
+    for (const [index, { entry, done }] of batch.entries()) {
+      this.#parts.leases.end(entry.id, true);
+      done?.resolve(fresh[index] ?? false);
+    }
   }
 
   /** Retries in smaller writes after a failure, so that one invalid entry does not block the others. */
@@ -244,7 +243,7 @@ class BatchingQueue implements EntryQueue {
       cause: nameOf(cause),
       fault: faultOf(cause),
     });
-    this.#parts.onEnd(entry.id, false);
+    this.#parts.leases.end(entry.id, false);
     if (urgent) done?.reject(notEntered(cause));
     else done?.resolve(false);
   }

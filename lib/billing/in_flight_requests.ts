@@ -18,8 +18,8 @@ export interface InFlightRequest {
 
 /** Requests in progress. */
 export interface InFlightRequests {
-  /** Adds a request. Returns the function that removes it, to be called when its meter has ended. */
-  add(meter: Pick<Meter, "fail" | "done">, request: InFlightRequest): () => void;
+  /** Adds a request until its meter has ended. */
+  add(meter: Pick<Meter, "fail" | "done">, request: InFlightRequest): void;
   /** Counts requests, of one kind or of all. */
   count(kind?: InFlightKind): number;
   /** Resolves when there are none left, of one kind or of all. */
@@ -56,7 +56,7 @@ export function createInFlightRequests(graceMs = GRACE_MS): InFlightRequests {
     add(meter, request) {
       const metered = { meter, request, at: -1 };
       inFlight.add(metered);
-      return () => inFlight.delete(metered);
+      void meter.done.then(() => inFlight.delete(metered));
     },
     count: (kind) => of(kind).length,
     over,

@@ -77,13 +77,7 @@ export function createLedger(
     LedgerParts,
 ): Ledger {
   const leases = new Leases({ store, now, monotonic, leaseMs, later, log });
-  const queue = createEntryQueue({
-    append: (entries) => store.append(entries),
-    onEnd: (id, kept) => leases.end(id, kept),
-    monotonic,
-    later,
-    log,
-  });
+  const queue = createEntryQueue({ store, leases, monotonic, later, log });
 
   const refusals = new RefusalQuota({ later, log });
 

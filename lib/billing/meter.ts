@@ -51,65 +51,6 @@ export interface Delivered {
   used?: UsedExtras;
 }
 
-/**
- * Meters one request. It ends once, with the first call of `deliver` or `fail`: then its limits and holds are released
- * and its entry is written.
- */
-export interface Meter {
-  /**
-   * Reserves limits, then holds budgets. If one of them refuses, nothing stays reserved, and `admit` may be called
-   * again with other terms.
-   * @returns absent if that finished synchronously, as with limits in memory and no budget
-   * @throws {GatewayError} `limited`; `overloaded` if the ledger cannot be written
-   */
-  admit(terms: AdmissionTerms): Promise<void> | undefined;
-  /**
-   * Switches to another model at its own prices, and reserves that model's own limits. The held amount must suffice for
-   * it.
-   * @returns absent if it is the current model
-   * @throws {GatewayError} `limited`; the model is then unchanged
-   */
-  switchModel(to: ModelTerms): Promise<void> | undefined;
-  /**
-   * Returns the limit statuses of the admission; after the end, with the actual number of tokens. Does not call the
-   * limiter. Empty before `admit`.
-   */
-  limitStatuses(): LimitStatus[];
-  /** Records the end user and tags that the client named. */
-  attribute(attribution: Pick<EntryDetails, "user" | "tags">): void;
-  /**
-   * Records the start of an attempt. `target`: the model there, with its prices if they are known. `affinity`: absent where
-   * there was no choice of targets, or no conversation.
-   */
-  attempt(upstream: string, target?: Pick<Target, "model" | "pricing">, affinity?: Affinity): void;
-  /** Records the end of an attempt. */
-  attempted(attempt: EntryAttempt): void;
-  /** Records the members of the request that the upstream of the present attempt does not support. */
-  drop(members: readonly string[]): void;
-  /** Records the upstream's id of the present attempt. */
-  identify(requestId: string): void;
-  /** Records targets that were passed over because they could not be asked. */
-  skip(targets: readonly TargetRefusal[]): void;
-  /** Records the first event or byte of the answer. */
-  first(): void;
-  /**
-   * Charges the delivered output. Resolves when the entry is durable, to the amount that the customer pays: 0 if the
-   * request had ended before, or its hold had expired.
-   * @throws {GatewayError} `overloaded` if the entry cannot be written: the answer must not be completed then
-   */
-  deliver(delivered: Delivered): Promise<Amount>;
-  /** Ends the request without a charge: `failed`, or `refused` if no upstream was asked. Never rejects. */
-  fail(status: number, reason: EntryReason): Promise<void>;
-  /** True after the first attempt began. */
-  readonly asked: boolean;
-  /** The end user that the client names, as far as known. */
-  readonly user: string | undefined;
-  /** True after the end. */
-  readonly ended: boolean;
-  /** Resolves when the request has ended and its entry is written or queued. */
-  readonly done: Promise<void>;
-}
-
 /** Observes meters. */
 export interface MeterWatch extends LimitWatch {
   /** Called when the meter of a request opens. */
@@ -126,11 +67,6 @@ export interface MeterParts extends ReservationParts {
   observer?: MeterWatch;
 }
 
-/** Opens the meter of a new request. It reserves nothing before `admit`. */
-export function openMeter(parts: MeterParts, arrival: Arrival): Meter {
-  return new RequestMeter(parts, arrival);
-}
-
 /** The members of an entry about the end of a request and its cost. */
 type Charged = Pick<Entry, "status" | "ending" | "tokens" | "source" | "cost" | "overrun" | "images">;
 
@@ -140,7 +76,11 @@ const MOST_ATTEMPTS = 16;
 /** The charge of a free request. */
 const FREE = { tokens: NO_TOKENS, source: "none", cost: 0n, overrun: 0n, images: 0 } as const;
 
-class RequestMeter implements Meter {
+/**
+ * Meters one request. It ends once, with the first call of `deliver` or `fail`: then its limits and holds are released
+ * and its entry is written.
+ */
+export class Meter {
   readonly #parts: MeterParts;
   readonly #arrival: Arrival;
   readonly #at: number;
@@ -163,10 +103,15 @@ class RequestMeter implements Meter {
   #attemptsMade: EntryAttempt[] | undefined;
   #dropped: readonly string[] = [];
   #firstMs: number | undefined;
-  #ended = false;
-  readonly #done = Promise.withResolvers<void>();
+  /** True after the end. */
+  ended = false;
+  /** Resolves when the request has ended and its entry is written or queued. */
+  readonly done: Promise<void>;
+  readonly #settle: () => void;
 
+  /** Opens the meter of a new request. It reserves nothing before `admit`. */
   constructor(parts: MeterParts, arrival: Arrival) {
+    ({ promise: this.done, resolve: this.#settle } = Promise.withResolvers<void>());
     this.#parts = parts;
     this.#arrival = arrival;
     this.#at = parts.now();
@@ -175,32 +120,38 @@ class RequestMeter implements Meter {
     parts.observer?.opened(arrival.id);
   }
 
+  /** True after the first attempt began. */
   get asked(): boolean {
     return this.#attempts > 0;
   }
 
+  /** The end user that the client names, as far as known. */
   get user(): string | undefined {
     return this.#attribution?.user;
   }
 
-  get ended(): boolean {
-    return this.#ended;
-  }
-
-  get done(): Promise<void> {
-    return this.#done.promise;
-  }
-
+  /**
+   * Reserves limits, then holds budgets. If one of them refuses, nothing stays reserved, and `admit` may be called
+   * again with other terms.
+   * @returns absent if that finished synchronously, as with limits in memory and no budget
+   * @throws {GatewayError} `limited`; `overloaded` if the ledger cannot be written
+   */
   admit(terms: AdmissionTerms): Promise<void> | undefined {
-    if (this.#models.length > 0 || this.#ended) throw new TypeError("Cannot admit a request twice, or after its end");
+    if (this.#models.length > 0 || this.ended) throw new TypeError("Cannot admit a request twice, or after its end");
     this.#terms = terms;
     if (terms.most > 0n && !this.#parts.ledger.healthy) throw notEntered();
     return this.#addModel(terms.model, this.#reservation.take(terms));
   }
 
+  /**
+   * Switches to another model at its own prices, and reserves that model's own limits. The held amount must suffice for
+   * it.
+   * @returns absent if it is the current model
+   * @throws {GatewayError} `limited`; the model is then unchanged
+   */
   switchModel(to: ModelTerms): Promise<void> | undefined {
     const terms = this.#terms;
-    if (terms === undefined || this.#ended) {
+    if (terms === undefined || this.ended) {
       throw new TypeError("Cannot switch the model of a request that is not admitted or has ended");
     }
     return terms.model === to.model && terms.sheet === to.sheet ? undefined : this.#switchModelTo(to, terms);
@@ -230,14 +181,22 @@ class RequestMeter implements Meter {
     } finally {
       this.#admitting = undefined;
     }
-    if (this.#ended) throw new GatewayError("internal", "Cannot admit the request: it has ended");
+    if (this.ended) throw new GatewayError("internal", "Cannot admit the request: it has ended");
     this.#models.push(model);
   }
 
+  /**
+   * Returns the limit statuses of the admission; after the end, with the actual number of tokens. Does not call the
+   * limiter. Empty before `admit`.
+   */
   limitStatuses(): LimitStatus[] {
     return this.#reservation.limitStatuses();
   }
 
+  /**
+   * Records the start of an attempt. `target`: the model there, with its prices if they are known. `affinity`: absent where
+   * there was no choice of targets, or no conversation.
+   */
   attempt(upstream: string, target?: Pick<Target, "model" | "pricing">, affinity?: Affinity): void {
     this.#attempts++;
     this.#affinity = affinity;
@@ -246,18 +205,22 @@ class RequestMeter implements Meter {
     this.#requestId = undefined;
   }
 
+  /** Records the end user and tags that the client named. */
   attribute(attribution: Pick<EntryDetails, "user" | "tags">): void {
     this.#attribution = { ...attribution, ...this.#attribution };
   }
 
+  /** Records the upstream's id of the present attempt. */
   identify(requestId: string): void {
     this.#requestId = requestId;
   }
 
+  /** Records targets that were passed over because they could not be asked. */
   skip(targets: readonly TargetRefusal[]): void {
     this.#skipped = targets;
   }
 
+  /** Records the end of an attempt. */
   attempted(attempt: EntryAttempt): void {
     if (attempt.outcome === "success") {
       if (this.#attemptsMade === undefined) return;
@@ -267,19 +230,26 @@ class RequestMeter implements Meter {
     if (this.#attemptsMade.length < MOST_ATTEMPTS) this.#attemptsMade.push(attempt);
   }
 
+  /** Records the members of the request that the upstream of the present attempt does not support. */
   drop(members: readonly string[]): void {
     this.#dropped = members;
   }
 
+  /** Records the first event or byte of the answer. */
   first(): void {
     this.#firstMs ??= Math.round(this.#parts.monotonic() - this.#start);
   }
 
+  /**
+   * Charges the delivered output. Resolves when the entry is durable, to the amount that the customer pays: 0 if the
+   * request had ended before, or its hold had expired.
+   * @throws {GatewayError} `overloaded` if the entry cannot be written: the answer must not be completed then
+   */
   async deliver(delivered: Delivered): Promise<Amount> {
-    if (this.#ended) return 0n;
+    if (this.ended) return 0n;
     const terms = this.#terms;
     if (terms === undefined) throw new TypeError("Cannot charge a request that was not admitted");
-    this.#ended = true;
+    this.ended = true;
     const { tokens, source, status, ending, images = 0 } = delivered;
     let released: Promise<unknown> | undefined;
     try {
@@ -307,7 +277,7 @@ class RequestMeter implements Meter {
       released ??= this.#reservation.end(limitedTokens(tokens));
       this.#reservation.confirmEntry();
       if (released !== undefined) await released;
-      this.#done.resolve();
+      this.#settle();
     }
   }
 
@@ -331,9 +301,10 @@ class RequestMeter implements Meter {
     return { sheet, details };
   }
 
+  /** Ends the request without a charge: `failed`, or `refused` if no upstream was asked. Never rejects. */
   async fail(status: number, reason: EntryReason): Promise<void> {
-    if (this.#ended) return;
-    this.#ended = true;
+    if (this.ended) return;
+    this.ended = true;
     try {
       // A hold in progress must exist before the entry that ends it.
       if (this.#admitting !== undefined) await this.#admitting;
@@ -347,7 +318,7 @@ class RequestMeter implements Meter {
       this.#attempts > 0 ? "failed" : "refused",
       this.#withoutQuotes(reason),
     );
-    this.#done.resolve();
+    this.#settle();
   }
 
   /** Without the error's words where a target was asked: they may be a vendor's, which may quote a prompt. */

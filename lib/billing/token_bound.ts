@@ -144,7 +144,8 @@ export function mostCost({ input, output }: TokenBound, sheet: Readonly<PriceShe
 /** Returns whether any token has a price above 0. */
 export function costsAnything(sheet: Readonly<PriceSheet>): boolean {
   const prices = unitPrices(sheet);
-  return PRICE_CLASSES.some((name) => prices[name] > 0n);
+  for (const name of PRICE_CLASSES) if (prices[name] > 0n) return true;
+  return false;
 }
 
 function dearestInput(sheet: Readonly<PriceSheet>): Amount {

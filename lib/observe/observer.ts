@@ -4,15 +4,7 @@ import { isProbe, memberName, requestLogLine, type RequestRecord } from "./reque
 import type { GatewayError } from "../errors.ts";
 import type { Entry } from "../store/ledger.ts";
 import { createEventLoopMonitor, type EventLoopMonitor } from "./event_loop_lag.ts";
-import {
-  type AttemptLabels,
-  type BreakerLabels,
-  endingOf,
-  type RequestMetrics,
-  requestMetrics,
-  vitalMetrics,
-  type Vitals,
-} from "./metrics.ts";
+import { endingOf, type RequestMetrics, requestMetrics, vitalMetrics, type Vitals } from "./metrics.ts";
 import { createRegistry } from "./registry.ts";
 import { captureTraceContext, nameServerSpan, writeRequestSpan } from "./trace.ts";
 
@@ -48,7 +40,8 @@ export class Observer {
   readonly #monotonic: () => number;
   readonly #now: () => number;
   readonly #registry = createRegistry();
-  readonly #counts: RequestMetrics = requestMetrics(this.#registry);
+  /** Counters of what happens within requests. */
+  readonly counts: RequestMetrics = requestMetrics(this.#registry);
   readonly #open = new Map<string, Open>();
   readonly #bodyBytes: (() => number)[] = [];
   readonly #begin: number;
@@ -159,22 +152,12 @@ export class Observer {
 
   /** A limit or budget refused a request: its owner and unit. */
   refused(owner: string, unit: string): void {
-    this.#counts.refused(owner, unit);
+    this.counts.refused(owner, unit);
   }
 
   /** A report-only limit would have refused a request. */
   exceeded(): void {
-    this.#counts.exceeded();
-  }
-
-  /** Counts an attempt at a target, and the seconds until its answer began or it failed. */
-  attempted(attempt: AttemptLabels, seconds: number): void {
-    this.#counts.attempted(attempt, seconds);
-  }
-
-  /** Counts a circuit breaker change. */
-  breakerChanged(change: BreakerLabels): void {
-    this.#counts.breakerChanged(change);
+    this.counts.exceeded();
   }
 
   /** Registers a source of the bytes of request bodies in memory. */
@@ -240,7 +223,7 @@ export class Observer {
     const ms = this.#monotonic() - record.start;
     // The entry has the final status: a client may leave a stream that began well.
     if (record.entry !== undefined && record.entry.status > 0) record.status = record.entry.status;
-    this.#counts.count(record, ms / 1000);
+    this.counts.count(record, ms / 1000);
     if (record.trace !== undefined) writeRequestSpan(record, { ms, now: this.#now });
     const { log, logged, probes } = open.watching;
     if (logged === "none") return;

@@ -45,7 +45,7 @@ export function objectsOf(value: Json | undefined): JsonObject[] {
 
 /** Returns the strings of an array; none for other values. */
 export function textsOf(value: Json | undefined): string[] {
-  return listOf(value).filter((item) => typeof item === "string");
+  return Array.isArray(value) ? value.filter((item) => typeof item === "string") : [];
 }
 
 /** Returns an object without its undefined members. The names must be constants, never a client's. */

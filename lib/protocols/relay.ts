@@ -32,8 +32,10 @@ export interface Relay {
 
 /** Replaces the model of a whole answer by its public id. */
 export function relayedReply({ text, members }: ObjectText, { model }: Echo, { replyModel = "model" }: Relay): string {
-  const member = members.find(({ name }) => name === replyModel);
-  return member === undefined ? text : replaceSpan(text, member, JSON.stringify(model));
+  for (const member of members) {
+    if (member.name === replyModel) return replaceSpan(text, member, JSON.stringify(model));
+  }
+  return text;
 }
 
 /** Replaces the model at a path in a frame's data, if there is one, by its public id. */

@@ -156,7 +156,7 @@ class RequestEcho implements Echo {
     const { gateway, keeper, requestId } = state.context;
     this.requestId = requestId;
     this.completedAt = () => Math.floor(gateway.now() / 1000);
-    this.createdAt = this.completedAt();
+    this.createdAt = Math.floor(gateway.now() / 1000);
     this.model = model.id;
     this.prompt = prompt;
     if (keeper !== undefined) this.keeper = keeper;

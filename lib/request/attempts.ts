@@ -38,7 +38,7 @@ export function attemptsWith<T>(
     ended(attempt, ended) {
       const { model, target: { upstream } } = attempt;
       const { outcome, ms } = ended;
-      if (outcome !== "unfit") observer.attempted({ upstream, model: model.id, outcome }, ms / 1000);
+      if (outcome !== "unfit") observer.counts.attempted({ upstream, model: model.id, outcome }, ms / 1000);
       meter.attempted(entryAttempt(attempt, ended));
     },
     skipped: (targets) => meter.skip(targets),

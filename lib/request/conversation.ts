@@ -45,8 +45,7 @@ export function findConversation(body: JsonBody, { context, request, key }: Requ
 }
 
 /** The relation of a target to the prompt cache of a conversation. */
-export function affinityOf(conversation: Conversation | undefined, target: TargetKey): Affinity | undefined {
-  if (conversation === undefined) return undefined;
+export function affinityOf(conversation: Conversation, target: TargetKey): Affinity {
   if (conversation.warm === undefined) return "miss";
   return conversation.warm === targetName(target) ? "hit" : "moved";
 }

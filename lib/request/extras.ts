@@ -23,17 +23,6 @@ import { type Caller, mayCall } from "../access/permissions.ts";
 import { GatewayError } from "../errors.ts";
 import { countOf } from "../protocols/members.ts";
 
-/** A body without the features that its key may not use. */
-export interface Screened extends Permits {
-  readonly body: JsonBody;
-  /** Names of removed members and tools. */
-  readonly dropped: readonly string[];
-  /** Features left in the body that cost more than tokens; absent: none. */
-  extras(): Extras | undefined;
-  /** The beta features of a request that may be passed on to a model. `header`: those that the client names. */
-  betasFor(model: Pick<Model, "context_length">, header: string): Betas;
-}
-
 /** Names of beta features, as they may go on. */
 export interface Betas {
   /** The header's value; `null`: there is none. */
@@ -45,38 +34,35 @@ export interface Betas {
 /** The header that names beta features. */
 export const BETAS = "anthropic-beta";
 
-/**
- * Removes from a body what its caller may not use.
- * @throws {GatewayError} `invalid` for vendor state, for a choice that forces a removed tool, and if the client requires
- * every parameter
- */
-export function screenExtras(body: JsonBody, codec: Codec, caller: ExtrasCaller): Screened {
-  const screening = new Screening(body, codec, caller);
-  screening.run();
-  return screening;
-}
-
-class Screening implements Screened {
+/** A body without the features that its key may not use. */
+export class Screened implements Permits {
   body: JsonBody;
+  /** Names of removed members and tools. */
   readonly dropped: readonly string[];
   readonly vendorState: boolean;
+  readonly permissions: ExtraPermissions;
   /** The screened members. Contents that a scan recognized need no screening. */
   readonly #head: JsonObject;
   readonly #codec: Codec;
-  readonly #permissions: ExtraPermissions;
   #lazyEdits: BodyEdits | undefined;
   #lazyTools: ToolScreening | undefined;
 
+  /**
+   * Removes from a body what its caller may not use.
+   * @throws {GatewayError} `invalid` for vendor state, for a choice that forces a removed tool, and if the client requires
+   * every parameter
+   */
   constructor(body: JsonBody, codec: Codec, caller: ExtrasCaller) {
     this.body = body;
     this.#head = headOf(body);
     this.#codec = codec;
-    this.#permissions = new ExtraPermissions(this.#head, caller);
-    this.dropped = this.#permissions.dropped;
-    this.vendorState = this.#permissions.vendorState;
+    this.permissions = new ExtraPermissions(this.#head, caller);
+    this.dropped = this.permissions.dropped;
+    this.vendorState = this.permissions.vendorState;
+    this.#screen();
   }
 
-  run(): void {
+  #screen(): void {
     const { members, nested } = this.#codec.extras;
     const { tools, tool_choice: choice } = this.#head;
     for (const name in this.#head) {
@@ -86,10 +72,6 @@ class Screening implements Screened {
     const hasTools = Array.isArray(tools) || (choice !== undefined && choice !== null);
     if (hasTools || (nested !== undefined && Array.isArray(this.#head[nested.list]))) this.#tools.screen();
     if (this.#lazyEdits !== undefined) this.body = this.#lazyEdits.apply();
-  }
-
-  extras(): Extras | undefined {
-    return this.#permissions.extras();
   }
 
   /** Most bodies need no edit, and most have no tools to screen: both are made when they are needed. */
@@ -102,7 +84,7 @@ class Screening implements Screened {
       value: this.#head,
       scanned: this.body.scanned?.sizes.entries.get("tools") ?? 0,
       table: this.#codec.extras,
-      permissions: this.#permissions,
+      permissions: this.permissions,
       edits: this.#edits,
     });
   }
@@ -114,9 +96,9 @@ class Screening implements Screened {
   #screenMember(name: string): void {
     const rule = this.#codec.extras.members[name];
     const extra = rule && extraOfMember(this.#head[name], rule);
-    if (extra === undefined || this.#permissions.takes(extra)) return;
-    if (rule?.asks === "vendor_state") throw this.#permissions.refusal(extra, name, rule.code);
-    this.#permissions.drop(extra, name);
+    if (extra === undefined || this.permissions.takes(extra)) return;
+    if (rule?.asks === "vendor_state") throw this.permissions.refusal(extra, name, rule.code);
+    this.permissions.drop(extra, name);
     this.#edits.remove(name);
   }
 
@@ -124,7 +106,7 @@ class Screening implements Screened {
     const usual = usualName(name);
     const { schema, extras } = this.#codec;
     if (!Object.hasOwn(schema.shape, usual) && !Object.hasOwn(extras.members, usual) && !ROUTING.has(usual)) return;
-    this.#permissions.dropSpelling(name, usual);
+    this.permissions.dropSpelling(name, usual);
     this.#edits.remove(name);
   }
 
@@ -133,7 +115,7 @@ class Screening implements Screened {
     const type = String(item.type);
     const whole = Object.hasOwn(lookedUp, type) ? lookedUp[type] : undefined;
     if (whole !== undefined && !this.vendorState && asksForSomething(item.id) && !asksForSomething(item[whole])) {
-      throw this.#permissions.refusal({ asks: "vendor_state" }, `${param}.id`);
+      throw this.permissions.refusal({ asks: "vendor_state" }, `${param}.id`);
     }
     const ownTools = nested?.types.has(type) || toolReports?.has(type);
     for (const name in item) {
@@ -143,11 +125,11 @@ class Screening implements Screened {
 
   #checkInside(name: string, value: Json | undefined, path: string): void {
     if (value === undefined || (OWN_NAMES.has(name) && isObject(value))) return;
-    if (!this.vendorState && namesState(name, value)) throw this.#permissions.refusal({ asks: "vendor_state" }, path);
+    if (!this.vendorState && namesState(name, value)) throw this.permissions.refusal({ asks: "vendor_state" }, path);
     const { members } = this.#codec.extras;
     const rule = Object.hasOwn(members, name) ? members[name] : undefined;
     const extra = rule && extraOfMember(value, rule);
-    if (extra !== undefined && !this.#permissions.takes(extra)) throw this.#permissions.refusal(extra, path);
+    if (extra !== undefined && !this.permissions.takes(extra)) throw this.permissions.refusal(extra, path);
     if (name === "tools" && Array.isArray(value)) {
       for (const [index, tool] of value.entries()) if (isObject(tool)) this.checkTool(tool, `${path}[${index}]`);
     }
@@ -162,6 +144,7 @@ class Screening implements Screened {
     }
   }
 
+  /** The beta features of a request that may be passed on to a model. `header`: those that the client names. */
   betasFor({ context_length }: Pick<Model, "context_length">, header: string): Betas {
     const { betas } = this.#codec.extras;
     if (betas === undefined) return { value: header, dropped: [] };
@@ -170,7 +153,7 @@ class Screening implements Screened {
     const left = header.split(",").map((name) => name.trim()).filter((name) => {
       const [, extra] = known.find(([start]) => name.toLowerCase().startsWith(start)) ?? [];
       const mayPass = extra === undefined ||
-        (extra.asks === "long_context" ? context_length > extra.over : this.#permissions.permits(extra));
+        (extra.asks === "long_context" ? context_length > extra.over : this.permissions.permits(extra));
       if (!mayPass) dropped.push(`${BETAS}.${name}`);
       return mayPass;
     });

@@ -7,7 +7,7 @@ import { documentSize } from "../json/mod.ts";
 import { acceptsHead, checkBody } from "../protocols/fields.ts";
 import { LONG_TEXT_CHARS } from "../scheduler.ts";
 import { headOf } from "../server/body.ts";
-import { type Screened, screenExtras } from "./extras.ts";
+import { Screened } from "./extras.ts";
 import { attributeRequest, attributeUser } from "./request_meter.ts";
 import type { RequestState } from "./state.ts";
 
@@ -22,13 +22,15 @@ export async function readRequest({ codec, request, context, meter }: RequestSta
   const isRight = plain !== undefined && body.scanned !== undefined &&
     acceptsHead(schema, plain.contents.shapes.keys(), body.scanned.head);
   if (!isRight) checkBody(schema, body.value);
-  return screenExtras(body, codec, requireCaller(context.caller));
+  return new Screened(body, codec, requireCaller(context.caller));
 }
 
 /** True where all targets of a model speak the client's protocol: their requests need no canonical prompt. */
 function isRelayed(id: string, client: Protocol, { catalog, upstreams }: Gateway): boolean {
-  const targets = catalog.find(id)?.targets ?? [];
-  return targets.every((target) => upstreams.get(target.upstream)?.protocolFor?.(client, target) === client);
+  for (const target of catalog.find(id)?.targets ?? []) {
+    if (upstreams.get(target.upstream)?.protocolFor?.(client, target) !== client) return false;
+  }
+  return true;
 }
 
 /**
@@ -48,7 +50,7 @@ export async function decodePrompt(screened: Screened, { codec }: RequestState):
     prompt = codec.readPrompt(body.value, texts, screened);
     if (isLong) await writeLongParts(prompt);
   }
-  const extras = screened.extras();
+  const extras = screened.permissions.extras();
   if (extras !== undefined) prompt.extras = extras;
   if (screened.vendorState) prompt.vendorState = true;
   return prompt;

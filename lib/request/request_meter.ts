@@ -3,7 +3,7 @@ import { type Caller, requireCaller } from "../access/permissions.ts";
 import { GatewayError, toGatewayError } from "../errors.ts";
 import type { RouteContext } from "../server/router.ts";
 import { writeLimitHeaders } from "../limits/headers.ts";
-import { type Meter, openMeter } from "../billing/meter.ts";
+import { Meter } from "../billing/meter.ts";
 import { anthropicStatus } from "../protocols/error_bodies.ts";
 import type { EntryReason, MeteredEndpoint, ReasonCode } from "../store/ledger.ts";
 import { memberName } from "../observe/request_record.ts";
@@ -31,16 +31,12 @@ export function openRequestMeter(
   interrupt: (reason: GatewayError) => void,
 ): Meter {
   const { keyId, groupName } = requireCaller(caller);
-  const meter = openMeter(gateway, { id: requestId, keyId, group: groupName, endpoint });
-  const removeInFlight = gateway.inFlight.add(meter, {
+  const meter = new Meter(gateway, { id: requestId, keyId, group: groupName, endpoint });
+  gateway.inFlight.add(meter, {
     kind: endpoint.startsWith("images.") ? "images" : "text",
     stop: interrupt,
   });
-  const endUse = gateway.uses.begin();
-  void meter.done.then(() => {
-    removeInFlight();
-    endUse();
-  });
+  void meter.done.then(gateway.uses.begin());
   return meter;
 }
 

@@ -34,8 +34,8 @@ export class RequestState {
   conversation: Conversation | undefined;
   /** The current or last attempt; undefined before the first. */
   attempt: Attempt | undefined;
-  /** Parameters that the target of this attempt does not support. */
-  #dropped: UnsupportedParameters | undefined;
+  /** Parameters that the current target does not support; before the first attempt, those of the first model. */
+  dropped: UnsupportedParameters = new UnsupportedParameters();
   #client: ClientWatch | undefined;
   /** Headers of the upstream that the client gets; undefined: none. */
   forwarded: readonly AnswerHeader[] | undefined;
@@ -75,6 +75,7 @@ export class RequestState {
   /** Records the admitted models and starts to watch for a client that leaves before the response. */
   admit(admitted: AdmittedModels): void {
     this.#admitted = admitted;
+    this.dropped = admitted[0].dropped;
     this.#client = new ClientWatch(this.request, {
       stream: admitted[0].prompt.stream,
       timers: this.context.timers,
@@ -84,7 +85,9 @@ export class RequestState {
 
   /** Returns the admitted entry of a model, or the first entry if there is none. */
   admittedAs(model: Model | undefined): AdmittedModel {
-    return this.admitted.find((admitted) => admitted.model === model) ?? this.admitted[0];
+    const { admitted } = this;
+    for (const one of admitted) if (one.model === model) return one;
+    return admitted[0];
   }
 
   /** Stops between two attempts if the client has left. @throws the abort reason */
@@ -96,9 +99,9 @@ export class RequestState {
   /** Records that a target is called. */
   beginAttempt(attempt: Attempt, dropped: UnsupportedParameters): void {
     this.attempt = attempt;
-    this.#dropped = dropped;
+    this.dropped = dropped;
     const { target } = attempt;
-    this.meter.attempt(target.upstream, target, affinityOf(this.conversation, target));
+    this.meter.attempt(target.upstream, target, this.conversation && affinityOf(this.conversation, target));
   }
 
   /**
@@ -107,9 +110,7 @@ export class RequestState {
    */
   leave(shown: Readonly<Shown>): boolean {
     if (this.#isDraining || this.attempt === undefined || this.signal.aborted) return this.#isDraining;
-    const attempt = this.attempt;
-    const dropped = this.#dropped ?? new UnsupportedParameters();
-    const { context, meter } = this;
+    const { attempt, dropped, context, meter } = this;
     const { model } = attempt;
     const { prompt, sheet } = this.admittedAs(model);
     const countable = () => isCountable(prompt, { model, spoken: context.record.upstreamProtocol, dropped }, shown);
@@ -145,11 +146,6 @@ export class RequestState {
   errorFrames(error: GatewayError): Frame[] {
     const writer = this.codec.writer(this.admitted[0].client.echo);
     return [...writer.push({ type: "error", error }), ...writer.end()];
-  }
-
-  /** Parameters that the current target does not support; before the first attempt, those of the first model. */
-  get dropped(): UnsupportedParameters {
-    return this.#dropped ?? this.admittedAs(this.attempt?.model).dropped;
   }
 
   /** Settles a request that fails before its response, without a charge. */

@@ -106,7 +106,7 @@ class TargetAttempts<T> {
   readonly #start: number;
   readonly #asked: Choice[] = [];
   /** Candidates, the next first. */
-  #left: Candidate[];
+  #left: Candidate[] = [];
   /** Candidates to ask again where no other is left. */
   #again: Candidate[] = [];
   #attempts = 0;
@@ -119,7 +119,7 @@ class TargetAttempts<T> {
   constructor(parts: AttemptOptions<T>) {
     this.#parts = parts;
     this.#start = parts.monotonic();
-    this.#left = parts.choices.map((choice) => ({ choice, asked: false }));
+    for (const choice of parts.choices) this.#left.push({ choice, asked: false });
   }
 
   async run(): Promise<T> {

@@ -1,6 +1,6 @@
 /** The one function given to the server: a request comes in, a response goes out, nothing is ever thrown. */
 import { ACCESS, type Access } from "../access/access_table.ts";
-import { type BodyLimits, RequestBody } from "./body.ts";
+import { type BodyLimits, BodyReservation, RequestBody } from "./body.ts";
 import { checkAccess } from "./surface.ts";
 import { corsHeaders, preflight } from "./cors.ts";
 import { type Drain, stopping } from "./drain.ts";
@@ -158,7 +158,7 @@ async function handle(
       await enterRefusal(error, { gateway, requestId, record, caller });
     }
   }
-  const rules = { headers: head, limits, budget: budget.open(caller?.keyId), timers };
+  const rules = { headers: head, limits, budget: new BodyReservation(budget, caller?.keyId), timers };
   const body = new RequestBody(request, rules, { record, bodyArrived });
   let isAnswered = false;
   try {

@@ -267,11 +267,6 @@ export class BodyBudget {
   /** The same by API key. Keys whose bodies take nothing are not kept. */
   readonly usedByKey = new Map<string, number>();
 
-  /** Starts the reservation of one request. @param keyId absent: no key counts for its body */
-  open(keyId?: string): BodyReservation {
-    return new BodyReservation(this, keyId);
-  }
-
   /** For `BodyReservation` only. */
   add(bytes: number, keyId: string | undefined): void {
     this.usedBytes += bytes;
@@ -288,7 +283,8 @@ export class BodyReservation {
   readonly #keyId: string | undefined;
   #bytes = 0;
 
-  constructor(budget: BodyBudget, keyId: string | undefined) {
+  /** @param keyId absent: no key counts for its body */
+  constructor(budget: BodyBudget, keyId?: string) {
     this.#budget = budget;
     this.#keyId = keyId;
   }

@@ -1,6 +1,6 @@
 /** Services for handlers that keep the connection open after the request. */
 import type { Caller } from "../access/permissions.ts";
-import type { BodyReservation } from "./body.ts";
+import { BodyReservation } from "./body.ts";
 import type { Drain } from "./drain.ts";
 import type { Exchange, ServerState } from "./exchange.ts";
 
@@ -28,7 +28,7 @@ export function createConnectionHost(
   if (app === undefined) throw new TypeError("Cannot open a connection: the app is not ready");
   // The request's own is gone after the upgrade.
   const remoteAddr = info?.remoteAddr;
-  const reservation = budget.open(caller?.keyId);
+  const reservation = new BodyReservation(budget, caller?.keyId);
   return {
     serve: (request, completed) => app(request, remoteAddr && { remoteAddr, completed }),
     drain,

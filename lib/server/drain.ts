@@ -37,19 +37,16 @@ const RETRY_MS = 2_000;
 
 /** Starts with a server that serves. */
 export function createDrain(): Drain {
-  let phase: DrainPhase = "serving";
   const bodies = createReferenceCount();
   const connections = new Map<() => void, { kind: LastingConnection; keyId: string | undefined }>();
-  return {
-    get phase() {
-      return phase;
-    },
+  const drain: Drain & { phase: DrainPhase } = {
+    phase: "serving",
     leave() {
-      if (phase === "serving") phase = "leaving";
+      if (drain.phase === "serving") drain.phase = "leaving";
       for (const close of [...connections.keys()]) close();
     },
     refuse() {
-      phase = "refusing";
+      drain.phase = "refusing";
     },
     arrive: bodies.begin,
     arrived: bodies.over,
@@ -61,6 +58,7 @@ export function createDrain(): Drain {
       connections.values().filter((one) => one.kind === kind && (keyId === undefined || one.keyId === keyId))
         .reduce((count) => count + 1, 0),
   };
+  return drain;
 }
 
 /** Error for a request that arrives after the shutdown began. */

@@ -9,7 +9,7 @@ import { addressOf, type ClientTracker, countFailure, type GuardedRequest } from
 import type { OperatorRole } from "../access/console_session.ts";
 import type { AdminConfig } from "../config.ts";
 import { hasConsole, isFromThisMachine, requireReading, sessionOf } from "./console_guard.ts";
-import { openMeter } from "../billing/meter.ts";
+import { Meter } from "../billing/meter.ts";
 import { endpointOf, type ObservedEndpoint } from "../observe/request_record.ts";
 import { anthropicStatus } from "../protocols/error_bodies.ts";
 import { readTarget } from "./route_matcher.ts";
@@ -156,7 +156,7 @@ export async function enterRefusal(
 ): Promise<never> {
   const endpoint = endpointOf(record);
   if (!(error instanceof GatewayError) || !isMetered(endpoint)) throw error;
-  const meter = openMeter(gateway, { id: requestId, keyId, group: groupName, endpoint });
+  const meter = new Meter(gateway, { id: requestId, keyId, group: groupName, endpoint });
   const status = endpoint === "messages" ? anthropicStatus(error) : error.status;
   await meter.fail(status, { code: error.kind === "forbidden" ? "permission" : "busy", ...error.refusal });
   throw error;

@@ -12,7 +12,6 @@ import type {
   PriceSheet,
   UsageSource,
 } from "./ledger.ts";
-import { SEARCHED_COLUMNS, searchedValues } from "./search.ts";
 
 /** Columns of `entries` that hold the facts of an entry, in the order of `entryFacts`. */
 const FACT_COLUMNS = [
@@ -40,6 +39,9 @@ const FACT_COLUMNS = [
 
 /** Index of the price sheet among the checked facts: behind its version. */
 const SHEET_AT = FACT_COLUMNS.indexOf("price_version") + 1;
+
+/** Search columns, in the order of `searchedValues`. */
+const SEARCHED_COLUMNS = ["reason", "end_user", "tags"];
 
 /** Columns of `entries`, in the order of `entryValues`. */
 export const ENTRY_COLUMNS: readonly string[] = [...FACT_COLUMNS, "check_sum", "details", ...SEARCHED_COLUMNS];
@@ -82,6 +84,12 @@ function entryFacts(entry: Omit<KeptEntry, "check">): ColumnValue[] {
 export function entryValues(entry: KeptEntry): ColumnValue[] {
   const details = entry.details === undefined ? null : JSON.stringify(entry.details);
   return [...entryFacts(entry), entry.check, details, ...searchedValues(entry)];
+}
+
+/** Values of the search columns. They repeat details, which the check sum covers. */
+export function searchedValues({ ending, details }: Pick<Entry, "ending" | "details">): (string | null)[] {
+  const reason = ending === "lost" ? "lost" : details?.reason?.code;
+  return [reason ?? null, details?.user ?? null, details?.tags === undefined ? null : `,${details.tags.join(",")},`];
 }
 
 /** CRC-32 of all facts of an entry and the check sum of the previous entry. It detects damage, not forgery. */
@@ -245,17 +253,13 @@ function assertCount({ id }: Entry, name: string, count: number): void {
 }
 
 function assertAmount({ id }: Entry, name: string, amount: bigint): void {
-  if (!isAmount(amount)) throw new RangeError(`Cannot enter "${id}": ${name} is ${amount}`);
+  if (amount < 0n || amount > MAX_AMOUNT) throw new RangeError(`Cannot enter "${id}": ${name} is ${amount}`);
 }
 
 /** Checks a hold. @throws {RangeError} for an amount that cannot be stored exactly */
 export function assertHold({ id, amount, claims }: Hold): void {
-  if (!isAmount(amount)) throw new RangeError(`Cannot hold for "${id}": the amount is ${amount}`);
+  if (amount < 0n || amount > MAX_AMOUNT) throw new RangeError(`Cannot hold for "${id}": the amount is ${amount}`);
   if (claims.findLastIndex(({ scope }) => scope === "user") > 0) {
     throw new RangeError(`Cannot hold for "${id}": the claim of its end user is not the first`);
   }
-}
-
-function isAmount(amount: bigint): boolean {
-  return amount >= 0n && amount <= MAX_AMOUNT;
 }

@@ -1,6 +1,7 @@
 /** Searches for entries of the ledger: filters and orders. */
 import type { Entry, KeptEntry, ReasonCode } from "./ledger.ts";
 import { DAY_MS } from "./days.ts";
+import { searchedValues } from "./entry_row.ts";
 import { BLOCK, problemPart } from "./sums.ts";
 
 /** An amount in 1e-12 USD. */
@@ -54,15 +55,6 @@ export function compareEntries(one: KeptEntry, other: KeptEntry, order: EntryOrd
   const [first, second] = [orderValue(one, order), orderValue(other, order)];
   return first === second ? other.seq - one.seq : first > second ? -1 : 1;
 }
-
-/** Values of the search columns. They repeat details, which the check sum covers. */
-export function searchedValues({ ending, details }: Pick<Entry, "ending" | "details">): (string | null)[] {
-  const reason = ending === "lost" ? "lost" : details?.reason?.code;
-  return [reason ?? null, details?.user ?? null, details?.tags === undefined ? null : `,${details.tags.join(",")},`];
-}
-
-/** Search columns, in the order of `searchedValues`. */
-export const SEARCHED_COLUMNS = ["reason", "end_user", "tags"] as const;
 
 /** Returns whether an entry matches a filter. */
 export function matchesFilter(entry: Entry, filter: EntryFilter): boolean {

@@ -4,21 +4,26 @@ import type { Target } from "../catalog/model.ts";
 import { ownTimeouts, type Timed } from "../catalog/timeouts.ts";
 import { GatewayError } from "../errors.ts";
 import { documentSize } from "../json/mod.ts";
-import type { Origin } from "../protocols/upstream_codec.ts";
 import type { ContentFilter } from "../redact.ts";
 import { LONG_TEXT_CHARS, yieldToEventLoop } from "../scheduler.ts";
 import type { HttpUpstreamOptions } from "./http_upstream.ts";
 import { readLongInputs } from "./long_inputs.ts";
+import { quirkFor } from "../protocols/quirks/quirk.ts";
 import { UPSTREAM_CODECS } from "./protocols.ts";
 import { relayAttempt } from "./relay_attempt.ts";
 import { translationAttempt, writeBody } from "./translation_attempt.ts";
 import type { TimeLimits } from "./transport.ts";
-import type { Call, Upstream } from "./upstream.ts";
-import type { UpstreamAttempt, UpstreamAttemptOptions } from "./upstream.ts";
+import type { Call, Upstream, UpstreamAttempt, UpstreamAttemptOptions } from "./upstream.ts";
 
 /** Prepares the attempts of one upstream. */
 export interface AttemptMaker extends Required<Pick<Upstream, "issuerOf" | "protocolFor" | "leastTokens">> {
   prepare(call: Call): Promise<UpstreamAttempt>;
+}
+
+/** The upstream's part in all requests of one protocol to one target. */
+interface TargetRoute extends Pick<UpstreamAttemptOptions, "protocol" | "quirk" | "origin"> {
+  /** Fewest tokens that an answer may be limited to. */
+  leastTokens: number;
 }
 
 /** Makes the attempts of an upstream. `filter` removes its key from answers. */
@@ -26,13 +31,16 @@ export function createAttemptMaker(
   options: Pick<HttpUpstreamOptions, "name" | "vendor" | "protocols" | "quirk" | "issuers">,
   filter: ContentFilter | undefined,
 ): AttemptMaker {
-  const { vendor, quirk } = options;
+  const { vendor } = options;
+  const routes = new WeakMap<Target, Map<Protocol, TargetRoute>>();
 
   async function prepare(call: Call): Promise<UpstreamAttempt> {
     if (documentSize(call.client.body) > LONG_TEXT_CHARS) await yieldToEventLoop();
-    const protocol = protocolFor(call.prompt.protocol, call.target);
-    const attemptOptions: UpstreamAttemptOptions = { protocol, quirk, origin: originOf(call), filter };
-    if (canRelay(call, protocol)) return fitting(() => relayAttempt(call, attemptOptions));
+    const route = routeTo(call.target, call.prompt.protocol);
+    const { protocol, quirk, origin } = route;
+    const tier = call.prompt.extras?.tier;
+    const attemptOptions = { protocol, quirk, origin: tier === undefined ? origin : { ...origin, tier }, filter };
+    if (canRelay(call, route)) return fitting(() => relayAttempt(call, attemptOptions));
     const prompt = await readLongInputs(call.prompt, protocol);
     const attempt = fitting(() => translationAttempt(call, prompt, attemptOptions));
     return { ...attempt, body: await writeBody(attempt.body, call) };
@@ -47,12 +55,11 @@ export function createAttemptMaker(
    * A prompt is relayed as text if it was not truncated, its token limit is high enough for the vendor, and none of its
    * signatures was made by another model of the gateway. Unknown signatures come from the upstream, which may resell models.
    */
-  function canRelay(call: Call, protocol: Protocol): boolean {
+  function canRelay(call: Call, { protocol, leastTokens, origin: { issuer: own } }: TargetRoute): boolean {
     const { prompt, client } = call;
     if (protocol !== prompt.protocol || prompt !== client.echo.prompt) return false;
     const { maxTokens = Infinity } = prompt;
-    if (vendor.hasLeastTokens === true && maxTokens < leastTokens(prompt.protocol, call.target)) return false;
-    const own = issuerOf(call.target);
+    if (vendor.hasLeastTokens === true && maxTokens < leastTokens) return false;
     if (prompt.plain !== undefined) {
       const { issuer = own } = prompt.plain.signatures ?? {};
       // None of them is in an envelope.
@@ -66,20 +73,27 @@ export function createAttemptMaker(
     );
   }
 
-  function protocolFor(client: Protocol, target: Target): Protocol {
-    return target.protocol ?? options.protocols.find((protocol) => protocol === client) ?? options.protocols[0];
+  /** Made once per target and protocol of a client. */
+  function routeTo(target: Target, client: Protocol): TargetRoute {
+    let known = routes.get(target);
+    if (known === undefined) routes.set(target, known = new Map());
+    let route = known.get(client);
+    if (route === undefined) {
+      const own = options.protocols.includes(client) ? client : options.protocols[0];
+      const protocol = target.protocol ?? own;
+      const { leastTokens = 0 } = UPSTREAM_CODECS[protocol].dialect;
+      const origin = { issuer: issuerOf(target) };
+      known.set(client, route = { protocol, quirk: quirkFor(options.quirk, protocol), origin, leastTokens });
+    }
+    return route;
   }
 
-  function leastTokens(client: Protocol, target: Target): number {
-    return UPSTREAM_CODECS[protocolFor(client, target)].dialect.leastTokens ?? 0;
-  }
-
-  function originOf({ target, prompt: { extras } }: Call): Origin {
-    const issuer = issuerOf(target);
-    return extras?.tier === undefined ? { issuer } : { issuer, tier: extras.tier };
-  }
-
-  return { prepare, issuerOf, protocolFor, leastTokens };
+  return {
+    prepare,
+    issuerOf,
+    protocolFor: (client, target) => routeTo(target, client).protocol,
+    leastTokens: (client, target) => routeTo(target, client).leastTokens,
+  };
 }
 
 /** Marks errors as `unfit`: the request was not sent, so another upstream may accept it. */

@@ -14,8 +14,7 @@ import {
 } from "../json/mod.ts";
 import type { Prompt } from "../protocols/canonical/types.ts";
 import { type Relay, relayedReply } from "../protocols/relay.ts";
-import { requireAllParameters } from "../protocols/translate/require_all_parameters.ts";
-import { type Quirk, quirkFor } from "../protocols/quirks/quirk.ts";
+import type { Quirk } from "../protocols/quirks/quirk.ts";
 import type { Call, UpstreamAttempt, UpstreamAttemptOptions } from "./upstream.ts";
 import type { ResendableBody } from "./transport.ts";
 import { relayFeed, RelayTranslator } from "./answer_feeds.ts";
@@ -48,7 +47,7 @@ export function relayBody(
     sentBody(parsedPart(client, { prompt, quirk }), { lost, needed }),
     (body) => quirk.body?.(body, prompt, dropped) ?? body,
   );
-  requireAllParameters(prompt, dropped);
+  dropped.refuseIfRequired(prompt);
   const edits: Edits = {
     provider: undefined,
     models: undefined,
@@ -101,15 +100,14 @@ function quirkEdits(body: JsonObject, applyQuirk: (body: JsonObject) => JsonObje
 export function relayAttempt(call: Call, { protocol, quirk, origin, filter }: UpstreamAttemptOptions): UpstreamAttempt {
   const { client } = call;
   const relay = RELAYS[protocol];
-  const dialect = quirkFor(quirk, protocol);
-  const body = relayBody(call, { relay, quirk: dialect });
+  const body = relayBody(call, { relay, quirk });
   const codec = UPSTREAM_CODECS[protocol];
   return {
     protocol,
     body,
     stream(incoming) {
       const translator = new RelayTranslator(codec.reader(origin), relay.machine(client.echo));
-      return { type: "frames", feed: relayFeed(incoming, { quirk: dialect, filter }, translator) };
+      return { type: "frames", feed: relayFeed(incoming, { quirk, filter }, translator) };
     },
     whole(answer, texts) {
       const reply = codec.readReply(answer.value, { ...origin, ...(texts !== undefined && { texts }) });

@@ -5,8 +5,7 @@ import { GatewayError } from "../errors.ts";
 import { type JsonObject, writeJsonSliced, writeWithRawSpans } from "../json/mod.ts";
 import type { Dialect, WriteTarget } from "../protocols/upstream_codec.ts";
 import { adaptPrompt } from "../protocols/translate/adapt_prompt.ts";
-import { requireAllParameters } from "../protocols/translate/require_all_parameters.ts";
-import { type Quirk, quirkFor } from "../protocols/quirks/quirk.ts";
+import type { Quirk } from "../protocols/quirks/quirk.ts";
 import { UPSTREAM_CODECS } from "./protocols.ts";
 import { restored, translatedFeed, wholeFeed } from "./answer_feeds.ts";
 import type { Answer, Call, EventFeed, UpstreamAttempt, UpstreamAttemptOptions } from "./upstream.ts";
@@ -47,7 +46,7 @@ export function translatePrompt(
   const adapted = adaptPrompt(oneAnswer(prompt, dropped), { ...target, protocol });
   const written = codec.writePrompt(adapted.prompt, target);
   const body = quirk.body?.(written, adapted.prompt, dropped) ?? written;
-  requireAllParameters(prompt, dropped);
+  dropped.refuseIfRequired(prompt);
   const { limit } = adapted;
   return { body, restore: () => adapted.restore(), ...(limit !== undefined && { limit }) };
 }
@@ -76,13 +75,12 @@ export function translationAttempt(
   { protocol, quirk, origin, filter }: UpstreamAttemptOptions,
 ): UnwrittenAttempt {
   const { target, model: row, dropped } = call;
-  const dialect = quirkFor(quirk, protocol);
   const { body, restore, limit } = translatePrompt(prompt, {
     protocol,
     model: target.model,
     row,
     issuer: origin.issuer,
-    quirk: dialect,
+    quirk,
     dropped,
   });
   const codec = UPSTREAM_CODECS[protocol];
@@ -95,7 +93,7 @@ export function translationAttempt(
     body,
     stream(incoming) {
       const machines = { reader: codec.reader(origin), restore: restore(), estimator: new UsageEstimator(call) };
-      return answered(translatedFeed(incoming, { quirk: dialect, filter }, machines));
+      return answered(translatedFeed(incoming, { quirk, filter }, machines));
     },
     whole({ value }, texts) {
       const reply = codec.readReply(value, { ...origin, ...(texts !== undefined && { texts }) });

@@ -106,6 +106,7 @@ export interface UpstreamAttempt {
 /** The upstream's part in an attempt. */
 export interface UpstreamAttemptOptions {
   protocol: Protocol;
+  /** The vendor's differences in this protocol. */
   quirk: Quirk;
   origin: Origin;
   filter: ContentFilter | undefined;

@@ -34,7 +34,7 @@ function request(kind: InFlightKind, listens = true) {
 }
 
 function add(running: InFlightRequests, { meter, request: of }: ReturnType<typeof request>): void {
-  void meter.done.then(running.add(meter, of));
+  running.add(meter, of);
 }
 
 Deno.test("InFlightRequests counts, awaits and stops requests by kind", async () => {

@@ -4,7 +4,7 @@ import { GatewayError } from "../../lib/errors.ts";
 import type { Limiter, LimitRequest } from "../../lib/limits/limiter.ts";
 import { createMemoryLimiter } from "../../lib/limits/memory_limiter.ts";
 import { createLedger, type Ledger } from "../../lib/billing/ledger.ts";
-import { type Delivered, type Meter, openMeter } from "../../lib/billing/meter.ts";
+import { type Delivered, Meter } from "../../lib/billing/meter.ts";
 import type { AdmissionTerms } from "../../lib/billing/reservation.ts";
 import { pricesAt } from "../../lib/billing/price.ts";
 import { LEFT } from "../../lib/request/request_meter.ts";
@@ -68,7 +68,7 @@ function benchOf(
     clock,
     lines,
     open: (id) =>
-      openMeter({ ledger, limiter, now, monotonic, log }, { id, keyId: "key_a", group: "default", endpoint: "chat" }),
+      new Meter({ ledger, limiter, now, monotonic, log }, { id, keyId: "key_a", group: "default", endpoint: "chat" }),
     wish: (members) => ({
       model: MODEL,
       sheet: pricesAt(MODEL, { factor: "1", now: now() }).sheet,
@@ -287,7 +287,7 @@ Deno.test("Meter gives up on budgets that others keep emptying, with one log lin
     exceeded() {},
     ended() {},
   };
-  const meter = openMeter({ ledger, limiter, observer, ...clock, log() {} }, {
+  const meter = new Meter({ ledger, limiter, observer, ...clock, log() {} }, {
     id: "a",
     keyId: "key_a",
     group: "default",

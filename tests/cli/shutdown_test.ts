@@ -19,11 +19,10 @@ async function world(kind: InFlightKind = "text") {
   const inFlight = createInFlightRequests();
   const drain = createDrain();
   const server = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen: () => {} }, async () => {
-    const ended = inFlight.add({ done: done.promise, fail: () => Promise.resolve() }, {
+    inFlight.add({ done: done.promise, fail: () => Promise.resolve() }, {
       kind,
       stop: (why) => finish.resolve(why.kind),
     });
-    void done.promise.then(ended);
     arrived.resolve();
     const text = await finish.promise;
     done.resolve();

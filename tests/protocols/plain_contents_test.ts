@@ -11,7 +11,7 @@ import type { Codec } from "../../lib/protocols/codec.ts";
 import { acceptsHead, checkBody } from "../../lib/protocols/fields.ts";
 import { messages } from "../../lib/protocols/messages/mod.ts";
 import { responses } from "../../lib/protocols/responses/mod.ts";
-import { type ExtrasCaller, screenExtras } from "../../lib/request/extras.ts";
+import { type ExtrasCaller, Screened } from "../../lib/request/extras.ts";
 import { type JsonBody, parseBody } from "../../lib/server/body.ts";
 import { REQUESTS } from "../golden/requests.ts";
 import { seeded } from "../support/random.ts";
@@ -189,8 +189,8 @@ async function outcomeOf<T>(work: () => T | Promise<T>): Promise<{ value?: T; er
 
 const screened = (body: JsonBody, codec: Codec) =>
   outcomeOf(() => {
-    const screened = screenExtras(body, codec, CALLER);
-    return { dropped: screened.dropped, extras: screened.extras(), value: screened.body.value };
+    const screened = new Screened(body, codec, CALLER);
+    return { dropped: screened.dropped, extras: screened.permissions.extras(), value: screened.body.value };
   });
 
 /** Checks that a body is refused, screened and decoded alike, whether it is scanned or parsed. @returns whether it was scanned */
@@ -206,7 +206,7 @@ async function assertAlike(codec: PlainCodec, text: string, bytes = encoder.enco
   assertEquals(await screened(body, codec), await screened(whole, codec), text);
   assertEquals(body.members, whole.members, text);
   assertStrictEquals(body.text, whole.text);
-  const permits = screenExtrasOrNone(whole, codec);
+  const permits = screenOrNone(whole, codec);
   if (permits === undefined) return false;
   const plain = await outcomeOf(() => codec.plain.readPrompt(head, sizes, () => body.value));
   const eager = await outcomeOf(() => codec.readPrompt(whole.value, undefined, permits));
@@ -222,9 +222,9 @@ async function assertAlike(codec: PlainCodec, text: string, bytes = encoder.enco
   return true;
 }
 
-function screenExtrasOrNone(body: JsonBody, codec: Codec) {
+function screenOrNone(body: JsonBody, codec: Codec) {
   try {
-    return screenExtras(body, codec, CALLER);
+    return new Screened(body, codec, CALLER);
   } catch {
     return undefined;
   }

@@ -1,7 +1,7 @@
 import { createMemoryLimiter } from "../../lib/limits/memory_limiter.ts";
 import { createBackgroundTasks } from "../../lib/billing/in_flight_requests.ts";
 import { createLedger } from "../../lib/billing/ledger.ts";
-import { type Meter, openMeter } from "../../lib/billing/meter.ts";
+import { Meter } from "../../lib/billing/meter.ts";
 import { pricesAt } from "../../lib/billing/price.ts";
 import { modelSchema } from "../../lib/catalog/model.ts";
 import { loadTokenCounter } from "../../lib/o200k/mod.ts";
@@ -44,7 +44,7 @@ export async function meteredStream({ countInput = () => Promise.resolve(7) } = 
     pricing: { prompt: "0.000001", completion: "0.000001" },
     targets: [{ upstream: "one", model: "m" }],
   });
-  const meter: Meter = openMeter({ ledger, limiter, now, monotonic, log }, {
+  const meter: Meter = new Meter({ ledger, limiter, now, monotonic, log }, {
     id: "a",
     keyId: "key_a",
     group: "default",

@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertLess, assertStringIncludes, assertThrows } from "@std/assert";
-import { BodyBudget } from "../../lib/server/body.ts";
+import { BodyBudget, BodyReservation } from "../../lib/server/body.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { yieldToEventLoop } from "../../lib/scheduler.ts";
 import { othersTurns } from "../support/others_turns.ts";
@@ -274,7 +274,7 @@ Deno.test("a client that leaves during its body releases its memory", async () =
 
 Deno.test("BodyBudget counts reserved and released bytes", () => {
   const budget = new BodyBudget();
-  const [a, b] = [budget.open(), budget.open()];
+  const [a, b] = [new BodyReservation(budget), new BodyReservation(budget)];
   a.reserve(60, 100);
   b.reserve(40, 100);
   assertLimited(() => b.reserve(1, 100));
@@ -284,7 +284,11 @@ Deno.test("BodyBudget counts reserved and released bytes", () => {
 
 Deno.test("bodies of one key take at most three quarters of the budget, a single body all of it", () => {
   const budget = new BodyBudget();
-  const [a1, a2, b] = [budget.open("a"), budget.open("a"), budget.open("b")];
+  const [a1, a2, b] = [
+    new BodyReservation(budget, "a"),
+    new BodyReservation(budget, "a"),
+    new BodyReservation(budget, "b"),
+  ];
   a1.reserve(100, 100);
   a1.release(60);
   a2.reserve(35, 100);

@@ -2,7 +2,7 @@ import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows
 import { GatewayError } from "../../lib/errors.ts";
 import { PhaseTimers } from "../../lib/phase_timers.ts";
 import { LARGE_BODY_BYTES } from "../../lib/scheduler.ts";
-import { BodyBudget, type BodyRules, JSON_MEMORY_FACTOR, RequestBody } from "../../lib/server/body.ts";
+import { BodyBudget, BodyReservation, type BodyRules, JSON_MEMORY_FACTOR, RequestBody } from "../../lib/server/body.ts";
 import { type Coding, inflate, readCoding } from "../../lib/server/inflate.ts";
 import { seeded } from "../support/random.ts";
 import { exchange, head, post, startServer, TEST_LIMITS } from "./serve.ts";
@@ -138,7 +138,7 @@ Deno.test("large bodies are decompressed one at a time, and at most 64 wait", as
   const budget = new BodyBudget();
   let peak = 0;
   const rulesOf = () => {
-    const reservation = budget.open("k");
+    const reservation = new BodyReservation(budget, "k");
     return {
       headers: new Headers({ "content-encoding": "gzip" }),
       limits: { ...TEST_LIMITS, jsonBytes: size, budgetBytes: Infinity },
@@ -239,7 +239,7 @@ Deno.test("a compressed body that is not JSON releases its memory once", async (
       body: await compress(`{"a":"${"b".repeat(9000)}"`, coding),
     });
     const headers = new Headers({ "content-encoding": coding });
-    const rules = { headers, limits: TEST_LIMITS, budget: budget.open("k"), timers };
+    const rules = { headers, limits: TEST_LIMITS, budget: new BodyReservation(budget, "k"), timers };
     await assertRejects(() => readJson(request, rules), GatewayError);
     assertEquals(budget.usedBytes, 0, coding);
   }

@@ -2,7 +2,7 @@
 import { cacheSavings } from "../../store/cache_savings.ts";
 import { dayOf, figuresOf, stepOf, type SumKind, sumName, tokenCounts } from "../../store/days.ts";
 import type { KeptEntry, LedgerStore, SumsHead } from "../../store/ledger.ts";
-import { searchedValues } from "../../store/search.ts";
+import { searchedValues } from "../../store/entry_row.ts";
 import { stepMs, SUM_TABLES } from "../../store/sums.ts";
 import { parseUsd } from "../money.ts";
 import type { Comparison } from "./audit_walk.ts";

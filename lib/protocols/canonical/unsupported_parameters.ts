@@ -1,3 +1,5 @@
+import { GatewayError } from "../../errors.ts";
+import type { Prompt } from "./types.ts";
 import { clientParameterName, type NamedRequest } from "./client_parameter_names.ts";
 
 const NONE: readonly string[] = [];
@@ -24,5 +26,20 @@ export class UnsupportedParameters {
   /** The names in the order of their addition. */
   get names(): readonly string[] {
     return this.#names === undefined ? NONE : [...this.#names];
+  }
+
+  /**
+   * Refuses a request whose client requires that all of its parameters are passed on (`provider.require_parameters`). For
+   * the time after the prompt is adapted and written.
+   * @throws {GatewayError} `invalid`, naming every parameter that was not passed on
+   */
+  refuseIfRequired({ provider }: Pick<Prompt, "provider">): void {
+    const [first] = this.names;
+    if (provider?.require_parameters !== true || first === undefined) return;
+    throw new GatewayError(
+      "invalid",
+      `Cannot meet provider.require_parameters: this model does not support ${this.names.join(", ")}`,
+      { param: first, rule: "provider.require_parameters: this model does not support every parameter" },
+    );
   }
 }

@@ -6,7 +6,7 @@ import type { Frame } from "../codec.ts";
 import { templateParser } from "../frame_template.ts";
 import { valueOf } from "../long_frame.ts";
 import { chatTemplateRule } from "./template_rule.ts";
-import { numberOf, objectOf, objectsOf, stringOf } from "../members.ts";
+import { numberOf, objectOf, stringOf } from "../members.ts";
 import type { Origin } from "../upstream_codec.ts";
 import { withReported } from "../extras.ts";
 import { ChatReplyReader } from "./chat_reply_reader.ts";
@@ -103,7 +103,11 @@ export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
 
 /** Returns the first choice: only one answer is requested. */
 export function firstChoice(body: JsonObject): JsonObject | undefined {
-  return objectsOf(body.choices).find(({ index }) => (numberOf(index) ?? 0) === 0);
+  if (!Array.isArray(body.choices)) return undefined;
+  for (const choice of body.choices) {
+    if (isObject(choice) && (numberOf(choice.index) ?? 0) === 0) return choice;
+  }
+  return undefined;
 }
 
 /** Returns the id of an answer, "" if there is none. */

@@ -74,7 +74,12 @@ export function openEntryRows(db: DatabaseSync, sheets: SheetRows): EntryRows {
   const read = (rows: unknown[]) => toEntries(rows, sheets.reader());
 
   return {
-    insert: (entries) => entries.every((entry) => insert.run(...entryValues(entry)).changes === 1),
+    insert(entries) {
+      for (const entry of entries) {
+        if (insert.run(...entryValues(entry)).changes === 0) return false;
+      }
+      return true;
+    },
     lastSeq: () => Number(lastSeq.get()?.seq),
     has: (id) => has.get(id) !== undefined,
     find(id) {

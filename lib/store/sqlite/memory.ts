@@ -41,7 +41,6 @@ function openMemoryReports(db: DatabaseSync): Parameters<typeof openOwnedLedger>
   const topUsers = prepareTopUsers(db);
   const durations = prepareDurations(db);
   return {
-    sync: { durable: () => Promise.resolve() },
     reports: {
       async usage(query, signal) {
         signal?.throwIfAborted();

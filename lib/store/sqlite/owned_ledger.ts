@@ -18,10 +18,13 @@ const HOLDS_AT_ONCE = 256;
 /** Thrown within a transaction if an entry with the id exists already. */
 const TAKEN = new Error("Cannot enter a request twice");
 
-/** Opens the ledger. Requests left open by a previous owner are entered as lost. */
+/**
+ * Opens the ledger. Requests left open by a previous owner are entered as lost.
+ * @param parts `sync`: absent for a database that is in memory alone
+ */
 export function openOwnedLedger(
   db: DatabaseSync,
-  { sync, reports, charged }: { sync: Pick<WalSync, "durable">; reports: Reports; charged: ReadCharged },
+  { sync, reports, charged }: { sync?: Pick<WalSync, "durable">; reports: Reports; charged: ReadCharged },
 ): LedgerStore {
   const rows = openLedgerRows(db);
   const writer = new Writer(db, rows);
@@ -62,7 +65,7 @@ export function openOwnedLedger(
       for (const entry of entries) assertEntry(entry);
       const isNew = await whenFree(() => writer.enter(entries));
       // For duplicates too: the first entry may not be synced yet.
-      await writer.confirm(sync.durable());
+      if (sync !== undefined) await writer.confirm(sync.durable());
       return isNew;
     },
     async expire(now) {
@@ -77,7 +80,7 @@ export function openOwnedLedger(
           }),
         );
       }
-      if (ids.length > 0) await writer.confirm(sync.durable());
+      if (ids.length > 0 && sync !== undefined) await writer.confirm(sync.durable());
       return ids;
     },
     holds: async () => accounts.open(),
@@ -141,7 +144,7 @@ class Writer {
   enter(entries: readonly Entry[]): boolean[] {
     if (this.#broken !== undefined) throw this.#broken;
     try {
-      return this.#write(entries, this.#prepare(entries, () => true));
+      return this.#write(entries, this.#prepare(entries));
     } catch (error) {
       if (error !== TAKEN) throw error;
     }
@@ -153,7 +156,7 @@ class Writer {
 
   /** Writes everything or nothing. @throws {Error} `TAKEN` if the id of a new entry exists already */
   #write(entries: readonly Entry[], batch: Batch): boolean[] {
-    const notes = this.#takeNotes(entries);
+    const notes = this.#unnoted.size === 0 ? [] : this.#takeNotes(entries);
     const holds = notes.map((id) => this.accounts.find(id)).filter((hold) => hold !== undefined);
     try {
       atomically(this.#db, () => {
@@ -199,7 +202,6 @@ class Writer {
 
   /** Holds to record in this transaction, except those that end with its entries. */
   #takeNotes(entries: readonly Entry[]): string[] {
-    if (this.#unnoted.size === 0) return [];
     const ending = new Set(entries.map(({ id }) => id));
     return [...this.#unnoted].filter((id) => !ending.has(id)).slice(0, HOLDS_AT_ONCE);
   }
@@ -214,13 +216,13 @@ class Writer {
     }
   }
 
-  /** Gives each new entry its sequence number, price version and check sum. */
-  #prepare(entries: readonly Entry[], isNew: (id: string) => boolean): Batch {
+  /** Gives each new entry its sequence number, price version and check sum. @param isNew absent: all are */
+  #prepare(entries: readonly Entry[], isNew?: (id: string) => boolean): Batch {
     const batch: Batch = { isNew: [], kept: [], sheets: new Map() };
     let { seq, check } = this.#last;
     const added = new Map<string, number>();
     for (const entry of entries) {
-      const isKept = isNew(entry.id);
+      const isKept = isNew === undefined || isNew(entry.id);
       batch.isNew.push(isKept);
       if (!isKept) continue;
       const text = entry.sheet === undefined ? undefined : sheetText(entry.sheet);

@@ -7,7 +7,6 @@ import type { Prompt } from "../../protocols/canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import { yieldToEventLoop } from "../../scheduler.ts";
 import { loadTokenCounter } from "../../o200k/mod.ts";
-import { requireAllParameters } from "../../protocols/translate/require_all_parameters.ts";
 import { dropUnknownMembers } from "../../protocols/translate/drop_unknown_members.ts";
 import type { EventFeed, Upstream } from "../upstream.ts";
 import { planAnswer } from "./plan_answer.ts";
@@ -33,7 +32,7 @@ export function createEcho(): Upstream {
       // Like Gemini, the model knows no protocol's own members.
       dropUnknownMembers(prompt, { protocol: "gemini", dropped });
       nameLosses(prompt, dropped);
-      requireAllParameters(prompt, dropped);
+      dropped.refuseIfRequired(prompt);
       checkThoughts(prompt);
       const planned = planAnswer(prompt);
       const counter = await loadTokenCounter();

@@ -2,7 +2,6 @@
 import { GatewayError } from "../../errors.ts";
 import { isObject, writeJson } from "../../json/mod.ts";
 import type { EmbeddingInput, Embeddings, EmbeddingsRequest, RetrievalCall } from "../../retrieval/types.ts";
-import { requireAllParameters } from "../../protocols/translate/require_all_parameters.ts";
 import { fitting } from "../prepare_attempt.ts";
 import { readVectors, requireVectors, unreadable, type WantedVectors } from "./read_vectors.ts";
 
@@ -29,7 +28,7 @@ export function writeGeminiBatch(
     if (value !== null && !EXPRESSED.has(name)) dropped.add(name);
   }
   const { provider } = body.value;
-  fitting(() => requireAllParameters(isObject(provider) ? { provider } : {}, dropped));
+  fitting(() => dropped.refuseIfRequired(isObject(provider) ? { provider } : {}));
   const requests = batch.map((input) => {
     if (typeof input !== "string") {
       throw new GatewayError("invalid", "Cannot embed tokens with this model: send texts", {

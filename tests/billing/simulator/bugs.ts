@@ -1,6 +1,6 @@
 /** Bugs that others had, planted around the code: each must break an invariant. */
 import { LEFT } from "../../../lib/request/request_meter.ts";
-import { openMeter } from "../../../lib/billing/meter.ts";
+import { Meter } from "../../../lib/billing/meter.ts";
 import { costOfTokens, pricesAt } from "../../../lib/billing/price.ts";
 import type { Ledger } from "../../../lib/billing/ledger.ts";
 import type { Entry, KeptEntry, LedgerStore, PriceSheet } from "../../../lib/store/ledger.ts";
@@ -261,7 +261,7 @@ export const BUGS: readonly Bug[] = [
     breaks: ["I8"],
     variant: {
       open(parts, arrival) {
-        const meter = openMeter(parts, arrival);
+        const meter = new Meter(parts, arrival);
         const deliver = meter.deliver.bind(meter);
         meter.deliver = (delivered) =>
           deliver({

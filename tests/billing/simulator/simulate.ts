@@ -3,7 +3,7 @@ import { LEFT } from "../../../lib/request/request_meter.ts";
 import type { Limiter } from "../../../lib/limits/limiter.ts";
 import { createMemoryLimiter } from "../../../lib/limits/memory_limiter.ts";
 import { createLedger, type Ledger } from "../../../lib/billing/ledger.ts";
-import { type MeterParts, openMeter } from "../../../lib/billing/meter.ts";
+import { type Arrival, Meter, type MeterParts } from "../../../lib/billing/meter.ts";
 import { dayOf } from "../../../lib/store/days.ts";
 import type { Ending } from "../../../lib/store/ledger.ts";
 import { type Random, seeded } from "../../support/random.ts";
@@ -25,7 +25,7 @@ export interface Variant {
   disk?: (clock: Clock) => Disk | Promise<Disk>;
   ledger?: (ledger: Ledger, clock: Clock) => Ledger;
   limiter?: (limiter: Limiter) => Limiter;
-  open?: typeof openMeter;
+  open?: (parts: MeterParts, arrival: Arrival) => Meter;
   broken?: Road["broken"];
 }
 
@@ -214,8 +214,10 @@ class World {
     const { customer, ware, endpoint, claims, budgets, most, forMs, at, within } = arrival;
     const { parts, gates } = this.#process;
     const number = String(this.#truths.length + 1).padStart(4, "0");
-    const open = (id: string) =>
-      (this.#variant.open ?? openMeter)(parts, { id, keyId: customer.keyId, group: customer.group, endpoint });
+    const open = (id: string) => {
+      const arrival = { id, keyId: customer.keyId, group: customer.group, endpoint };
+      return this.#variant.open?.(parts, arrival) ?? new Meter(parts, arrival);
+    };
     const id = `req_${number}`;
     const meter = open(id);
     const truth: Truth = {

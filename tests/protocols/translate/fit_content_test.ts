@@ -12,7 +12,6 @@ import { GatewayError } from "../../../lib/errors.ts";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import { fitCacheMarks } from "../../../lib/protocols/translate/cache_marks.ts";
 import { dropEmpty, flattenContent, moveMediaOutOfResults } from "../../../lib/protocols/translate/fit_content.ts";
-import { requireAllParameters } from "../../../lib/protocols/translate/require_all_parameters.ts";
 import { dropUnknownMembers } from "../../../lib/protocols/translate/drop_unknown_members.ts";
 import { assistant, call, promptOf, result, system, text, user } from "../canonical/messages.ts";
 import { type Kind, picture, targetOf } from "./targets.ts";
@@ -253,10 +252,10 @@ Deno.test("four cache marks stay in the vendor's order, and none where unsupport
 Deno.test("require_parameters rejects every loss", () => {
   const dropped = new UnsupportedParameters();
   const strict = promptOf([], { provider: { require_parameters: true } });
-  requireAllParameters(strict, dropped);
+  dropped.refuseIfRequired(strict);
   dropped.add("top_k");
   dropped.add("seed");
-  requireAllParameters(promptOf([]), dropped);
-  const error = assertThrows(() => requireAllParameters(strict, dropped), GatewayError, "top_k, seed");
+  dropped.refuseIfRequired(promptOf([]));
+  const error = assertThrows(() => dropped.refuseIfRequired(strict), GatewayError, "top_k, seed");
   assertEquals([error.kind, error.param], ["invalid", "top_k"]);
 });
