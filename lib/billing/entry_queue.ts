@@ -116,7 +116,10 @@ class BatchingQueue implements EntryQueue {
   }
 
   enter(entry: Entry): Promise<boolean> {
-    return this.#closing ? Promise.reject(notEntered()) : this.#done(this.#push(entry, true));
+    if (this.#closing) return Promise.reject(notEntered());
+    const done = Promise.withResolvers<boolean>();
+    this.#push({ entry, since: this.#parts.monotonic(), urgent: true, done });
+    return done.promise;
   }
 
   note(entry: Entry): Promise<void> {
@@ -125,7 +128,8 @@ class BatchingQueue implements EntryQueue {
       return AT_ONCE;
     }
     const isFull = this.#queue.length >= MAX_QUEUED;
-    const queued = this.#push(entry, isFull);
+    const queued = { entry, since: this.#parts.monotonic(), urgent: isFull };
+    this.#push(queued);
     return isFull ? this.#done(queued).then(nothing, nothing) : AT_ONCE;
   }
 
@@ -141,13 +145,11 @@ class BatchingQueue implements EntryQueue {
     return this.flush();
   }
 
-  #push(entry: Entry, urgent: boolean): Queued {
-    const queued: Queued = { entry, since: this.#parts.monotonic(), urgent };
+  #push(queued: Queued): void {
     this.#queue.push(queued);
     // The first entry is written at once; those that arrive meanwhile share the next write.
     if (!this.#writing) void this.#write();
     else if (this.#queue.length >= this.#goal) this.#endGathering?.();
-    return queued;
   }
 
   async #write(): Promise<void> {

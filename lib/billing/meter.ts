@@ -95,6 +95,8 @@ export class Meter {
   #upstream = "";
   #target: Pick<Target, "model" | "pricing"> | undefined;
   #affinity: Affinity | undefined;
+  /** The end user that the client names, as far as known. */
+  user: string | undefined;
   #attribution: Pick<EntryDetails, "user" | "tags"> | undefined;
   /** The upstream's id of the last attempt. */
   #requestId: string | undefined;
@@ -123,11 +125,6 @@ export class Meter {
   /** True after the first attempt began. */
   get asked(): boolean {
     return this.#attempts > 0;
-  }
-
-  /** The end user that the client names, as far as known. */
-  get user(): string | undefined {
-    return this.#attribution?.user;
   }
 
   /**
@@ -208,6 +205,7 @@ export class Meter {
   /** Records the end user and tags that the client named. */
   attribute(attribution: Pick<EntryDetails, "user" | "tags">): void {
     this.#attribution = { ...attribution, ...this.#attribution };
+    this.user = this.#attribution.user;
   }
 
   /** Records the upstream's id of the present attempt. */

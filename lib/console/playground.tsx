@@ -6,7 +6,7 @@ import type { Caller } from "../access/permissions.ts";
 import { GatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
 import type { RouteContext } from "../server/router.ts";
-import { sseReader } from "../server/sse.ts";
+import { SseReader } from "../server/sse.ts";
 import { clientOrigin } from "./client_origin.ts";
 import { type Page, queryOf, runForm, SECURITY_HEADERS, showPage } from "./html.tsx";
 import { PlaygroundAnswer } from "./playground_answer.ts";
@@ -120,7 +120,7 @@ function isEvents({ headers }: Response): boolean {
 
 /** The text of each chunk of a stream; empty where a chunk has none, as a keep-alive. */
 async function* textsOf(body: ReadableStream<Uint8Array>, answer: PlaygroundAnswer): AsyncGenerator<string> {
-  const events = sseReader();
+  const events = new SseReader();
   const decoder = new TextDecoder();
   for await (const chunk of body) {
     yield events.push(decoder.decode(chunk, { stream: true })).map(({ data }) => answer.addEvent(data)).join("");

@@ -3,14 +3,14 @@ import { requireCaller, requireModel } from "../access/permissions.ts";
 import { PARAMETER_NAMES } from "../protocols/canonical/parameter_names.ts";
 import { UnsupportedParameters } from "../protocols/canonical/unsupported_parameters.ts";
 import type { Prompt } from "../protocols/canonical/types.ts";
-import type { Model, ModelKind } from "../catalog/model.ts";
+import { kindOfModalities, type Model, type ModelKind } from "../catalog/model.ts";
 import { GatewayError, toGatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
 import type { RouteContext } from "../server/router.ts";
 import { pricesAt, type RequestPrices, unitPrices } from "../billing/price.ts";
 import { isPayable, NO_PREFERENCES, parsePreferences, type ProviderPreferences } from "../routing/preferences.ts";
 import { checkModelRules } from "./rules.ts";
-import { isExpired, kindOf, missingModel } from "../catalog/catalog.ts";
+import { isExpired, missingModel } from "../catalog/catalog.ts";
 
 /** A model that may answer, the prompt for it, and its prices at the time of admission, however long the request takes. */
 export interface Candidate extends RequestPrices {
@@ -159,7 +159,7 @@ export function findModel(id: string, context: RouteContext, kind: keyof typeof 
     if (model === undefined && missing.suggestion === undefined) requireModel(caller, id, { isKnown: false });
     throw missing.error;
   }
-  const actual = kindOf(model);
+  const actual = kindOfModalities(model.architecture.output_modalities);
   if (actual === kind) return model;
   throw new GatewayError("invalid", `Model "${id}" ${NOT_MADE[kind]}${INSTEAD[actual]}`, { param: "model" });
 }

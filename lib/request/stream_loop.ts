@@ -61,12 +61,17 @@ const MOST_CHARACTERS = 262_144;
 const BLAMED_SHARE = 0.1;
 const BLAMED_MS = 1_000;
 
+/** The outcome of a wait that took too long. */
+const LATE = Symbol("late");
+
 /**
  * One streamed response. The loop reads only when the client does, so that a slow client slows the upstream. A step is one
  * chunk; a long step is several. Each read costs one promise, and all further work is synchronous calls, because most
  * streams bring one event per read.
  */
 export class StreamLoop {
+  /** Media type of the body; absent: that of server-sent events. */
+  readonly contentType: string | undefined;
   readonly #options: StreamLoopOptions;
   readonly #timer: StreamTimer;
   /** Runs while the client waits for the upstream. */
@@ -94,6 +99,7 @@ export class StreamLoop {
 
   constructor(options: StreamLoopOptions) {
     this.#options = options;
+    this.contentType = options.framing?.contentType;
     this.#timer = options.timers.stream();
     this.#silence = { ms: options.keepAliveMs - MOST_LATE_MS, expire: () => this.#sendKeepAlive() };
     this.#unread = { ms: options.unreadMs, expire: () => this.#giveUp() };
@@ -119,21 +125,16 @@ export class StreamLoop {
    */
   async opensInTime(opening: Promise<void>): Promise<boolean> {
     const { timers, keepAliveMs } = this.#options;
-    const late = Promise.withResolvers<boolean>();
-    const timer = timers.set(keepAliveMs, () => late.resolve(false));
+    const late = Promise.withResolvers<typeof LATE>();
+    const timer = timers.set(keepAliveMs, () => late.resolve(LATE));
     try {
-      if (await Promise.race([opening.then(() => true), late.promise])) return true;
+      if (await Promise.race([opening, late.promise]) !== LATE) return true;
     } finally {
       timers.clear(timer);
     }
     this.#isLate = true;
     opening.catch((thrown) => this.#failUnanswered(thrown));
     return false;
-  }
-
-  /** Media type of the body; absent: that of server-sent events. */
-  get contentType(): string | undefined {
-    return this.#options.framing?.contentType;
   }
 
   /** Returns the response body. */
@@ -187,12 +188,8 @@ export class StreamLoop {
   #read(): void {
     this.#isReading = true;
     const behind = this.#answer?.meter.behind;
-    if (behind === undefined) this.#readFeed();
-    else behind.then(() => this.#readFeed(), this.#fail);
-  }
-
-  #readFeed(): void {
-    if (this.#answer?.writer?.isOver === true) this.#take(undefined);
+    if (behind !== undefined) void behind.then(() => this.#read(), this.#fail);
+    else if (this.#answer?.writer?.isOver === true) this.#take(undefined);
     else this.#answer?.feed.read().then(this.#take, this.#breakOff);
   }
 

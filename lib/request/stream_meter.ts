@@ -24,10 +24,12 @@ export interface StreamCharge {
   hostedCalls?: HostedCalls | undefined;
   /** True if the client asked for usage, which is optional in its protocol. */
   wantsUsage: boolean;
-  /** True if the client left before the response. */
-  hasLeft: () => boolean;
-  /** True if the gateway itself is ending the stream. */
-  isInterrupted: () => boolean;
+  request: {
+    /** True if the client left before the response. */
+    readonly clientHasLeft: boolean;
+    /** True if the process is ending before the request is done. */
+    readonly isInterrupted: boolean;
+  };
   /** Resolves when requests that refer to the answer can find it; absent: there is nothing to wait for. */
   kept?: (() => Promise<void> | undefined) | undefined;
   /** Logs why an answer ended early. */
@@ -80,8 +82,10 @@ export class StreamMeter {
     if (this.#isAbandoned) return undefined;
     if (step === undefined) return this.#isComplete ? undefined : this.#endEarly(cutAnswerError());
     for (const event of step.events) {
-      if (event.type === "start") this.#begin(event.usage ?? this.#input);
-      else if (event.type === "finish") return this.#finish(step, event);
+      if (event.type === "start") {
+        this.#input = event.usage ?? this.#input;
+        this.#shown.input = this.#input.prompt !== undefined && this.#input.counted === undefined;
+      } else if (event.type === "finish") return this.#finish(step, event);
       else if (event.type === "error") return this.#breakOff(step, event.error);
       else {
         if (!this.#hasBegun) {
@@ -98,7 +102,7 @@ export class StreamMeter {
   sent(): void {
     const events = this.#unsent.shift();
     if (this.#clientLeft || events === undefined) return;
-    this.#wasSent ||= events.some(({ type }) => type !== "start");
+    for (const { type } of events) if (type !== "start") this.#wasSent = true;
     this.#observe(events);
   }
 
@@ -117,15 +121,10 @@ export class StreamMeter {
     this.#clientLeft = true;
     if (this.#isComplete) return;
     this.#isAbandoned = !drain;
-    const { backgroundTasks, isInterrupted, meter } = this.#charge;
-    if (isInterrupted()) backgroundTasks.add(meter.fail(200, SHUTDOWN));
+    const { backgroundTasks, request, meter } = this.#charge;
+    if (request.isInterrupted) backgroundTasks.add(meter.fail(200, SHUTDOWN));
     else if (this.#isAbandoned) backgroundTasks.add(this.#abandon());
     else for (const events of this.#unsent.splice(0)) this.#observe(events);
-  }
-
-  #begin(usage: TokenUsage): void {
-    this.#input = usage;
-    this.#shown.input = usage.prompt !== undefined && usage.counted === undefined;
   }
 
   #observe(events: readonly ReplyEvent[]): void {
@@ -194,7 +193,7 @@ export class StreamMeter {
     this.#observeAll(step);
     const charged = await this.#read({ usage, finish: reason });
     this.#stopCounting();
-    const absent = this.#clientLeft || this.#charge.hasLeft();
+    const absent = this.#clientLeft || this.#charge.request.clientHasLeft;
     const cost = await this.#charge.meter.deliver({
       status: absent && !this.#wasSent ? CLIENT_LEFT : 200,
       ending: absent ? "abandoned" : reason,
@@ -202,9 +201,9 @@ export class StreamMeter {
     });
     const kept = this.#charge.kept?.();
     if (kept !== undefined) await kept;
-    const frames = this.#withUsage([...this.#held, ...step.frames], charged);
+    const frames = this.#withBill([...this.#held, ...step.frames], charged, cost);
     this.#held = [];
-    return { ...step, frames: this.#withCost(frames, cost) };
+    return { ...step, frames };
   }
 
   /** Without a count there is no charge. */
@@ -222,29 +221,21 @@ export class StreamMeter {
     }
   }
 
-  /** Writes the billed usage into the answer, whatever the upstream reported. */
-  #withUsage(frames: Frame[], { tokens, source }: Charged): Frame[] {
+  /** Writes the billed usage and its cost into the last usage frame, whatever the upstream reported. */
+  #withBill(frames: Frame[], { tokens, source }: Charged, cost: Amount): Frame[] {
     const { codec, wantsUsage } = this.#charge;
-    const last = frames.findLastIndex((frame) => codec.tellsUsage(frame));
-    if (last >= 0) {
-      if (source === "upstream") return frames;
-      return frames.map((frame, index) =>
-        index === last ? { ...frame, data: codec.withUsage(frame.data, tokens) } : frame
-      );
+    const bill = { sluice_cost: `"${formatUsd(cost)}"` };
+    for (let at = frames.length - 1; at >= 0; at--) {
+      const frame = frames[at];
+      if (frame === undefined || !codec.tellsUsage(frame)) continue;
+      const data = source === "upstream" ? frame.data : codec.withUsage(frame.data, tokens);
+      return frames.with(at, { ...frame, data: spliceMembers(data, bill) });
     }
     const end = frames.findIndex((frame) => !isObject(frame));
     const like = frames.findLast(isObject) ?? this.#latest;
     if (!wantsUsage || codec.usageFrame === undefined || like === undefined || end < 0) return frames;
-    return frames.toSpliced(end, 0, codec.usageFrame(like, tokens));
-  }
-
-  /** Writes the cost into the last usage frame. */
-  #withCost(frames: Frame[], cost: Amount): Frame[] {
-    const last = frames.findLastIndex((frame) => this.#charge.codec.tellsUsage(frame));
-    const sluice_cost = `"${formatUsd(cost)}"`;
-    return frames.map((frame, index) =>
-      index === last ? { ...frame, data: spliceMembers(frame.data, { sluice_cost }) } : frame
-    );
+    const usage = codec.usageFrame(like, tokens);
+    return frames.toSpliced(end, 0, { ...usage, data: spliceMembers(usage.data, bill) });
   }
 
   /**

@@ -10,7 +10,7 @@ import { listOf, objectOf, objectsOf, stringOf } from "../protocols/members.ts";
 import { responses } from "../protocols/responses/mod.ts";
 import { jsonResponse } from "../server/json_response.ts";
 import type { JsonBody } from "../server/body.ts";
-import { formatFrame, sseReader } from "../server/sse.ts";
+import { formatFrame, SseReader } from "../server/sse.ts";
 import { COMPACTION_PROMPT, sealCompaction } from "./compaction_items.ts";
 import { compactsUpstream } from "./compacts_itself.ts";
 import { type BodyContext, editBody, inputItems } from "./recall_body.ts";
@@ -76,7 +76,7 @@ export async function compactedResponse(response: Response, compaction: Compacti
 function compactEvents(compaction: Compaction): TransformStream<Uint8Array, Uint8Array> {
   const decoder = new TextDecoder();
   const encoder = new TextEncoder();
-  const reader = sseReader(Infinity);
+  const reader = new SseReader(Infinity);
   return new TransformStream({
     async transform(chunk, controller) {
       let text = "";

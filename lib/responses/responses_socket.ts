@@ -6,7 +6,7 @@ import { bodyTooLarge } from "../server/head.ts";
 import type { ConnectionHost } from "../server/connection_host.ts";
 import type { RouteContext } from "../server/router.ts";
 import { LONG_TEXT_CHARS } from "../scheduler.ts";
-import { sseReader } from "../server/sse.ts";
+import { SseReader } from "../server/sse.ts";
 import {
   type ClientMessage,
   type CreateMessage,
@@ -231,7 +231,7 @@ class ResponsesSocket {
     const reader = body.getReader();
     signal.addEventListener("abort", () => void reader.cancel(), { once: true });
     const decoder = new TextDecoder();
-    const events = sseReader(Infinity);
+    const events = new SseReader(Infinity);
     for (let { done, value } = await reader.read(); !done; { done, value } = await reader.read()) {
       for (const { data } of events.push(decoder.decode(value, { stream: true }))) {
         if (data !== "[DONE]") this.#send(data, streamId);

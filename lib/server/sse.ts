@@ -33,11 +33,7 @@ function hasBreak(text: string): boolean {
  * off is still given, as some upstreams forget the last blank line. Lines of one event's data are joined by LF.
  * `push` throws a {@linkcode GatewayError} (`upstream`) for an event that is longer than the limit.
  */
-export function sseReader(limit: number = EVENT_LENGTH): Machine<string, Frame> {
-  return new SseReader(limit);
-}
-
-class SseReader implements Machine<string, Frame> {
+export class SseReader implements Machine<string, Frame> {
   readonly #limit: number;
   /** Pieces of a line whose end has not come: joined once, so that a long line costs no more than its length. */
   #pieces: string[] = [];
@@ -48,7 +44,7 @@ class SseReader implements Machine<string, Frame> {
   /** The last chunk ended in CR: an LF at the start of the next one belongs to it. */
   #afterReturn = false;
 
-  constructor(limit: number) {
+  constructor(limit: number = EVENT_LENGTH) {
     this.#limit = limit;
   }
 

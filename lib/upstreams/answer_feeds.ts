@@ -2,7 +2,7 @@
 import { eventsOf } from "../protocols/canonical/aggregate_events.ts";
 import type { Machine, Reply, ReplyEvent } from "../protocols/canonical/types.ts";
 import { GatewayError } from "../errors.ts";
-import { sseReader } from "../server/sse.ts";
+import { SseReader } from "../server/sse.ts";
 import { parseDocument } from "../json/mod.ts";
 import { LONG_TEXT_CHARS, yieldToEventLoop } from "../scheduler.ts";
 import type { Frame } from "../protocols/codec.ts";
@@ -31,7 +31,7 @@ class FrameDecoder {
   readonly #decoding: Decoding;
   // The SSE reader drops a byte order mark at the start; the decoder would drop others at the start of each read.
   readonly #decoder = new TextDecoder("utf-8", { ignoreBOM: true });
-  readonly #sse = sseReader();
+  readonly #sse = new SseReader();
 
   constructor(decoding: Decoding) {
     this.#decoding = decoding;
@@ -82,10 +82,6 @@ function leave(incoming: Incoming, isComplete: boolean): void {
   else incoming.cancel();
 }
 
-function isLast(event: ReplyEvent): boolean {
-  return event.type === "finish" || event.type === "error";
-}
-
 /** Frames that pass through, and the events that they mean. Synchronous. */
 export class RelayTranslator {
   readonly #reader: Machine<Frame, ReplyEvent>;
@@ -134,7 +130,7 @@ export class RelayTranslator {
       if (event.type !== "start") speaks = true;
       if (event.type === "error") error ??= event.error;
       if (event.type === "finish") this.isComplete = true;
-      if (isLast(event)) this.isOver = true;
+      if (event.type === "finish" || event.type === "error") this.isOver = true;
     }
     if (error !== undefined) step.frames.push(...this.#machine.fail(error));
     else if (!isEmpty(frame)) {
@@ -229,10 +225,13 @@ export function translatedFeed(
       restoreAll(reader.end(), events);
       events.push(...restore.end());
     }
-    if (ended || events.some(isLast)) {
-      over = true;
-      leave(incoming, events.some((event) => event.type === "finish"));
+    over ||= ended;
+    let isComplete = false;
+    for (const { type } of events) {
+      if (type === "finish") isComplete = true;
+      if (type === "finish" || type === "error") over = true;
     }
+    if (over) leave(incoming, isComplete);
     return events.length === 0 ? undefined : estimator.estimate(events);
   }
 

@@ -59,7 +59,7 @@ export async function meteredStream({ countInput = () => Promise.resolve(7) } = 
     forMs: 1,
   });
   meter.attempt("one");
-  let isInterrupted = false;
+  const request = { clientHasLeft: false, isInterrupted: false };
   const stream = new StreamMeter({
     meter,
     backgroundTasks,
@@ -67,8 +67,7 @@ export async function meteredStream({ countInput = () => Promise.resolve(7) } = 
     isEstimate: () => false,
     countInput,
     wantsUsage: false,
-    hasLeft: () => false,
-    isInterrupted: () => isInterrupted,
+    request,
     noteFailure: () => {},
   });
   const measurement = new TargetMeasurement({
@@ -87,7 +86,7 @@ export async function meteredStream({ countInput = () => Promise.resolve(7) } = 
     stream,
     measurement,
     meter,
-    interrupt: () => void (isInterrupted = true),
+    interrupt: () => void (request.isInterrupted = true),
     async pass(step: Step) {
       await stream.take(step);
       stream.sent();

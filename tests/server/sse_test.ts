@@ -1,11 +1,11 @@
 import { assertEquals, assertLess, assertThrows } from "@std/assert";
 import { GatewayError } from "../../lib/errors.ts";
-import { formatFrame, sseReader } from "../../lib/server/sse.ts";
+import { formatFrame, SseReader } from "../../lib/server/sse.ts";
 import type { Frame } from "../../lib/protocols/codec.ts";
 
 /** All frames of a text that is read in pieces of this size. */
 function readIn(text: string, size: number): Frame[] {
-  const reader = sseReader();
+  const reader = new SseReader();
   const frames: Frame[] = [];
   for (let at = 0; at < text.length; at += size) frames.push(...reader.push(text.slice(at, at + size)));
   return [...frames, ...reader.end()];
@@ -24,7 +24,7 @@ Deno.test("formatFrame() rejects line breaks", () => {
   }
 });
 
-Deno.test("sseReader() reads the output of formatFrame()", () => {
+Deno.test("SseReader reads the output of formatFrame()", () => {
   const frames = [{ data: "[DONE]" }, { event: "a", data: "{}" }, { data: "" }, { data: " x" }, {
     event: "b:c",
     data: ": y",
@@ -32,7 +32,7 @@ Deno.test("sseReader() reads the output of formatFrame()", () => {
   assertEquals(readIn(frames.map(formatFrame).join(""), 1000), frames);
 });
 
-Deno.test("sseReader() follows the specification, split anywhere", () => {
+Deno.test("SseReader follows the specification, split anywhere", () => {
   const cases: [text: string, frames: Frame[]][] = [
     ["", []],
     ["\n\n\n", []],
@@ -62,8 +62,8 @@ Deno.test("sseReader() follows the specification, split anywhere", () => {
   }
 });
 
-Deno.test("sseReader() returns an event at its blank line, even after CR at the end of a chunk", () => {
-  const reader = sseReader();
+Deno.test("SseReader returns an event at its blank line, even after CR at the end of a chunk", () => {
+  const reader = new SseReader();
   assertEquals(reader.push("data: a\r\n\r"), [{ data: "a" }]);
   assertEquals(reader.push("\ndata: b\n"), []);
   assertEquals(reader.push(""), []);
@@ -71,25 +71,25 @@ Deno.test("sseReader() returns an event at its blank line, even after CR at the 
   assertEquals(reader.end(), []);
 });
 
-Deno.test("sseReader() stops at an event over the limit, in one line or several", () => {
+Deno.test("SseReader stops at an event over the limit, in one line or several", () => {
   for (
     const text of ["x".repeat(101), "data: x\n".repeat(60), `: ${"x".repeat(101)}\n`, `event: ${"x".repeat(101)}\n`]
   ) {
     for (const size of [1, 64]) {
       const error = assertThrows(() => {
-        const reader = sseReader(100);
+        const reader = new SseReader(100);
         for (let at = 0; at < text.length; at += size) reader.push(text.slice(at, at + size));
       }, GatewayError);
       assertEquals(error.kind, "upstream");
     }
   }
-  const reader = sseReader(100);
+  const reader = new SseReader(100);
   for (let event = 0; event < 100; event++) assertEquals(reader.push(`data: ${"x".repeat(80)}\n\n`).length, 1);
 });
 
-Deno.test("sseReader() is linear, even for one long line in small chunks", () => {
+Deno.test("SseReader is linear, even for one long line in small chunks", () => {
   const start = performance.now();
-  const reader = sseReader();
+  const reader = new SseReader();
   reader.push("data: ");
   for (let chunk = 0; chunk < 100_000; chunk++) reader.push("x".repeat(80));
   assertEquals(reader.push("\n\n")[0]?.data.length, 8_000_000);

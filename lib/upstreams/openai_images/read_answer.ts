@@ -1,6 +1,6 @@
 /** Reads whole answers and event streams of image hosts as they arrive. */
 import { GatewayError } from "../../errors.ts";
-import { sseReader } from "../../server/sse.ts";
+import { SseReader } from "../../server/sse.ts";
 import { isObject, type Json, type JsonObject } from "../../json/mod.ts";
 import type { Incoming } from "../transport.ts";
 import { imageCutter, type RawImage } from "./cut_images.ts";
@@ -80,7 +80,7 @@ function reportedTokens({ usage }: JsonObject): number | undefined {
 }
 
 async function* readStream(incoming: Incoming): AsyncGenerator<Sent> {
-  const reader = sseReader(EVENT_LENGTH);
+  const reader = new SseReader(EVENT_LENGTH);
   for await (const text of texts(incoming)) {
     for (const frame of reader.push(text)) yield* readEvent(frame.data, frame.event);
   }
