@@ -150,7 +150,11 @@ function createTemplate(
   },
 ): Template | undefined {
   const current = String(variable.holder[variable.name]);
-  const gaps = unread.flatMap((name) => unreadGap(text, { value, name }));
+  const gaps: Span[] = [];
+  for (const name of unread) {
+    const gap = unreadGap(text, { value, name });
+    if (gap !== undefined) gaps.push(gap);
+  }
   const expected = markedJson(value, { variable, unread });
   if (expected === undefined) return undefined;
   let at = text.indexOf(`"${current}"`);
@@ -171,13 +175,12 @@ function unescapedMember(variable: VariableMember | undefined): VariableMember |
   return typeof current === "string" && current !== "" && UNESCAPED.test(current) ? variable : undefined;
 }
 
-/** The span of an unread member; none if it is missing, or neither a text nor a number. */
-function unreadGap(text: string, { value, name }: { value: JsonObject; name: string }): Span[] {
+/** The span of an unread member; `undefined` if it is missing, or neither a text nor a number. */
+function unreadGap(text: string, { value, name }: { value: JsonObject; name: string }): Span | undefined {
   const member = value[name];
   const span = findValue(text, [name]);
-  if (span === undefined) return [];
-  if (typeof member === "string") return [{ start: span.start + 1, end: span.end - 1 }];
-  return typeof member === "number" ? [span] : [];
+  if (span === undefined || typeof member === "number") return span;
+  return typeof member === "string" ? { start: span.start + 1, end: span.end - 1 } : undefined;
 }
 
 /** JSON of a frame's value with marks in its gaps; `undefined` if it is nested too deeply. */
@@ -204,16 +207,19 @@ function markedJson(
 
 function textsAround(text: string, gaps: readonly Span[]): string[] {
   let from = 0;
-  const fixed = gaps.map(({ start, end }) => {
-    const part = text.slice(from, start);
+  const fixed: string[] = [];
+  for (const { start, end } of gaps) {
+    fixed.push(text.slice(from, start));
     from = end;
-    return part;
-  });
-  return [...fixed, text.slice(from)];
+  }
+  fixed.push(text.slice(from));
+  return fixed;
 }
 
 function marksOf({ fixed }: Template): string[] {
-  return fixed.slice(0, -1).map((part) => part.endsWith('"') ? MARK : NUMBER_MARK);
+  const marks: string[] = [];
+  for (let at = 0; at < fixed.length - 1; at++) marks.push(fixed[at]?.endsWith('"') ? MARK : NUMBER_MARK);
+  return marks;
 }
 
 /** Splits a text at its marks; `undefined` unless it contains all of them in this order. */

@@ -40,10 +40,14 @@ export function createAttemptMaker(
     const { protocol, quirk, origin } = route;
     const tier = call.prompt.extras?.tier;
     const attemptOptions = { protocol, quirk, origin: tier === undefined ? origin : { ...origin, tier }, filter };
-    if (canRelay(call, route)) return fitting(() => relayAttempt(call, attemptOptions));
-    const prompt = await readLongInputs(call.prompt, protocol);
-    const attempt = fitting(() => translationAttempt(call, prompt, attemptOptions));
-    return { ...attempt, body: await writeBody(attempt.body, call) };
+    try {
+      if (canRelay(call, route)) return relayAttempt(call, attemptOptions);
+      const prompt = await readLongInputs(call.prompt, protocol);
+      const attempt = translationAttempt(call, prompt, attemptOptions);
+      return { ...attempt, body: await writeBody(attempt.body, call) };
+    } catch (error) {
+      throw unfitError(error);
+    }
   }
 
   /** Issuer of the signatures in the model's answers. */
@@ -96,13 +100,9 @@ export function createAttemptMaker(
   };
 }
 
-/** Marks errors as `unfit`: the request was not sent, so another upstream may accept it. */
-export function fitting<T>(write: () => T): T {
-  try {
-    return write();
-  } catch (error) {
-    throw error instanceof GatewayError ? error.with({ fault: "unfit" }) : error;
-  }
+/** Marks an error as `unfit`: the request was not sent, so another upstream may accept it. */
+export function unfitError(error: unknown): unknown {
+  return error instanceof GatewayError ? error.with({ fault: "unfit" }) : error;
 }
 
 /** Returns the issuer of the signatures in the answers of a model. `name`: the upstream's in the configuration. */

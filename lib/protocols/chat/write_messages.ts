@@ -16,10 +16,13 @@ import { writePastReasoning } from "./write_reasoning.ts";
 
 /** Writes the conversation. Tool results become messages of their own, before the other content of their message. */
 export function writeMessages(context: ChatWriteContext): JsonObject[] {
-  return context.prompt.messages.flatMap((message) => {
-    if (message.role === "assistant") return [writeAssistant(message, context)];
-    return message.role === "user" ? writeUser(message, context) : [writeSystem(message, context)];
-  });
+  const written: JsonObject[] = [];
+  for (const message of context.prompt.messages) {
+    if (message.role === "assistant") written.push(writeAssistant(message, context));
+    else if (message.role === "user") written.push(...writeUser(message, context));
+    else written.push(writeSystem(message, context));
+  }
+  return written;
 }
 
 /** A client's `developer` message keeps its role among the unknown members. */
@@ -30,9 +33,12 @@ function writeSystem({ blocks, unknownMembers }: Message, context: ChatWriteCont
 
 function writeUser({ blocks, unknownMembers }: Message, context: ChatWriteContext): JsonObject[] {
   const own = ownUnknownMembers(unknownMembers, context.target.dropped);
-  const results = blocks.filter((block) => block.type === "tool_result");
-  const others = blocks.filter((block) => block.type !== "tool_result");
-  const messages = results.map((result) => writeResult(result, context));
+  const messages: JsonObject[] = [];
+  const others: ContentBlock[] = [];
+  for (const block of blocks) {
+    if (block.type === "tool_result") messages.push(writeResult(block, context));
+    else others.push(block);
+  }
   // A lone result was a message of its own, and so are its unknown members.
   if (messages.length === 1 && others.length === 0) return messages.map((message) => withUnknownMembers(message, own));
   if (messages.length > 0 && others.length === 0 && Object.keys(own).length === 0) return messages;

@@ -16,7 +16,8 @@ export interface ChatWriteContext {
 
 /** Writes content. Some servers accept only a string, so one plain text becomes a string. */
 export function writeContent(blocks: readonly ContentBlock[], context: ChatWriteContext): Json {
-  const parts = blocks.flatMap((block) => writePart(block, context));
+  const parts: JsonObject[] = [];
+  for (const block of blocks) parts.push(...writePart(block, context));
   const [only] = parts;
   if (only === undefined) return "";
   return parts.length === 1 && isPlain(only) ? only.text ?? "" : parts;

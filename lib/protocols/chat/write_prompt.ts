@@ -59,7 +59,7 @@ export function writePrompt(prompt: Prompt, target: WriteTarget): JsonObject {
 }
 
 function writeSampling({ sampling, stop }: Prompt): JsonObject {
-  const members: JsonObject = {
+  return {
     temperature: sampling.temperature,
     top_p: sampling.topP,
     top_k: sampling.topK,
@@ -71,19 +71,17 @@ function writeSampling({ sampling, stop }: Prompt): JsonObject {
     top_logprobs: sampling.topLogprobs,
     stop: stop.length > 0 ? [...stop] : undefined,
   };
-  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined));
 }
 
-/** Drops and names parameters that the model does not have. Null parameters are not named. */
-function listed(members: JsonObject, { target }: ChatWriteContext): JsonObject {
-  const { supported_parameters } = target.row;
-  return Object.fromEntries(
-    Object.entries(members).filter(([name, value]) => {
-      if (!LISTED.has(name) || supported_parameters.includes(name)) return true;
-      if (value !== null) target.dropped.add(name);
-      return false;
-    }),
-  );
+/** Drops and names parameters that the model does not have. Null and absent parameters are not named. */
+function listed(members: JsonObject, { target: { row, dropped } }: ChatWriteContext): JsonObject {
+  const kept: [string, Json | undefined][] = [];
+  for (const [name, value] of Object.entries(members)) {
+    if (value === undefined) continue;
+    if (!LISTED.has(name) || row.supported_parameters.includes(name)) kept.push([name, value]);
+    else if (value !== null) dropped.add(name);
+  }
+  return Object.fromEntries(kept);
 }
 
 /** Text is the default. OpenAI requires a name of the schema, other protocols do not. */

@@ -30,12 +30,12 @@ export function adaptPrompt(asked: Prompt, target: AdaptTarget): AdaptedPrompt {
   if (asked.maxTokens === 0 && target.protocol !== "messages") throw tooFewTokens();
   const restores: (() => Machine<ReplyEvent, ReplyEvent>)[] = [];
   let prompt = asked;
-  let types = blockTypesIn(prompt.messages);
+  let { types, hasMarks, hasBlank, hasUnknown } = surveyPrompt(prompt);
   if (types.has("vendor_specific")) {
     prompt = flattenContent(prompt, target);
-    types = blockTypesIn(prompt.messages);
+    ({ types, hasMarks, hasBlank, hasUnknown } = surveyPrompt(prompt));
   }
-  prompt = dropUnknownMembers(prompt, target);
+  if (hasUnknown) prompt = dropUnknownMembers(prompt, target);
 
   const hasCalls = types.has("tool_call") || types.has("tool_result");
   const hasChoice = prompt.toolChoice !== undefined || prompt.parallelToolCalls !== undefined;
@@ -50,12 +50,13 @@ export function adaptPrompt(asked: Prompt, target: AdaptTarget): AdaptedPrompt {
   }
 
   if (types.has("reasoning")) prompt = dropUnreadableReasoning(prompt, target);
-  prompt = orderMessages(dropEmpty(prompt, target), target);
+  if (hasBlank) prompt = dropEmpty(prompt, target);
+  prompt = orderMessages(prompt, target);
   if (hasCalls) prompt = legalizeCallIds(prompt, dialect.callId);
   if (hasCalls && types.has("media") && !dialect.mediaInResults) prompt = moveMediaOutOfResults(prompt);
 
   if (prompt.reasoning !== undefined) prompt = fitReasoning(prompt, target);
-  prompt = fitCacheMarks(prompt, target);
+  if (hasMarks) prompt = fitCacheMarks(prompt, target);
   const hasSchemas = prompt.tools.length > 0 || prompt.format?.type === "json_schema";
   if (hasSchemas && prompt.protocol !== target.protocol) prompt = fitSchemas(prompt, target);
 
@@ -81,18 +82,42 @@ export function adaptPrompt(asked: Prompt, target: AdaptTarget): AdaptedPrompt {
   };
 }
 
-/** Types of the blocks in messages, those inside of tool results included. */
-function blockTypesIn(
-  messages: readonly { readonly blocks: readonly ContentBlock[] }[],
-  types = new Set<ContentBlock["type"]>(),
-): ReadonlySet<ContentBlock["type"]> {
-  for (const { blocks } of messages) {
-    for (const block of blocks) {
-      types.add(block.type);
-      if (block.type === "tool_result") blockTypesIn([block], types);
-    }
+/** Rare contents of a prompt, found in one pass. */
+interface PromptSurvey {
+  /** Types of the blocks in messages, those inside of tool results included. */
+  types: Set<ContentBlock["type"]>;
+  /** Marks of the prompt cache. */
+  hasMarks: boolean;
+  /** Blank texts, or messages without blocks. */
+  hasBlank: boolean;
+  /** Members that the canonical form does not model, or citations. */
+  hasUnknown: boolean;
+}
+
+function surveyPrompt({ messages, tools, unknownMembers, reasoning }: Prompt): PromptSurvey {
+  const hasUnknown = (unknownMembers ?? reasoning?.unknownMembers) !== undefined;
+  const survey: PromptSurvey = { types: new Set(), hasMarks: false, hasBlank: false, hasUnknown };
+  for (const tool of tools) {
+    if (tool.cache !== undefined) survey.hasMarks = true;
+    if (tool.unknownMembers !== undefined) survey.hasUnknown = true;
   }
-  return types;
+  for (const { blocks, unknownMembers } of messages) {
+    if (unknownMembers !== undefined) survey.hasUnknown = true;
+    if (blocks.length === 0) survey.hasBlank = true;
+    surveyBlocks(blocks, survey);
+  }
+  return survey;
+}
+
+function surveyBlocks(blocks: readonly ContentBlock[], survey: PromptSurvey): void {
+  for (const block of blocks) {
+    survey.types.add(block.type);
+    if (block.cache !== undefined) survey.hasMarks = true;
+    if (block.unknownMembers !== undefined) survey.hasUnknown = true;
+    if (block.type === "tool_result") surveyBlocks(block.blocks, survey);
+    if (block.type === "text" && block.citations !== undefined) survey.hasUnknown = true;
+    if ((block.type === "text" || block.type === "refusal") && block.text.trim() === "") survey.hasBlank = true;
+  }
 }
 
 /** A limit of 0 tokens fills a cache at Anthropic; no other vendor accepts it. */

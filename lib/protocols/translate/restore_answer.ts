@@ -12,10 +12,13 @@ export function chainMachines(machines: readonly Machine<ReplyEvent, ReplyEvent>
   }
 
   function cut(events: ReplyEvent[]): ReplyEvent[] {
-    const last = events.findIndex(isLast);
-    if (last < 0) return events;
-    over = true;
-    return events.slice(0, last + 1);
+    for (let at = 0; at < events.length; at++) {
+      const type = events[at]?.type;
+      if (type !== "finish" && type !== "error") continue;
+      over = true;
+      return events.slice(0, at + 1);
+    }
+    return events;
   }
 
   return {
@@ -30,10 +33,6 @@ function through(machine: Machine<ReplyEvent, ReplyEvent> | undefined, events: R
   // Usually there is one event.
   if (events.length === 1 && event !== undefined) return machine.push(event);
   return events.flatMap((event) => machine.push(event));
-}
-
-function isLast({ type }: ReplyEvent): boolean {
-  return type === "finish" || type === "error";
 }
 
 /**

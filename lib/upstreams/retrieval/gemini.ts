@@ -2,7 +2,7 @@
 import { GatewayError } from "../../errors.ts";
 import { isObject, writeJson } from "../../json/mod.ts";
 import type { EmbeddingInput, Embeddings, EmbeddingsRequest, RetrievalCall } from "../../retrieval/types.ts";
-import { fitting } from "../prepare_attempt.ts";
+import { unfitError } from "../prepare_attempt.ts";
 import { readVectors, requireVectors, unreadable, type WantedVectors } from "./read_vectors.ts";
 
 /** Members of the body that are read here or by the gateway. */
@@ -28,7 +28,11 @@ export function writeGeminiBatch(
     if (value !== null && !EXPRESSED.has(name)) dropped.add(name);
   }
   const { provider } = body.value;
-  fitting(() => dropped.refuseIfRequired(isObject(provider) ? { provider } : {}));
+  try {
+    dropped.refuseIfRequired(isObject(provider) ? { provider } : {});
+  } catch (error) {
+    throw unfitError(error);
+  }
   const requests = batch.map((input) => {
     if (typeof input !== "string") {
       throw new GatewayError("invalid", "Cannot embed tokens with this model: send texts", {
