@@ -76,13 +76,10 @@ function readCredential(
     const named = credential === "api_key" ? apiKey : headers.get("x-goog-api-key") || queryKey?.() || undefined;
     if (named !== undefined) return named;
   }
-  if (authorization === undefined) {
-    throw refuse(
-      credential !== "bearer" || apiKey === undefined
-        ? `Missing API key: ${INSTRUCTIONS[credential]}`
-        : `The API key cannot be sent in "x-api-key" here: ${INSTRUCTIONS[credential]}`,
-    );
+  if (authorization === undefined && credential === "bearer" && apiKey !== undefined) {
+    throw refuse(`The API key cannot be sent in "x-api-key" here: ${INSTRUCTIONS[credential]}`);
   }
+  if (authorization === undefined) throw refuse(`Missing API key: ${INSTRUCTIONS[credential]}`);
   const key = readBearerKey(authorization);
   if (key === undefined) throw refuse(`Cannot read the header "authorization": ${INSTRUCTIONS[credential]}`);
   return key;
