@@ -55,7 +55,7 @@ Deno.test("a body may contain U+FFFD", async () => {
 });
 
 Deno.test("a long body is read like a short one, and its errors are found", async () => {
-  const limits = { ...TEST_LIMITS, jsonBytes: 8_000_000, budgetBytes: 32_000_000, gapMs: 5_000, totalMs: 15_000 };
+  const limits = { ...TEST_LIMITS, jsonBytes: 8_000_000, budgetBytes: 32_000_000 };
   await using server = startServer({ limits });
   const ask = async (body: string) => await exchange(server.port, [post("/v1/echo", body)]);
   const zeros = `[${"-0,".repeat(30_000)}0]`;
@@ -184,17 +184,18 @@ Deno.test("a slow body is 408: by silence, rate and total time", async () => {
   const small = head("POST /v1/echo", { "content-length": "200" });
   const large = head("POST /v1/echo", { "content-length": "50000" });
   const kilobyte = "x".repeat(1000);
-  const roomy = { ...TEST_LIMITS, gapMs: 10_000, totalMs: 20_000 };
+  const strict = { ...TEST_LIMITS, gapMs: 150, graceMs: 300 };
+  const roomy = { ...TEST_LIMITS, gapMs: 60_000, graceMs: 300 };
   const cases: [name: string, limits: typeof TEST_LIMITS, pieces: string[], pauseMs: number, atMs: number][] = [
-    ["silence after the head", TEST_LIMITS, [large], 0, 150],
-    ["silence after the head of a chunked body", TEST_LIMITS, [CHUNKED], 0, 150],
-    ["silence within", TEST_LIMITS, [large, kilobyte, kilobyte], 50, 200],
+    ["silence after the head", strict, [large], 0, 150],
+    ["silence after the head of a chunked body", strict, [CHUNKED], 0, 150],
+    ["silence within", strict, [large, kilobyte, kilobyte], 50, 200],
     ["small body that stops", roomy, [small, "{"], 50, 300],
     ["drips of a small body", roomy, [small, ..."{".repeat(100)], 20, 300],
     ["drips of chunks", roomy, [CHUNKED, ...Array.from({ length: 100 }, () => chunk("1"))], 20, 300],
     [
       "fast enough, but without end",
-      { ...TEST_LIMITS, totalMs: 500 },
+      { ...strict, totalMs: 500 },
       [CHUNKED, ...Array.from({ length: 60 }, () => chunk(kilobyte))],
       20,
       500,
@@ -207,12 +208,13 @@ Deno.test("a slow body is 408: by silence, rate and total time", async () => {
     assertEquals(response.status, 408, name);
     const took = performance.now() - start;
     assert(took > atMs - 60, `${name}: ${took} ms`);
-    assertLess(took, 3500, name);
+    // Any other limit ends it much later.
+    assertLess(took, 20_000, name);
   }));
 });
 
 Deno.test("a slow body within the limits is read", async () => {
-  await using server = startServer({ limits: { ...TEST_LIMITS, gapMs: 2000, graceMs: 200, totalMs: 3500 } });
+  await using server = startServer({ limits: { ...TEST_LIMITS, graceMs: 200 } });
   const text = JSON.stringify({ text: "x".repeat(20_000) });
   const pieces = Array.from({ length: 21 }, (_, index) => text.slice(index * 1000, (index + 1) * 1000));
   const response = await exchange(

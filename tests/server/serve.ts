@@ -16,10 +16,10 @@ import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
 export const TEST_LIMITS: BodyLimits = {
   jsonBytes: 100_000,
   budgetBytes: 420_000,
-  gapMs: 150,
-  graceMs: 300,
+  gapMs: 20_000,
+  graceMs: 20_000,
   minBytesPerSecond: 1000,
-  totalMs: 1500,
+  totalMs: 60_000,
 };
 
 /** Recorded events beside the answers. */

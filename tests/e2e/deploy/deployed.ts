@@ -112,7 +112,7 @@ async function outputOf(child: Deno.ChildProcess): Promise<{ code: number; out: 
 }
 
 async function answers(origin: string): Promise<void> {
-  const until = performance.now() + 30_000;
+  const until = performance.now() + 120_000;
   for (;;) {
     try {
       const response = await fetch(`${origin}/healthz`);

@@ -9,13 +9,20 @@ const BOMB_BYTES = 400_000_000;
 const AT_ONCE = 16;
 /** Memory that all of them together may take, in MiB: less than four bodies of the maximum size. */
 const MOST_GROWTH_MIB = 128;
-/** Longest that `/healthz` may take meanwhile, in milliseconds. */
+/** Most CPU time of the event loop's thread before `/healthz` answers, in milliseconds: other processes may delay it. */
 const MOST_HEALTH_MS = 1_000;
 
 /** A number of `/proc/<pid>/status`, in MiB. */
 async function statusMib(pid: number, name: string): Promise<number> {
   const status = await Deno.readTextFile(`/proc/${pid}/status`);
   return Number(new RegExp(`^${name}:\\s+(\\d+) kB`, "m").exec(status)?.[1]) / 1024;
+}
+
+/** CPU time of the thread of the event loop, in milliseconds: the system counts in hundredths of a second. */
+async function loopCpuMs(pid: number): Promise<number> {
+  const text = await Deno.readTextFile(`/proc/${pid}/task/${pid}/stat`);
+  const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
+  return (Number(fields[11]) + Number(fields[12])) * 10;
 }
 
 /** A gzip body whose trailer claims a length of `size` bytes. */
@@ -69,16 +76,16 @@ Deno.test({
           const bombs = Promise.all(Array.from({ length: AT_ONCE }, () => send(round))).finally(() => isOver = true);
           let slowest = 0;
           while (!isOver) {
-            const asked = performance.now();
+            const asked = await loopCpuMs(pid);
             const health = await fetch(`${origin}/healthz`);
             await health.body?.cancel();
             assertEquals(health.status, 200);
-            slowest = Math.max(slowest, performance.now() - asked);
+            slowest = Math.max(slowest, await loopCpuMs(pid) - asked);
           }
           for (const answer of await bombs) assertEquals(answer, [round.status, round.type], round.name);
           const growth = await statusMib(pid, "VmHWM") - before;
           assert(growth < MOST_GROWTH_MIB, `${round.name}: memory grew by ${growth} MiB`);
-          assert(slowest < MOST_HEALTH_MS, `${round.name}: /healthz took ${slowest} ms`);
+          assert(slowest < MOST_HEALTH_MS, `${round.name}: /healthz took ${slowest} ms of CPU`);
         }
       } finally {
         kill("SIGTERM");
