@@ -13,20 +13,25 @@ const TLS = {
   key: await Deno.readTextFile(new URL("server.key", FILES)),
 };
 
-/** An HTTP/1.1 server over TLS with this ALPN offer. */
+/** An HTTP/1.1 server over TLS with this ALPN offer, which answers once it has so many connections. */
 function startTls(
   alpnProtocols?: string[],
+  connections = 1,
 ): AsyncDisposable & { port: number; accepted: number; chosen: Set<string | null> } {
   const listener = Deno.listenTls({ hostname: "127.0.0.1", port: 0, ...TLS, alpnProtocols });
   const sockets = new Set<Deno.TlsConn>();
   const running: Promise<void>[] = [];
   const chosen = new Set<string | null>();
+  const enough = Promise.withResolvers<void>();
   async function serve(socket: Deno.TlsConn): Promise<void> {
     const { alpnProtocol } = await socket.handshake();
     chosen.add(alpnProtocol);
     const buffer = new Uint8Array(10_000);
     const answer = new TextEncoder().encode("HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello");
-    while (await socket.read(buffer) !== null) await socket.write(answer);
+    while (await socket.read(buffer) !== null) {
+      await enough.promise;
+      await socket.write(answer);
+    }
   }
   const server = {
     port: listener.addr.port,
@@ -34,6 +39,7 @@ function startTls(
     chosen,
     async [Symbol.asyncDispose]() {
       listener.close();
+      enough.resolve();
       await accepting;
       for (const socket of sockets) close(socket);
       await Promise.all(running);
@@ -41,7 +47,7 @@ function startTls(
   };
   const accepting = (async () => {
     for await (const socket of listener) {
-      server.accepted++;
+      if (++server.accepted >= connections) enough.resolve();
       sockets.add(socket);
       running.push(serve(socket).catch(() => {}));
     }
@@ -100,7 +106,7 @@ Deno.test("a certificate for another name is rejected", async () => {
 });
 
 Deno.test("100 concurrent calls use 100 connections, and one more reuses one", async () => {
-  await using server = startTls();
+  await using server = startTls(undefined, 100);
   const said = await callFrom(`https://localhost:${server.port}`, { DENO_CERT: CA }, 100);
   assertEquals(said, Array(101).fill("200 hello"));
   assertEquals(server.accepted, 100);

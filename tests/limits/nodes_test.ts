@@ -15,7 +15,7 @@ const LEASE_MS = 6_000;
 
 async function startAll(redis: Engine, orders: Omit<Orders, "url" | "leaseMs">, leaseMs = 1e6): Promise<Hammer[]> {
   return await Promise.all(
-    Array.from({ length: PROCESSES }, () => startHammer({ url: redis.url, leaseMs: LEASE_MS, ...orders })),
+    Array.from({ length: PROCESSES }, () => startHammer({ url: redis.url, leaseMs, ...orders })),
   );
 }
 

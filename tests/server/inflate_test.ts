@@ -168,7 +168,7 @@ Deno.test("large bodies are decompressed one at a time, and at most 64 wait", as
 });
 
 Deno.test("a slow compressed body is 408 and releases its memory", async () => {
-  await using server = startServer();
+  await using server = startServer({ limits: { ...TEST_LIMITS, gapMs: 150, graceMs: 300 } });
   const body = binary(await compress("{}", "gzip"));
   const start = head("POST /v1/echo", { "content-encoding": "gzip", "transfer-encoding": "chunked" });
   async function* trickle() {

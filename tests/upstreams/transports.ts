@@ -10,7 +10,7 @@ export const TRANSPORTS: Readonly<Record<string, (options?: TransportOptions) =>
 };
 
 /** Time enough for everything. */
-export const LIMITS: TimeLimits = { connectMs: 5_000, firstByteMs: 5_000, idleMs: 5_000, totalMs: 10_000 };
+export const LIMITS: TimeLimits = { connectMs: 30_000, firstByteMs: 30_000, idleMs: 30_000, totalMs: 60_000 };
 
 /** A request with a test's changes. */
 export function request(
