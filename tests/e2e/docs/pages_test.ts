@@ -44,8 +44,10 @@ stop_gateway`;
 /** Commands that pages use beside the system's tools: sluice, npx for it, and a curl that fails on error statuses. */
 async function installCommands(folder: string): Promise<void> {
   await Deno.mkdir(`${folder}/bin`);
+  // With the folder as its home, Deno would fetch and compile all packages again for each page.
   const program =
-    `${Deno.execPath()} run --quiet --no-check --no-prompt -A --config '${ROOT}deno.json' '${ROOT}main.ts'`;
+    `env HOME='${Deno.env.get("HOME") ?? folder}' ${Deno.execPath()} run --quiet --no-check --no-prompt -A` +
+    ` --config '${ROOT}deno.json' '${ROOT}main.ts'`;
   const commands = {
     sluice: `exec ${program} "$@"`,
     npx: 'shift 3; case $1 in start) exec sluice serve;; sluice) shift; exec sluice "$@";; *) exit 64;; esac',
