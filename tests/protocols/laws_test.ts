@@ -3,7 +3,7 @@ import { assert, assertEquals, assertThrows } from "@std/assert";
 import { aggregateEvents, eventsOf } from "../../lib/protocols/canonical/aggregate_events.ts";
 import { checkGrammar } from "./canonical/event_grammar.ts";
 import type { Protocol, ReplyEvent } from "../../lib/protocols/canonical/types.ts";
-import { formatFrame, sseReader } from "../../lib/server/sse.ts";
+import { formatFrame, SseReader } from "../../lib/server/sse.ts";
 import { isObject, type JsonObject, parseJson } from "../../lib/json/mod.ts";
 import type { Frame } from "../../lib/protocols/codec.ts";
 import { UPSTREAM_CODECS } from "../../lib/upstreams/protocols.ts";
@@ -156,7 +156,7 @@ Deno.test("events do not depend on how the bytes are split", () => {
 
 function framesOf(bytes: Uint8Array, size: number): Frame[] {
   const decoder = new TextDecoder();
-  const reader = sseReader();
+  const reader = new SseReader();
   const frames: Frame[] = [];
   for (let start = 0; start < bytes.length; start += size) {
     frames.push(...reader.push(decoder.decode(bytes.subarray(start, start + size), { stream: true })));

@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import { createDrain } from "../../../lib/server/drain.ts";
-import { sseReader } from "../../../lib/server/sse.ts";
+import { SseReader } from "../../../lib/server/sse.ts";
 import { freshDatabase, HAS_POSTGRES } from "../../support/databases.ts";
 import { startGateway, type TestGateway } from "../../support/gateway.ts";
 import { inFolder, reuseProcess, run, start } from "../../support/program.ts";
@@ -44,7 +44,9 @@ class Tail implements AsyncDisposable {
   }
 
   requests(): JsonObject[] {
-    return sseReader().push(this.text).filter(({ event }) => event === "request").map(({ data }) => JSON.parse(data));
+    return new SseReader().push(this.text).filter(({ event }) => event === "request").map(({ data }) =>
+      JSON.parse(data)
+    );
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

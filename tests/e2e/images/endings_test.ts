@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { GatewayError } from "../../../lib/errors.ts";
-import { sseReader } from "../../../lib/server/sse.ts";
+import { SseReader } from "../../../lib/server/sse.ts";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import type { Ending, KeptEntry } from "../../../lib/store/ledger.ts";
 import { othersTurns } from "../../support/others_turns.ts";
@@ -242,7 +242,7 @@ interface Told {
 }
 
 function eventsIn(text: string): Told[] {
-  const reader = sseReader();
+  const reader = new SseReader();
   return [...reader.push(text), ...reader.end()].map(({ event, data }) => ({ event, data: JSON.parse(data) }));
 }
 

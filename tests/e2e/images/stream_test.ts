@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { GatewayError } from "../../../lib/errors.ts";
-import { sseReader } from "../../../lib/server/sse.ts";
+import { SseReader } from "../../../lib/server/sse.ts";
 import { loadTokenCounter } from "../../../lib/o200k/mod.ts";
 import { errorOf, formOf, gray, painter, type Script, startPainted } from "./gateway.ts";
 import { png } from "../../images/image_files.ts";
@@ -19,7 +19,7 @@ interface Said {
 async function events(response: Response): Promise<Said[]> {
   assertEquals(response.status, 200);
   assertMatch(response.headers.get("content-type") ?? "", /^text\/event-stream/);
-  const reader = sseReader();
+  const reader = new SseReader();
   return [...reader.push(await response.text()), ...reader.end()].map(({ event, data }) => ({
     event,
     data: JSON.parse(data),

@@ -1,7 +1,7 @@
 /** Reads the bill that each protocol reports to the client. */
 import { assert, assertEquals } from "@std/assert";
 import type { TestProtocol as Protocol } from "../../upstream/replies.ts";
-import { sseReader } from "../../../lib/server/sse.ts";
+import { SseReader } from "../../../lib/server/sse.ts";
 import type { KeptEntry } from "../../../lib/store/ledger.ts";
 
 /** Reported numbers of tokens and the cost; undefined if not reported. */
@@ -24,7 +24,7 @@ export function wholeBill(protocol: Protocol, { headers }: Response, text: strin
 
 /** The bill at the end of a streamed answer: the last reported usage. */
 export function streamedBill(protocol: Protocol, text: string): Bill {
-  const reader = sseReader();
+  const reader = new SseReader();
   const frames: Parsed[] = [...reader.push(text), ...reader.end()]
     .filter(({ data }) => data.startsWith("{")).map(({ data }) => JSON.parse(data));
   const last = frames.findLast((frame) => usageIn(protocol, frame) !== undefined);

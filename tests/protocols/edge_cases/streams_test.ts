@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import { sseReader } from "../../../lib/server/sse.ts";
+import { SseReader } from "../../../lib/server/sse.ts";
 import type { Json } from "../../../lib/json/mod.ts";
 import { CLIENTS, PROTOCOLS } from "../../golden/crossings.ts";
 import { readEvents, recordedStream } from "../../golden/recorded.ts";
@@ -32,7 +32,7 @@ Deno.test("prompt tokens that are split into cache classes only at the end are c
 
 Deno.test("upstream comments are dropped, even if forwarded as data", () => {
   const stream = [": OPENROUTER PROCESSING", "", ...SAID, ": keep-alive", chunk({}, "stop"), "[DONE]"];
-  assertEquals(sseReader().push(": ping\n\n:\n\ndata: {}\n\n"), [{ data: "{}" }]);
+  assertEquals(new SseReader().push(": ping\n\n:\n\ndata: {}\n\n"), [{ data: "{}" }]);
   for (const client of PROTOCOLS) {
     const all = JSON.stringify(streamed("chat", stream, client));
     assert(!all.includes("PROCESSING") && !all.includes("keep-alive"), client);

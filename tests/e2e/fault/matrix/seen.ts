@@ -1,7 +1,7 @@
 /** Classifies what a client received by the rules of its protocol. */
 import { assert, assertEquals } from "@std/assert";
 import type { TestProtocol as Protocol } from "../../../upstream/replies.ts";
-import { sseReader } from "../../../../lib/server/sse.ts";
+import { SseReader } from "../../../../lib/server/sse.ts";
 import { anthropicErrorSchema, openaiErrorSchema } from "../../../../lib/openapi/schemas.ts";
 import type { Seen } from "./fault.ts";
 import { TEXT } from "./said.ts";
@@ -104,7 +104,7 @@ interface ParsedFrame {
 }
 
 function readFrames(text: string): ParsedFrame[] {
-  const reader = sseReader();
+  const reader = new SseReader();
   return [...reader.push(text), ...reader.end()].map(({ event, data }) => ({
     event,
     data: data === "[DONE]" ? data : JSON.parse(data),
