@@ -162,3 +162,8 @@ function sequenceLength(bytes: Uint8Array, at: number): number {
 export function utf8Bytes(text: string): Uint8Array<ArrayBuffer> {
   return encoder.encode(text) as Uint8Array<ArrayBuffer>;
 }
+
+/** A number with its noun, such as `1 entry` or `2 entries`. */
+export function counted(count: number, noun: string, plural = `${noun}s`): string {
+  return `${count} ${count === 1 ? noun : plural}`;
+}

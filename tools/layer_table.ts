@@ -206,6 +206,7 @@ export const LAYERS: Layers = {
     "lib/catalog",
     "lib/doctor",
     "lib/gateway.ts",
+    "lib/gemini/call_model.ts",
     "lib/images/serve.ts",
     "lib/limits",
     "lib/protocols",

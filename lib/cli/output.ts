@@ -1,4 +1,5 @@
 /** Text for the console. Written at once and in whole, also when the process is about to end. */
+export { counted } from "../text.ts";
 import { redactWholeSecrets } from "../redact.ts";
 import { type Invocation, UsageError } from "./arguments.ts";
 
@@ -14,11 +15,6 @@ export function formatOf(switches: Invocation["switches"]): Format {
 /** A value as indented JSON. */
 export function jsonText(value: unknown): string {
   return `${JSON.stringify(value, null, 2)}\n`;
-}
-
-/** A number with its noun, such as `1 entry` or `2 entries`. */
-export function counted(count: number, noun: string, plural = `${noun}s`): string {
-  return `${count} ${count === 1 ? noun : plural}`;
 }
 
 /** Writes to standard output: what the command was asked for. */

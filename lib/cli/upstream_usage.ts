@@ -5,6 +5,7 @@ import { formatUsd, roundUsd } from "../billing/money.ts";
 import {
   type ComparedLine,
   compareInvoice,
+  comparisonText,
   type Invoice,
   readInvoice,
   readTolerance,
@@ -169,16 +170,11 @@ function comparedText(
   const table = tableText([header.map((name) => name.toUpperCase()), ...cells], {
     right: [0, 1, 2].map((at) => first + at),
   });
-  const differing = lines.filter(({ within }) => !within).length;
   return `${table}
-${
-    ok
-      ? "No differences found"
-      : `${differing} of ${counted(lines.length, "number")} ${
-        differing === 1 ? "differs" : "differ"
-      } by more than the tolerance`
-  }
-Token counts: ${unverified.counted} requests counted by the gateway, ${unverified.failed} failed without reported \
+${comparisonText(lines)}
+Token counts: ${
+    counted(unverified.counted, "request")
+  } counted by the gateway, ${unverified.failed} failed without reported \
 tokens, ${counted(unverified.other_attempts, "earlier attempt")} at this or other upstreams
 `;
 }

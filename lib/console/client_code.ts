@@ -1,7 +1,7 @@
-/** A request as code: for curl, and for the SDKs of OpenAI and Anthropic in JavaScript and Python. */
+/** A request as code: for curl, and for the SDKs of OpenAI, Anthropic and Google in JavaScript and Python. */
 import { isObject, type Json, type JsonObject } from "../json/mod.ts";
 import { quoted, shellWord } from "./clients.ts";
-import { ENDPOINT_PATHS, type PlaygroundEndpoint } from "./playground_request.ts";
+import { addressOf, type PlaygroundEndpoint } from "./playground_request.ts";
 
 /** Code that sends one request. The key is read from `SLUICE_API_KEY`. */
 export interface ClientCode {
@@ -31,6 +31,7 @@ export function codeFor(
 ): ClientCode[] {
   const call = CALLS[endpoint];
   const curl = { name: "curl", text: curlText(endpoint, { origin, body }) };
+  if (endpoint === "gemini") return [curl, ...googleCode({ origin, body })];
   if (call === undefined) return [curl];
   const sdk = endpoint === "messages"
     ? { name: "Anthropic", module: "@anthropic-ai/sdk", python: "anthropic", base: `${origin}/anthropic` }
@@ -59,22 +60,58 @@ print(answer)`,
   ];
 }
 
+/** Google's SDKs take the model and the contents, and all else as one configuration. */
+function googleCode({ origin, body }: { origin: string; body: JsonObject }): ClientCode[] {
+  const { model = "", contents = [], generationConfig = {}, ...rest } = body;
+  const config = { ...isObject(generationConfig) ? generationConfig : {}, ...rest };
+  const sent = { model, contents, ...Object.keys(config).length > 0 && { config } };
+  return [
+    {
+      name: "Google, JavaScript",
+      text: `import { GoogleGenAI } from "@google/genai";
+
+const client = new GoogleGenAI({
+  apiKey: process.env.SLUICE_API_KEY,
+  httpOptions: { baseUrl: ${quoted(origin)} },
+});
+const answer = await client.models.generateContent(${JSON.stringify(sent, null, 2)});
+console.log(answer);`,
+    },
+    {
+      name: "Google, Python",
+      text: `import os
+from google import genai
+
+client = genai.Client(api_key=os.environ["SLUICE_API_KEY"], http_options={"base_url": ${quoted(origin)}})
+answer = client.models.generate_content(
+${pythonLines(sent)}
+)
+print(answer)`,
+    },
+  ];
+}
+
 function curlText(endpoint: PlaygroundEndpoint, { origin, body }: { origin: string; body: JsonObject }): string {
-  const credential = endpoint === "messages"
-    ? '-H "x-api-key: $SLUICE_API_KEY" -H "anthropic-version: 2023-06-01"'
-    : '-H "Authorization: Bearer $SLUICE_API_KEY"';
-  return `curl ${shellWord(origin + ENDPOINT_PATHS[endpoint])} \\
-  ${credential} \\
+  const credentials: Partial<Record<PlaygroundEndpoint, string>> = {
+    messages: '-H "x-api-key: $SLUICE_API_KEY" -H "anthropic-version: 2023-06-01"',
+    gemini: '-H "x-goog-api-key: $SLUICE_API_KEY"',
+  };
+  const { path, body: sent } = addressOf(endpoint, body);
+  return `curl ${shellWord(origin + path)} \\
+  ${credentials[endpoint] ?? '-H "Authorization: Bearer $SLUICE_API_KEY"'} \\
   -H "Content-Type: application/json" \\
-  -d ${shellWord(JSON.stringify(body, null, 2))}`;
+  -d ${shellWord(JSON.stringify(sent, null, 2))}`;
 }
 
 function pythonArguments(body: JsonObject): string {
   const known = Object.entries(body).filter(([name]) => PYTHON_PARAMETERS.includes(name));
   const extra = Object.fromEntries(Object.entries(body).filter(([name]) => !PYTHON_PARAMETERS.includes(name)));
-  const lines = known.map(([name, value]) => `    ${name}=${python(value ?? null, "    ")},`);
-  if (Object.keys(extra).length > 0) lines.push(`    extra_body=${python(extra, "    ")},`);
-  return lines.join("\n");
+  return pythonLines({ ...Object.fromEntries(known), ...Object.keys(extra).length > 0 && { extra_body: extra } });
+}
+
+/** Named arguments, one a line. */
+function pythonLines(members: JsonObject): string {
+  return Object.entries(members).map(([name, value]) => `    ${name}=${python(value ?? null, "    ")},`).join("\n");
 }
 
 /** A value as a literal of Python. */

@@ -40,6 +40,7 @@ export class PlaygroundAnswer {
     const before = this.text.length;
     if (this.#endpoint === "chat") this.#addChunk(event);
     else if (this.#endpoint === "responses") this.#addResponseEvent(event);
+    else if (this.#endpoint === "gemini") this.#addParts(event);
     else this.#addMessageEvent(event);
     return this.text.slice(before);
   }
@@ -64,6 +65,9 @@ export class PlaygroundAnswer {
           this.text += textOf(at(block, "text"));
           if (at(block, "type") === "tool_use") this.#addCall(block, JSON.stringify(at(block, "input")));
         }
+        break;
+      case "gemini":
+        this.#addParts(value);
         break;
       case "images":
         for (const image of listOf(at(value, "data"))) {
@@ -106,6 +110,18 @@ export class PlaygroundAnswer {
     }
     const more = at(event, "delta", "partial_json");
     if (more !== undefined) this.#extendCall(index, "", { more: textOf(more) });
+  }
+
+  /** Adds the parts of a whole answer or of a chunk: Gemini's are alike. */
+  #addParts(answer: Json): void {
+    for (const part of listOf(at(answer, "candidates", 0, "content", "parts"))) {
+      if (at(part, "thought") !== true) this.text += textOf(at(part, "text"));
+      const call = at(part, "functionCall");
+      if (call !== undefined) this.#addCall(call, JSON.stringify(at(call, "args") ?? {}));
+      const data = textOf(at(part, "inlineData", "data"));
+      const type = textOf(at(part, "inlineData", "mimeType"));
+      if (/^image\/\w+$/.test(type)) this.images.push(`data:${type};base64,${data}`);
+    }
   }
 
   #addItem(item: Json): void {

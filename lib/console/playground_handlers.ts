@@ -1,4 +1,5 @@
 /** The handlers of the endpoints that the playground sends to. */
+import { callModel } from "../gemini/call_model.ts";
 import { generateImages } from "../images/serve.ts";
 import { chat } from "../protocols/chat/mod.ts";
 import { messages } from "../protocols/messages/mod.ts";
@@ -13,6 +14,7 @@ export const HANDLERS: Readonly<Record<PlaygroundEndpoint, Handler>> = {
   chat: (request, context) => serve(chat, request, context),
   responses: serveResponses,
   messages: (request, context) => serve(messages, request, context),
+  gemini: callModel,
   images: generateImages,
   embeddings: createEmbeddings,
   rerank: rerankDocuments,

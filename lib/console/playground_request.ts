@@ -2,12 +2,14 @@
 import type { Protocol } from "../protocols/canonical/types.ts";
 import { GatewayError } from "../errors.ts";
 import { isObject, type Json, type JsonObject } from "../json/mod.ts";
+import { CLIENT_CODECS } from "../protocols/client_codecs.ts";
 
 /** Endpoints that the playground sends to, with their paths. */
 export const ENDPOINT_PATHS = {
   chat: "/v1/chat/completions",
   responses: "/v1/responses",
   messages: "/anthropic/v1/messages",
+  gemini: "/v1beta/models/{model}:generateContent",
   images: "/v1/images/generations",
   embeddings: "/v1/embeddings",
   rerank: "/v1/rerank",
@@ -15,6 +17,23 @@ export const ENDPOINT_PATHS = {
 
 /** An endpoint that the playground sends to. */
 export type PlaygroundEndpoint = keyof typeof ENDPOINT_PATHS;
+
+/** Path and body of a request. Requests of Gemini's protocol have the model and the kind of answer in the path. */
+export function addressOf(
+  endpoint: PlaygroundEndpoint,
+  { model, stream, ...body }: JsonObject,
+): { path: string; body: JsonObject } {
+  if (endpoint !== "gemini") {
+    const path = ENDPOINT_PATHS[endpoint];
+    return { path, body: { ...model !== undefined && { model }, ...body, ...stream !== undefined && { stream } } };
+  }
+  const id = String(model);
+  const slash = id.indexOf("/");
+  // Clients send the first slash of an id as it is.
+  const name = [id.slice(0, slash), id.slice(slash + 1)].slice(slash < 0 ? 1 : 0).map(encodeURIComponent).join("/");
+  const method = stream === true ? "streamGenerateContent?alt=sse" : "generateContent";
+  return { path: `/v1beta/models/${name}:${method}`, body };
+}
 
 /** The fields of the form as they are typed, and the defaults. */
 export const FIELDS = {
@@ -58,7 +77,7 @@ export function readPlaygroundRequest(fields: typeof FIELDS): PlaygroundRequest 
   if (key.trim() === "") {
     throw new GatewayError("invalid", "Cannot send this: choose a key, which the request is billed to");
   }
-  return { key: key.trim(), endpoint, models, body: { ...bodyOf(endpoint, fields), ...readMore(fields) } };
+  return { key: key.trim(), endpoint, models, body: withMembers(bodyOf(endpoint, fields), readMore(fields)) };
 }
 
 /** A protocol that the form writes requests in. */
@@ -66,7 +85,16 @@ type TextEndpoint = Protocol & PlaygroundEndpoint;
 
 /** Returns true for an endpoint with protocols that can be streamed and translated. */
 export function isText(endpoint: PlaygroundEndpoint): endpoint is TextEndpoint {
-  return endpoint === "chat" || endpoint === "responses" || endpoint === "messages";
+  return Object.hasOwn(CLIENT_CODECS, endpoint);
+}
+
+/** Adds members to a body; those of objects in both, such as Gemini's `generationConfig`, are joined. */
+function withMembers(body: JsonObject, more: JsonObject): JsonObject {
+  const joined = Object.entries(more).map(([name, value]): [string, Json] => {
+    const own = body[name];
+    return [name, isObject(own) && isObject(value) ? { ...own, ...value } : value ?? null];
+  });
+  return { ...body, ...Object.fromEntries(joined) };
 }
 
 function isEndpoint(name: string): name is PlaygroundEndpoint {
@@ -101,6 +129,13 @@ function bodyOf(endpoint: PlaygroundEndpoint, fields: typeof FIELDS): JsonObject
         max_tokens: most ?? Number(FIELDS.max_tokens),
         ...tools,
       };
+    case "gemini":
+      return {
+        ...(instructions !== "" && { systemInstruction: { parts: [{ text: instructions }] } }),
+        contents: [{ role: "user", parts: [{ text: prompt }] }],
+        ...(most !== undefined && { generationConfig: { maxOutputTokens: most } }),
+        ...tools,
+      };
     case "images":
       return { prompt, size: size.trim() || "auto", quality: "low", n: 1 };
     case "embeddings":
@@ -125,10 +160,14 @@ function readTools(protocol: TextEndpoint, { tools: text }: typeof FIELDS): Json
   if (text.trim() === "") return {};
   const tools = readJson(text, "tools");
   if (!Array.isArray(tools)) throw new GatewayError("invalid", "Cannot read the tools: expected a JSON array");
-  return { tools: tools.map((tool) => toolOf(protocol, tool)) };
+  if (protocol !== "gemini") return { tools: tools.map((tool) => toolOf(protocol, tool)) };
+  // One member has all functions; tools of Google's own have no name.
+  const functions = tools.filter((tool) => isObject(tool) && tool.name !== undefined);
+  const others = tools.filter((tool) => !functions.includes(tool));
+  return { tools: [...functions.length > 0 ? [{ functionDeclarations: functions }] : [], ...others] };
 }
 
-function toolOf(protocol: TextEndpoint, tool: Json): Json {
+function toolOf(protocol: Exclude<TextEndpoint, "gemini">, tool: Json): Json {
   if (!isObject(tool) || tool.type !== undefined || tool.input_schema !== undefined) return tool;
   const { name = "", description = "", parameters = { type: "object", properties: {} } } = tool;
   switch (protocol) {

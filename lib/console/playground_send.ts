@@ -14,7 +14,7 @@ import { enterRefusal } from "../server/request_guard.ts";
 import type { Handler, Route, RouteContext } from "../server/router.ts";
 import type { LoggedChange } from "../store/operators.ts";
 import { HANDLERS } from "./playground_handlers.ts";
-import { ENDPOINT_PATHS, isText, type PlaygroundEndpoint } from "./playground_request.ts";
+import { addressOf, ENDPOINT_PATHS, isText, type PlaygroundEndpoint } from "./playground_request.ts";
 
 /** The tag that tells requests of the playground from others in the ledger. */
 const TAG = "playground";
@@ -59,7 +59,8 @@ export function sendAs(
 ): Promise<Response> {
   let app = apps.get(gateway);
   if (app === undefined) apps.set(gateway, app = createPlaygroundApp(gateway));
-  const request = new Request(`http://localhost${ENDPOINT_PATHS[endpoint]}`, {
+  const sent = addressOf(endpoint, body);
+  const request = new Request(`http://localhost${sent.path}`, {
     method: "POST",
     headers: {
       host: "localhost",
@@ -67,7 +68,7 @@ export function sendAs(
       "anthropic-version": "2023-06-01",
       "x-sluice-tags": tag,
     },
-    body: JSON.stringify(body),
+    body: JSON.stringify(sent.body),
     signal,
   });
   senders.set(request, { caller, change });
@@ -95,15 +96,18 @@ export function sendFromPlayground(
 
 function createPlaygroundApp(gateway: Gateway): ReturnType<typeof createApp> {
   const endpoints = Object.keys(ENDPOINT_PATHS) as PlaygroundEndpoint[];
-  const access = endpoints.map((endpoint): [string, Access] => [
-    `POST ${ENDPOINT_PATHS[endpoint]}`,
-    { credential: "none" },
-  ]);
-  const routes = endpoints.map((endpoint): Route => ({
-    path: ENDPOINT_PATHS[endpoint],
-    handlers: { POST: asCaller(endpoint) },
-  }));
+  const routes = endpoints.flatMap((endpoint) =>
+    routePathsOf(endpoint).map((path): Route => ({ path, handlers: { POST: asCaller(endpoint) } }))
+  );
+  const access = routes.map(({ path }): [string, Access] => [`POST ${path}`, { credential: "none" }]);
   return createApp({ routes, access: Object.fromEntries(access), gateway: () => gateway });
+}
+
+/** The routes of an endpoint. Ids of models may have a slash. */
+function routePathsOf(endpoint: PlaygroundEndpoint): readonly string[] {
+  return endpoint === "gemini"
+    ? ["/v1beta/models/[provider]", "/v1beta/models/[provider]/[model_id]"]
+    : [ENDPOINT_PATHS[endpoint]];
 }
 
 /** The handler of an endpoint, for the chosen caller: with the permissions of the key, and billed to it. */

@@ -7,7 +7,7 @@ import { QUIRKS } from "../protocols/quirks/mod.ts";
 import { quirkFor } from "../protocols/quirks/quirk.ts";
 import { UPSTREAM_CODECS } from "../upstreams/protocols.ts";
 import { translateRequest } from "../request/translate_request.ts";
-import { isText, type PlaygroundEndpoint } from "./playground_request.ts";
+import { addressOf, isText, type PlaygroundEndpoint } from "./playground_request.ts";
 
 /** The body for an upstream, or the reason that there is none. */
 export interface ShownTranslation {
@@ -46,9 +46,12 @@ export function showTranslation(
     });
     if (protocol !== endpoint) return { ...translated, note: `Upstream ${name}, in its protocol ${protocol}:` };
     const sent = Object.entries(body).filter(([member]) => !translated.dropped.includes(member));
+    const { path, body: passed } = addressOf(endpoint, { ...Object.fromEntries(sent), model });
     return {
-      note: `Upstream ${name} speaks the same protocol: the body passes with the upstream's model id.`,
-      body: { model, ...Object.fromEntries(sent) },
+      note: passed.model === undefined
+        ? `Upstream ${name} speaks the same protocol: the body passes. The path has the upstream's model id: ${path}`
+        : `Upstream ${name} speaks the same protocol: the body passes with the upstream's model id.`,
+      body: passed,
       dropped: translated.dropped,
     };
   } catch (error) {

@@ -5,6 +5,7 @@ import { formatUsd } from "../billing/money.ts";
 import {
   type ComparedLine,
   compareInvoice,
+  comparisonText,
   readInvoice,
   readTolerance,
   requireDays,
@@ -16,6 +17,7 @@ import { upstreamCsv } from "../billing/reports/usage_csv.ts";
 import { GatewayError } from "../errors.ts";
 import type { RouteContext } from "../server/router.ts";
 import { addTokens } from "../store/days.ts";
+import { counted } from "../text.ts";
 import { Count, inputOf, State, Table, Usd } from "./format.tsx";
 import { CONSOLE, CsrfField, csvResponse, type Page, runForm } from "./html.tsx";
 import { ChoiceForm, CsvLink, readChoice, UPSTREAM, type UsageChoice } from "./usage_choice.tsx";
@@ -62,16 +64,13 @@ export function compareFromForm(request: Request, context: RouteContext): Promis
     const all = await readSums({ period: choice.period, signal: request.signal }, context);
     const sums = all.filter((sum) => sum.upstream === upstream);
     const lines = compareInvoice(sums, comparison);
-    const differing = lines.filter(({ within }) => !within).length;
     return {
       title: `Invoice of ${upstream} for ${choice.month}`,
       section: "Usage",
       body: (
         <>
-          <p class={`notice ${differing === 0 ? "" : "bad"}`} role="status">
-            {differing === 0
-              ? "No differences found."
-              : `${differing} of ${lines.length} numbers differ by more than the tolerance.`}
+          <p class={`notice ${lines.every(({ within }) => within) ? "" : "bad"}`} role="status">
+            {`${comparisonText(lines)}.`}
           </p>
           <ComparedTable lines={lines} />
           <p class="dim">{unverifiedText(sums)}</p>
@@ -202,9 +201,8 @@ function ComparedTable({ lines }: { lines: readonly ComparedLine[] }): VNode {
 /** The numbers that a comparison cannot verify. */
 function unverifiedText(sums: readonly UpstreamSum[]): string {
   const all = (count: (sum: UpstreamSum) => number) => sums.reduce((total, sum) => total + count(sum), 0);
-  return `Not comparable one by one: ${
-    all(({ counted }) => counted)
-  } requests whose tokens the gateway counted itself, ` +
-    `${all(({ failed }) => failed)} that failed without reported tokens, and ` +
-    `${all(({ attempts, requests }) => attempts - requests)} earlier attempts at this or other upstreams.`;
+  const requests = counted(all(({ counted }) => counted), "request");
+  const attempts = counted(all(({ attempts, requests }) => attempts - requests), "earlier attempt");
+  return `Not comparable one by one: ${requests} whose tokens the gateway counted itself, ` +
+    `${all(({ failed }) => failed)} that failed without reported tokens, and ${attempts} at this or other upstreams.`;
 }

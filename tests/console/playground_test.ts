@@ -1,5 +1,6 @@
 import { assert, assertEquals, assertMatch, assertNotMatch, assertStringIncludes } from "@std/assert";
 import { formatUsd } from "../../lib/billing/money.ts";
+import { CLIENT_CODECS } from "../../lib/protocols/client_codecs.ts";
 import { ADMIN_KEY, type KeyedGateway, VIEWER_KEY } from "../support/keyed_gateway.ts";
 import { Browser, csrfOf, startConsole } from "./browser.ts";
 
@@ -88,7 +89,7 @@ Deno.test("a request of the playground is an ordinary one: of the key, billed to
   );
 });
 
-for (const endpoint of ["chat", "responses", "messages"]) {
+for (const endpoint of Object.keys(CLIENT_CODECS)) {
   Deno.test(`the playground streams two ${endpoint} answers side by side`, async () => {
     await using gateway = startConsole(CONFIG);
     const browser = await signedIn(gateway);
@@ -104,7 +105,7 @@ for (const endpoint of ["chat", "responses", "messages"]) {
   });
 }
 
-for (const endpoint of ["chat", "responses", "messages"]) {
+for (const endpoint of Object.keys(CLIENT_CODECS)) {
   Deno.test(`the playground shows calls of tools over ${endpoint}, whole and streamed`, async () => {
     await using gateway = startConsole();
     const browser = await signedIn(gateway);
@@ -135,6 +136,40 @@ Deno.test("the playground shows the body for the upstream, what it drops, and th
   assertStringIncludes(html, "extra_body={");
   assertNotMatch(html, /sk-sluice-|upstream-key/);
   assertEquals(await gateway.store.ledger.lastSeq(), 0);
+});
+
+Deno.test("the playground writes Gemini's requests: the model in the path, functions together, generationConfig joined", async () => {
+  await using gateway = startConsole({
+    upstreams: {
+      ...CONFIG.upstreams,
+      google: { vendor: "gemini", base_url: "http://127.0.0.1:9", api_key: { env: "UPSTREAM_KEY" } },
+    },
+    models: [...CONFIG.models, row("acme/flash", [{ upstream: "google", model: "flash-one" }])],
+  });
+  const browser = await signedIn(gateway);
+  const fields = {
+    ...ASKED,
+    endpoint: "gemini",
+    action: "show",
+    system: "Be brief.",
+    tools: '[{"name": "clock"}, {"googleSearch": {}}, {"name": "bell"}]',
+    more: '{"generationConfig": {"temperature": 0}}',
+  };
+  const { html } = await browser.post("/playground", { ...fields, model: "acme/flash" });
+  const shown = html.replaceAll("&quot;", '"').replaceAll(/\s+/g, " ");
+  assertStringIncludes(shown, "the body passes. The path has the upstream's model id: /v1beta/models/flash-one:gen");
+  assertStringIncludes(shown, `curl ${gateway.url}/v1beta/models/acme/flash:generateContent`);
+  assertStringIncludes(shown, "x-goog-api-key: $SLUICE_API_KEY");
+  assertStringIncludes(shown, '"generationConfig": { "maxOutputTokens": 50, "temperature": 0 }');
+  assertStringIncludes(
+    shown,
+    '"tools": [ { "functionDeclarations": [ { "name": "clock" }, { "name": "bell" } ] }, { "googleSearch": {} } ]',
+  );
+  for (const name of ["curl", "Google, JavaScript", "Google, Python"]) assertStringIncludes(html, `<summary>${name}<`);
+  assertMatch(shown, /generateContent\(\{ "model": "acme\/flash", "contents": .*"config": \{ "maxOutputTokens": 50/);
+  assertMatch(shown, /generate_content\( model="acme\/flash", contents=.*config=\{ "maxOutputTokens": 50/);
+  const { html: translated } = await browser.post("/playground", { ...fields, model: "acme/claude" });
+  assertStringIncludes(translated, "Upstream claude, in its protocol messages:");
 });
 
 Deno.test("the playground sends images, embeddings and documents to rerank", async () => {

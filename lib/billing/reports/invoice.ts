@@ -1,4 +1,5 @@
 /** Compares an upstream's invoice with the ledger, exactly. */
+import { counted } from "../../text.ts";
 import { messageOf } from "../../errors.ts";
 import { isObject, type Json, parseJson } from "../../json/mod.ts";
 import { type Amount, formatUsd, parseUsd } from "../money.ts";
@@ -233,6 +234,14 @@ export function compareInvoice(
       };
     })
   );
+}
+
+/** The result of a comparison in one sentence, without its full stop. */
+export function comparisonText(lines: readonly ComparedLine[]): string {
+  const differing = lines.filter(({ within }) => !within).length;
+  if (differing === 0) return "No differences found";
+  const verb = differing === 1 ? "differs" : "differ";
+  return `${differing} of ${counted(lines.length, "number")} ${verb} by more than the tolerance`;
 }
 
 type Values = Map<Invoiced, bigint>;

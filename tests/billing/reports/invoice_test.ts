@@ -1,6 +1,7 @@
 import { assertEquals, assertThrows } from "@std/assert";
 import {
   compareInvoice,
+  comparisonText,
   readInvoice,
   readTolerance,
   readUpstreamPrices,
@@ -118,4 +119,18 @@ Deno.test("readTolerance() and readUpstreamPrices() reject inexact input", () =>
     ['{"a": {"prompt": "1", "completion": "1e-3"}}', '"completion" of "a" is "1e-3", expected USD'],
   ];
   for (const [text, message] of cases) assertThrows(() => readUpstreamPrices(text), RangeError, message);
+});
+
+Deno.test("comparisonText() agrees in number", () => {
+  const invoice = (prompts: string) => readInvoice(`model,prompt,completion\n${prompts}\n`);
+  const text = (prompts: string) =>
+    comparisonText(
+      compareInvoice([sumOf({ tokens: { ...tokensOf({}), prompt: 5, completion: 7 } })], {
+        invoice: invoice(prompts),
+        tolerance: readTolerance("0%"),
+      }),
+    );
+  assertEquals(text("big-1,5,7"), "No differences found");
+  assertEquals(text("big-1,5,8"), "1 of 2 numbers differs by more than the tolerance");
+  assertEquals(text("big-1,4,8"), "2 of 2 numbers differ by more than the tolerance");
 });
