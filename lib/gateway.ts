@@ -7,7 +7,7 @@ import type { AdminConfig, Config } from "./config.ts";
 import { EndedSessions } from "./access/console_session.ts";
 import { createStaticReloader, type Reloader } from "./config/reloader.ts";
 import { GatewayError, nameOf } from "./errors.ts";
-import { createIdempotency, type Idempotency } from "./images/idempotency.ts";
+import { Idempotency } from "./images/idempotency.ts";
 import { createPixelQueue } from "./images/pixel_limits.ts";
 import { type AdmissionQueue, createAdmissionQueue } from "./admission_queue.ts";
 import { createMemoryLimiter } from "./limits/memory_limiter.ts";
@@ -222,7 +222,7 @@ function ownHealth(
 }
 
 function ownIdempotency({ config, store, now, log }: Pick<Gateway, "config" | "store" | "now" | "log">): Idempotency {
-  return createIdempotency({
+  return new Idempotency({
     store,
     now,
     isCharged: async (requestId) => ((await store.ledger.find(requestId))?.cost ?? 0n) > 0n,

@@ -13,11 +13,8 @@ export interface UnorderedItem {
  */
 export class UnorderedList<Item extends UnorderedItem> {
   readonly #items: Item[] = [];
-
   /** The present items; not to be changed. */
-  get items(): readonly Item[] {
-    return this.#items;
-  }
+  readonly items: readonly Item[] = this.#items;
 
   /** Adds an item that is in no list. */
   add(item: Item): void {

@@ -45,8 +45,9 @@ export interface ReplyTokens {
 
 /** Counts the tokens of a prompt: the sum of `countMessages`. */
 export async function countPrompt(prompt: Prompt, counter: TokenCounter): Promise<number> {
-  const { fixed, messages } = await countMessages(prompt, counter);
-  return messages.reduce((sum, tokens) => sum + tokens, fixed);
+  let { fixed: sum, messages } = await countMessages(prompt, counter);
+  for (const tokens of messages) sum += tokens;
+  return sum;
 }
 
 /** Counts the tokens of a prompt per message. Yields to the event loop during long prompts. */

@@ -3,7 +3,7 @@ import type { ContentBlock, ContentBlockOf, Media, Prompt, Tool } from "../proto
 import { type JsonObject, writeEachSliced } from "../json/mod.ts";
 import { runSliced } from "../scheduler.ts";
 import { imageSizeBase64 } from "./image_size.ts";
-import { countPdfPages, inflateBudget, pagesBySize } from "./pdf_pages.ts";
+import { countPdfPages, type InflateBudget, inflateBudget, pagesBySize } from "./pdf_pages.ts";
 
 /** Tokens of the frame of a message, by rule of thumb. */
 export const TOKENS_PER_MESSAGE = 3;
@@ -102,10 +102,11 @@ export async function writeLongParts({ tools, format, messages }: Prompt): Promi
 
 /** Counts the pages of all PDFs of a prompt, each once. */
 export async function countPages({ messages }: Pick<Prompt, "messages">): Promise<void> {
-  const budget = inflateBudget();
+  let budget: InflateBudget | undefined;
   for (const media of mediaIn(messages)) {
-    const isNew = isPdf(media) && !pages.has(media);
-    if (isNew) pages.set(media, await runSliced(countPdfPages(media.base64, budget)));
+    if (!isPdf(media) || pages.has(media)) continue;
+    budget ??= inflateBudget();
+    pages.set(media, await runSliced(countPdfPages(media.base64, budget)));
   }
 }
 

@@ -60,22 +60,6 @@ export interface RepeatableRequest {
   work: (signal: AbortSignal) => Promise<StoredAnswer>;
 }
 
-/** Requests with a key. */
-export interface Idempotency {
-  /**
-   * Answers a request: by its work, or with the stored answer and `x-sluice-idempotent-replay: true`. Answers with
-   * status 429 or 5xx, and errors of the work, reach everyone who waits but are not stored.
-   * @throws {GatewayError} `invalid` if the key was used for another request or its answer is not stored, `limited` if
-   * too many wait or the wait is too long, `overloaded` if the store does not answer; errors of the work; the signal's
-   * reason once it aborts
-   */
-  run(request: RepeatableRequest): Promise<StoredAnswer>;
-  /** Deletes expired and excess answers. Call it periodically. */
-  sweep(): Promise<void>;
-  /** Cancels all work. */
-  close(): void;
-}
-
 /** Work that runs here or elsewhere, or an answer that is being read. */
 interface Running {
   requestHash: string;
@@ -115,12 +99,8 @@ const NOTE_MS = 1_000;
 /** `retry-after` of a repeat that cannot wait, in milliseconds. */
 const RETRY_MS = 5_000;
 
-/** Creates the idempotency service on the answers in the store. */
-export function createIdempotency(parts: IdempotencyParts): Idempotency {
-  return new IdempotencyService(parts);
-}
-
-class IdempotencyService implements Idempotency {
+/** Requests with a key, on the answers in the store. */
+export class Idempotency {
   readonly #windowMs: number;
   readonly #maxWaiting: number;
   readonly #waitMs: number;
@@ -156,6 +136,13 @@ class IdempotencyService implements Idempotency {
     });
   }
 
+  /**
+   * Answers a request: by its work, or with the stored answer and `x-sluice-idempotent-replay: true`. Answers with
+   * status 429 or 5xx, and errors of the work, reach everyone who waits but are not stored.
+   * @throws {GatewayError} `invalid` if the key was used for another request or its answer is not stored, `limited` if
+   * too many wait or the wait is too long, `overloaded` if the store does not answer; errors of the work; the signal's
+   * reason once it aborts
+   */
   async run(request: RepeatableRequest): Promise<StoredAnswer> {
     const { requestHash, signal } = request;
     const name = JSON.stringify([request.scope, request.key]);
@@ -176,10 +163,12 @@ class IdempotencyService implements Idempotency {
     }
   }
 
+  /** Deletes expired and excess answers. Call it periodically. */
   sweep(): Promise<void> {
     return this.#cache.prune();
   }
 
+  /** Cancels all work. */
   close(): void {
     this.#closing.abort(new DOMException("Closed", "AbortError"));
     for (const { controller } of this.#running.values()) controller.abort(this.#closing.signal.reason);

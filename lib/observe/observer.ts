@@ -108,7 +108,11 @@ export class Observer {
       this.#release(record);
     };
     const sent = (bytes: number) => void (record.bytesOut += bytes);
-    if (observeBody(body, { sent, ended })) return body;
+    const writer = OBSERVABLE.get(body);
+    if (writer !== undefined) {
+      writer.listener = { sent, ended };
+      return body;
+    }
     const reader = body.getReader();
     return new ReadableStream<Uint8Array>({
       async pull(controller) {
@@ -234,26 +238,22 @@ export class Observer {
 }
 
 /** Callbacks of a response body. */
-export interface BodyObserver {
+interface BodyObserver {
   /** Called when bytes were sent. */
   sent(bytes: number): void;
   /** Called when the body has ended, failed or was cancelled. */
   ended(): void;
 }
 
-/** Bodies that report what they send, with the function that takes the listener. */
-const OBSERVABLE = new WeakMap<ReadableStream<Uint8Array>, (listener: BodyObserver) => void>();
-
-/** Makes a body observable; `listen` is called at most once, before anything is read. */
-export function setBodyObservable(body: ReadableStream<Uint8Array>, listen: (listener: BodyObserver) => void): void {
-  OBSERVABLE.set(body, listen);
+/** A body that tells a listener what it sends. */
+export interface ObservableBody {
+  /** Set before anything is read. */
+  listener?: BodyObserver;
 }
 
-/** Observes a body. Returns false if it is not observable. */
-function observeBody(body: ReadableStream<Uint8Array>, listener: BodyObserver): boolean {
-  const listen = OBSERVABLE.get(body);
-  if (listen === undefined) return false;
-  OBSERVABLE.delete(body);
-  listen(listener);
-  return true;
+const OBSERVABLE = new WeakMap<ReadableStream<Uint8Array>, ObservableBody>();
+
+/** Makes a body observable, by the object that writes it. */
+export function setBodyObservable(body: ReadableStream<Uint8Array>, writer: ObservableBody): void {
+  OBSERVABLE.set(body, writer);
 }

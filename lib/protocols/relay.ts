@@ -30,14 +30,6 @@ export interface Relay {
   machine(echo: Echo): RelayMachine;
 }
 
-/** Replaces the model of a whole answer by its public id. */
-export function relayedReply({ text, members }: ObjectText, { model }: Echo, { replyModel = "model" }: Relay): string {
-  for (const member of members) {
-    if (member.name === replyModel) return replaceSpan(text, member, JSON.stringify(model));
-  }
-  return text;
-}
-
 /** Replaces the model at a path in a frame's data, if there is one, by its public id. */
 export function withModel(frame: Frame, path: readonly string[], model: string): string {
   const span = findInFrame(frame, path);

@@ -49,11 +49,15 @@ async function countAndFit(prompt: Prompt, { model, codec, maxTokens: output = 0
   return { prompt: shorter.prompt, countInput: () => Promise.resolve(input - shorter.tokens) };
 }
 
-/** An accepted prompt is no larger than the context, whatever the estimate of its images and files. */
+/** Counts once. */
 function counting(prompt: Prompt, limit: number): () => Promise<number> {
   let count: Promise<number> | undefined;
-  const most = (tokens: number) => Math.min(tokens, limit);
-  return () => count ??= loadTokenCounter().then((counter) => countPrompt(prompt, counter)).then(most);
+  return () => count ??= countAtMost(prompt, limit);
+}
+
+/** An accepted prompt is no larger than the context, whatever the estimate of its images and files. */
+async function countAtMost(prompt: Prompt, limit: number): Promise<number> {
+  return Math.min(await countPrompt(prompt, await loadTokenCounter()), limit);
 }
 
 function sum({ fixed, messages }: { fixed: number; messages: number[] }): number {

@@ -4,7 +4,7 @@
  */
 import { GatewayError, toGatewayError, unreadError } from "../errors.ts";
 import { encodeText, formatFrames } from "../server/sse.ts";
-import { type BodyObserver, setBodyObservable } from "../observe/observer.ts";
+import { type ObservableBody, setBodyObservable } from "../observe/observer.ts";
 import { MOST_LATE_MS, type Phase, type PhaseTimers, type StreamTimer } from "../phase_timers.ts";
 import { yieldToEventLoop } from "../scheduler.ts";
 import type { Machine, ReplyEvent } from "../protocols/canonical/types.ts";
@@ -83,7 +83,7 @@ export class StreamLoop {
   #opened: PromiseWithResolvers<void> | undefined;
   #answer: StreamedAnswer | undefined;
   #controller: ReadableStreamDefaultController<Uint8Array> | undefined;
-  #listener: BodyObserver | undefined;
+  readonly #observed: ObservableBody = {};
   /** Steps read before the client asked for them. */
   readonly #ready: (Step | undefined)[] = [];
   #isReading = false;
@@ -147,7 +147,7 @@ export class StreamLoop {
       pull: () => this.#ask(),
       cancel: () => this.leave(),
     }, { highWaterMark: 0 });
-    setBodyObservable(body, (listener) => this.#listener = listener);
+    setBodyObservable(body, this.#observed);
     return body;
   }
 
@@ -160,7 +160,7 @@ export class StreamLoop {
     if (this.#stage !== "over") await (this.#ended = Promise.withResolvers()).promise;
     // Wait for a chunk that is being enqueued in this microtask.
     await undefined;
-    this.#listener?.ended();
+    this.#observed.listener?.ended();
   }
 
   #ask(): void {
@@ -248,7 +248,7 @@ export class StreamLoop {
     } catch (thrown) {
       this.#stop();
       this.#controller?.error(thrown);
-      this.#listener?.ended();
+      this.#observed.listener?.ended();
     }
   }
 
@@ -268,7 +268,7 @@ export class StreamLoop {
 
   #enqueue(text: string): void {
     const bytes = encodeText(text);
-    this.#listener?.sent(bytes.length);
+    this.#observed.listener?.sent(bytes.length);
     this.#controller?.enqueue(bytes);
   }
 
@@ -353,7 +353,7 @@ export class StreamLoop {
     this.#stop();
     if (this.#options.framing !== undefined) this.#enqueue(this.#options.framing.end());
     this.#controller?.close();
-    this.#listener?.ended();
+    this.#observed.listener?.ended();
   }
 
   #stop(): void {

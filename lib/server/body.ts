@@ -5,7 +5,7 @@ import { isObject, type JsonDocument, JsonError, type JsonObject, parseDocument,
 import { LARGE_BODY_BYTES, yieldToEventLoop } from "../scheduler.ts";
 import { Utf8Error } from "../text.ts";
 import type { PhaseTimers } from "../phase_timers.ts";
-import { bodyTooLarge, checkTransfer, declaredLength, type HeaderValues } from "./head.ts";
+import { bodyTooLarge, checkTransfer, type HeaderValues } from "./head.ts";
 import { type Coding, inflate, mostInflated, readCoding } from "./inflate.ts";
 import { type Keeper, readBytes } from "./read_bytes.ts";
 import type { RequestRecord } from "../observe/request_record.ts";
@@ -132,7 +132,7 @@ export class RequestBody implements Keeper {
     try {
       checkMediaType(headers);
       const coding = headers.get("content-encoding") === null ? undefined : readCoding(headers);
-      const sent = await this.#readBytes();
+      const sent = await readBytes(this.#request, this.#rules, this);
       const body = await (coding === undefined ? this.#parse(sent, scan) : this.#parseInflated(sent, { coding, scan }));
       record.bytesIn += this.#bytes;
       if (this.#bytes > LARGE_BODY_BYTES) await yieldToEventLoop();
@@ -149,7 +149,7 @@ export class RequestBody implements Keeper {
       throw new GatewayError("unsupported_media_type", "Cannot read this body: expected the fields of a form");
     }
     try {
-      const body = await this.#readBytes();
+      const body = await readBytes(this.#request, this.#rules, this);
       this.#progress.record.bytesIn += this.#bytes;
       return new URLSearchParams(new TextDecoder().decode(body));
     } finally {
@@ -177,13 +177,6 @@ export class RequestBody implements Keeper {
     this.#isOver = true;
     this.#rules.budget.release();
     if (!isAnswered) this.#reading?.catch(() => {});
-  }
-
-  async #readBytes(): Promise<Uint8Array<ArrayBuffer>> {
-    const { limits, headers, timers } = this.#rules;
-    const length = declaredLength(headers);
-    if (length !== undefined && length > limits.jsonBytes) throw bodyTooLarge(limits.jsonBytes);
-    return await readBytes(this.#request, { limits, keeper: this, length, timers });
   }
 
   #parse(bytes: Uint8Array<ArrayBuffer>, scan: ScanPlan | undefined): Promise<JsonBody> {

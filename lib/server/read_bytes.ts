@@ -1,8 +1,9 @@
 /** Reads the bytes of a request body, and refuses a client that sends too slowly. */
 import { LARGE_BODY_BYTES, yieldToEventLoop } from "../scheduler.ts";
 import { PhaseTimers, type Timer } from "../phase_timers.ts";
-import type { BodyLimits } from "./body.ts";
+import type { BodyLimits, BodyRules } from "./body.ts";
 import { GatewayError } from "../errors.ts";
+import { bodyTooLarge, declaredLength } from "./head.ts";
 
 /** Size of the first buffer where the client does not say how much is coming. */
 const FIRST_BUFFER_BYTES = 16 * 1024;
@@ -16,38 +17,34 @@ export interface Keeper {
   take(bytes: number): void;
 }
 
-/** Options for reading bytes: time limits, the memory grant, and the length that the client announced. */
-export interface ReadOptions {
-  limits: BodyLimits;
-  keeper: Keeper;
-  length: number | undefined;
-  timers: PhaseTimers;
-}
-
 /**
  * Reads a request's body, asking before each piece is kept.
- * @throws {GatewayError} `too_slow`, `invalid` for a body that breaks off, and whatever `take` throws
+ * @throws {GatewayError} `too_large` for a length that is announced, `too_slow`, `invalid` for a body that breaks off, and
+ * whatever `take` throws
  */
-export function readBytes(
+export async function readBytes(
   request: Request,
-  options: ReadOptions,
+  { headers, limits, timers }: Pick<BodyRules, "headers" | "limits" | "timers">,
+  keeper: Keeper,
 ): Promise<Uint8Array<ArrayBuffer>> {
-  const { limits: { minBytesPerSecond, graceMs, gapMs, totalMs }, keeper, length } = options;
+  const { minBytesPerSecond, graceMs, gapMs, totalMs, jsonBytes } = limits;
+  const length = declaredLength(headers);
+  if (length !== undefined && length > jsonBytes) throw bodyTooLarge(jsonBytes);
   // A body this small breaks the rule about the rate before any other, so that one timer checks all rules.
   const isSmall = length !== undefined && length * 1000 <= minBytesPerSecond * graceMs &&
     graceMs <= Math.min(gapMs, totalMs);
-  if (!isSmall) return readStream(request.body, options);
+  if (!isSmall) return await readStream(request.body, { limits, keeper, length, timers });
   keeper.take(length);
-  return readWhole(request, options);
+  return await readWhole(request, graceMs, timers);
 }
 
 /**
  * Lets the platform read the whole body: a client that is waited for holds 32 KB instead of 180. Larger bodies are copied so
  * often that 60 KB take 60 µs instead of 27.
  */
-function readWhole(request: Request, { limits, timers }: ReadOptions): Promise<Uint8Array<ArrayBuffer>> {
+function readWhole(request: Request, mostMs: number, timers: PhaseTimers): Promise<Uint8Array<ArrayBuffer>> {
   return new Promise((resolve, reject) => {
-    const timer = timers.set(limits.graceMs, () => reject(tooSlow()));
+    const timer = timers.set(mostMs, () => reject(tooSlow()));
     request.bytes().then((bytes) => {
       timers.clear(timer);
       // Older types leave it open whether memory is shared; that of a body never is.
@@ -62,16 +59,20 @@ function readWhole(request: Request, { limits, timers }: ReadOptions): Promise<U
 /** Reads to the end into one buffer. */
 async function readStream(
   stream: ReadableStream<Uint8Array> | null,
-  options: ReadOptions,
+  { limits, keeper, length, timers }: Pick<BodyRules, "limits" | "timers"> & {
+    keeper: Keeper;
+    /** The length that the client announced. */
+    length: number | undefined;
+  },
 ): Promise<Uint8Array<ArrayBuffer>> {
   if (stream === null) return new Uint8Array(0);
-  const firstBytes = Math.min(options.length ?? FIRST_BUFFER_BYTES, LARGEST_FIRST_BUFFER_BYTES);
+  const firstBytes = Math.min(length ?? FIRST_BUFFER_BYTES, LARGEST_FIRST_BUFFER_BYTES);
   const buffer = new ByteBuffer(firstBytes);
   const take = (piece: Uint8Array) => {
-    options.keeper.take(piece.byteLength);
+    keeper.take(piece.byteLength);
     buffer.append(piece);
   };
-  await readPieces(stream, { pace: options.limits, take, timers: options.timers, length: options.length });
+  await readPieces(stream, { pace: limits, take, timers, length });
   if (buffer.bytes().length > LARGE_BODY_BYTES) await yieldToEventLoop();
   return buffer.bytes();
 }

@@ -13,7 +13,7 @@ import {
   writeJson,
 } from "../json/mod.ts";
 import type { Prompt } from "../protocols/canonical/types.ts";
-import { type Relay, relayedReply } from "../protocols/relay.ts";
+import type { Relay } from "../protocols/relay.ts";
 import type { Quirk } from "../protocols/quirks/quirk.ts";
 import type { Call, UpstreamAttempt, UpstreamAttemptOptions } from "./upstream.ts";
 import type { ResendableBody } from "./transport.ts";
@@ -96,6 +96,14 @@ function quirkEdits(body: JsonObject, applyQuirk: (body: JsonObject) => JsonObje
   return edits;
 }
 
+/** The text of a whole answer with the public id of its model. */
+function withModel({ text, members }: ObjectText, model: string, { replyModel = "model" }: Relay): string {
+  for (const { name, start, end } of members) {
+    if (name === replyModel) return text.slice(0, start) + JSON.stringify(model) + text.slice(end);
+  }
+  return text;
+}
+
 /** Relays the client's body with edited members. */
 export function relayAttempt(call: Call, { protocol, quirk, origin, filter }: UpstreamAttemptOptions): UpstreamAttempt {
   const { client } = call;
@@ -112,7 +120,7 @@ export function relayAttempt(call: Call, { protocol, quirk, origin, filter }: Up
     whole(answer, texts) {
       const reply = codec.readReply(answer.value, { ...origin, ...(texts !== undefined && { texts }) });
       const shown = relay.keepReply?.(answer, client.echo) ?? answer;
-      return { type: "text", text: relayedReply(shown, client.echo, relay), reply };
+      return { type: "text", text: withModel(shown, client.echo.model, relay), reply };
     },
   };
 }

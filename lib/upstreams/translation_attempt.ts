@@ -47,8 +47,8 @@ export function translatePrompt(
   const written = codec.writePrompt(adapted.prompt, target);
   const body = quirk.body?.(written, adapted.prompt, dropped) ?? written;
   dropped.refuseIfRequired(prompt);
-  const { limit } = adapted;
-  return { body, restore: () => adapted.restore(), ...(limit !== undefined && { limit }) };
+  const { limit, restore } = adapted;
+  return { body, restore, ...(limit !== undefined && { limit }) };
 }
 
 /** Refuses or drops parameters that the canonical form cannot carry. */

@@ -1,7 +1,7 @@
 /** Random histories of requests with idempotency keys, on one or several nodes, checked after every step. */
 import { assert, assertEquals } from "@std/assert";
 import { GatewayError } from "../../lib/errors.ts";
-import { createIdempotency, type Idempotency, type IdempotencyParts } from "../../lib/images/idempotency.ts";
+import { Idempotency, type IdempotencyParts } from "../../lib/images/idempotency.ts";
 import type { StoredAnswer } from "../../lib/images/replay_cache.ts";
 import type { AnswerStore } from "../../lib/store/answers.ts";
 import { openLocalClaims } from "../../lib/store/sqlite/local_claims.ts";
@@ -12,7 +12,7 @@ import { seeded } from "../support/random.ts";
 
 /** A part with small limits, whose failures to store fail the test. */
 export function idempotency({ store = openMemoryStore(), ...change }: Partial<IdempotencyParts> = {}): Idempotency {
-  return createIdempotency({
+  return new Idempotency({
     store,
     now: () => 0,
     windowMs: 1000,

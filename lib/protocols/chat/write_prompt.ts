@@ -1,12 +1,13 @@
 /** Writes a chat request in OpenAI's form. Quirks of other vendors are applied afterwards. */
+import { effortOfBudget } from "../canonical/effort_of_budget.ts";
 import { endUserId } from "../canonical/end_user_id.ts";
-import type { OutputFormat, Prompt } from "../canonical/types.ts";
+import { PARAMETER_NAMES } from "../canonical/parameter_names.ts";
+import { type Effort, EFFORTS, type OutputFormat, type Prompt, type Reasoning } from "../canonical/types.ts";
 import type { Json, JsonObject } from "../../json/mod.ts";
 import { objectOf, stringOf } from "../members.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
 import { writeMessages } from "./write_messages.ts";
 import { type ChatWriteContext, ownUnknownMembers, withUnknownMembers } from "./write_parts.ts";
-import { writeEffort } from "./write_reasoning.ts";
 import { writeTools } from "./write_tools.ts";
 
 /**
@@ -82,6 +83,50 @@ function listed(members: JsonObject, { target: { row, dropped } }: ChatWriteCont
     else if (value !== null) dropped.add(name);
   }
   return Object.fromEntries(kept);
+}
+
+/**
+ * Writes `reasoning_effort`, for spreading. A budget becomes an effort. How much reasoning is shown is up to the
+ * gateway.
+ */
+function writeEffort({ prompt, target }: ChatWriteContext): JsonObject {
+  const { reasoning, protocol } = prompt;
+  if (reasoning === undefined) return {};
+  const { dropped, row, dialect } = target;
+  for (const name of Object.keys(ownUnknownMembers(reasoning.unknownMembers, dropped))) {
+    dropped.add(`reasoning.${name}`);
+  }
+  if (reasoning.encrypted === true && dialect.reasoningDetails !== true) dropped.add("include");
+  const wanted = wantedEffort(reasoning);
+  if (wanted === undefined) return {};
+  const names = PARAMETER_NAMES[protocol];
+  if (row.reasoning === undefined) {
+    // For a model without reasoning, the effort "none" changes nothing.
+    if (wanted !== "none") dropped.add(names.effort);
+    return {};
+  }
+  const effort = fitEffort(wanted, row.reasoning.efforts);
+  if (wanted === "none" && effort !== "none") dropped.add(names.off);
+  else if (reasoning.effort !== undefined && effort !== wanted) dropped.add(names.effort);
+  return effort === undefined ? {} : { reasoning_effort: effort };
+}
+
+/** Absent if the model decides, which is the default. */
+function wantedEffort({ mode, effort, budgetTokens }: Reasoning): Effort | undefined {
+  if (mode === "off") return "none";
+  if (effort !== undefined) return effort;
+  return budgetTokens === undefined ? undefined : effortOfBudget(budgetTokens);
+}
+
+/** Returns the highest supported effort up to the wanted one, else the lowest. */
+function fitEffort(wanted: Effort, known: readonly Effort[]): Effort | undefined {
+  const sorted = EFFORTS.filter((effort) => known.includes(effort));
+  const depth = EFFORTS.indexOf(wanted);
+  // `none` is used only if it is wanted.
+  const fitting = sorted.filter((effort) =>
+    EFFORTS.indexOf(effort) <= depth && (effort !== "none" || wanted === "none")
+  );
+  return fitting.at(-1) ?? sorted.find((effort) => effort !== "none") ?? sorted[0];
 }
 
 /** Text is the default. OpenAI requires a name of the schema, other protocols do not. */
