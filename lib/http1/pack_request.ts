@@ -90,8 +90,15 @@ function packSmall(
   begin: Uint8Array,
   { pieces, scratches }: { pieces: readonly BodyPiece[]; scratches: BufferPool },
 ): PackedRequest | undefined {
-  if (leastBytes(pieces) > BUFFER_BYTES - HEAD_ROOM) return undefined;
-  const scratch = scratches.take(Math.min(HEAD_ROOM + mostBytes(pieces), BUFFER_BYTES));
+  // A text has one to three bytes per code unit.
+  let leastBytes = 0;
+  let mostBytes = 0;
+  for (const piece of pieces) {
+    leastBytes += piece.length;
+    mostBytes += typeof piece === "string" ? piece.length * 3 : piece.length;
+  }
+  if (leastBytes > BUFFER_BYTES - HEAD_ROOM) return undefined;
+  const scratch = scratches.take(Math.min(HEAD_ROOM + mostBytes, BUFFER_BYTES));
   const bodyEnd = writePieces(pieces, { into: scratch, start: HEAD_ROOM });
   const end = writeHeadEnd((bodyEnd ?? 0) - HEAD_ROOM);
   const start = HEAD_ROOM - end.length - begin.length;
@@ -205,20 +212,6 @@ export type BodyPiece = string | Uint8Array<ArrayBuffer> | LazyPiece;
 export type WholeBody = string | readonly BodyPiece[];
 
 const encoder = new TextEncoder();
-
-/** Lower bound of the pieces' length in bytes: a text has at least one per code unit. */
-function leastBytes(pieces: readonly BodyPiece[]): number {
-  let bytes = 0;
-  for (const piece of pieces) bytes += piece.length;
-  return bytes;
-}
-
-/** Upper bound of the pieces' length in bytes: a text has at most three per code unit. */
-function mostBytes(pieces: readonly BodyPiece[]): number {
-  let bytes = 0;
-  for (const piece of pieces) bytes += typeof piece === "string" ? piece.length * 3 : piece.length;
-  return bytes;
-}
 
 /** Writes the pieces one after the other, from `start`. Returns where they end; `undefined` where there is no room. */
 function writePieces(

@@ -165,15 +165,11 @@ function isName(bytes: Uint8Array, { start, name }: { start: number; name: strin
 /** The trimmed value. */
 function valueText(bytes: Uint8Array, span: HeadSpan): string {
   let { start, end } = span;
-  while (start < end && isSpace(bytes[start])) start++;
-  while (end > start && isSpace(bytes[end - 1])) end--;
+  while (start < end && (bytes[start] === SPACE || bytes[start] === TAB)) start++;
+  while (end > start && (bytes[end - 1] === SPACE || bytes[end - 1] === TAB)) end--;
   let text = "";
   for (let at = start; at < end; at++) text += String.fromCharCode(bytes[at] ?? 0);
   return text;
-}
-
-function isSpace(byte: number | undefined): boolean {
-  return byte === SPACE || byte === TAB;
 }
 
 /** The marker of a body's end. */

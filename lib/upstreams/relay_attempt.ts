@@ -97,7 +97,7 @@ function quirkEdits(body: JsonObject, applyQuirk: (body: JsonObject) => JsonObje
 }
 
 /** The text of a whole answer with the public id of its model. */
-function withModel({ text, members }: ObjectText, model: string, { replyModel = "model" }: Relay): string {
+export function replyWithModel({ text, members }: ObjectText, model: string, { replyModel = "model" }: Relay): string {
   for (const { name, start, end } of members) {
     if (name === replyModel) return text.slice(0, start) + JSON.stringify(model) + text.slice(end);
   }
@@ -120,7 +120,7 @@ export function relayAttempt(call: Call, { protocol, quirk, origin, filter }: Up
     whole(answer, texts) {
       const reply = codec.readReply(answer.value, { ...origin, ...(texts !== undefined && { texts }) });
       const shown = relay.keepReply?.(answer, client.echo) ?? answer;
-      return { type: "text", text: withModel(shown, client.echo.model, relay), reply };
+      return { type: "text", text: replyWithModel(shown, client.echo.model, relay), reply };
     },
   };
 }

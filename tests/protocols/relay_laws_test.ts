@@ -11,11 +11,10 @@ import {
   scanMembers,
 } from "../../lib/json/mod.ts";
 import type { Frame } from "../../lib/protocols/codec.ts";
-import { relayedReply } from "../../lib/protocols/relay.ts";
 import { RelayTranslator } from "../../lib/upstreams/answer_feeds.ts";
 import { RELAYS, UPSTREAM_CODECS } from "../../lib/upstreams/protocols.ts";
 import { joinPieces } from "../../lib/http1/mod.ts";
-import { relayBody } from "../../lib/upstreams/relay_attempt.ts";
+import { relayBody, replyWithModel } from "../../lib/upstreams/relay_attempt.ts";
 import type { Step } from "../../lib/upstreams/upstream.ts";
 import { CLIENTS, echoOf, PROTOCOLS, rowOf } from "../golden/crossings.ts";
 import { RECORDED, type RecordedStream } from "../golden/recorded.ts";
@@ -221,7 +220,7 @@ Deno.test("a relayed whole answer is unchanged except for the model id", () => {
     const { replyModel = "model" } = relay;
     const text = oddText({ id: "x", [replyModel]: "real", n: [{ model: "inner" }] });
     assertEquals(
-      relayedReply(scanMembers(text), echoOf(protocol), relay),
+      replyWithModel(scanMembers(text), echoOf(protocol).model, relay),
       text.replace('"real"', '"acme/thinker"'),
       protocol,
     );
