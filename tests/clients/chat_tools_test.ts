@@ -1,7 +1,7 @@
 import { assertEquals, assertMatch } from "@std/assert";
 import type OpenAI from "openai-7";
-import { caught, crossOpenai } from "./sdks.ts";
-import { customCall, droppedNames, sharedCrossing, twoCalls, weatherArguments } from "./upstreams.ts";
+import { crossOpenai } from "./sdks.ts";
+import { customCall, sharedCrossing, twoCalls, weatherArguments } from "./upstreams.ts";
 
 const gateway = sharedCrossing();
 
@@ -69,62 +69,6 @@ crossOpenai("chat streams the calls that create answers", gateway, async ({ clie
     streamed?.message.tool_calls?.map(({ id }) => id),
     whole?.message.tool_calls?.map(({ id }) => id),
   );
-});
-
-crossOpenai("chat obeys every tool choice", gateway, async ({ client, model, upstream }) => {
-  const weather = ["get_weather", '{"city":""}'];
-  const cases: [string, Partial<OpenAI.ChatCompletionCreateParamsNonStreaming>, unknown[]][] = [
-    ["Hi", {}, []],
-    ["What is the weather?", {}, [weather]],
-    ["What is the weather?", { tool_choice: "auto" }, [weather]],
-    ["What is the weather?", { tool_choice: "none" }, []],
-    [twoCalls({ upstream }), { tool_choice: "none" }, []],
-    ["Hi", { tool_choice: "required" }, [weather]],
-    ["Hi", { tool_choice: { type: "function", function: { name: "clock" } } }, [["clock", "{}"]]],
-    ["Hi", {
-      tool_choice: {
-        type: "allowed_tools",
-        allowed_tools: { mode: "required", tools: [{ type: "function", function: { name: "clock" } }] },
-      },
-    }, [["clock", "{}"]]],
-  ];
-  for (const [content, extra, calls] of cases) {
-    const { choices: [choice] } = await client.chat.completions.create({
-      model,
-      messages: [{ role: "user", content }],
-      tools: TOOLS,
-      ...extra,
-    });
-    assertEquals(spelled(choice?.message), calls, `${content} ${JSON.stringify(extra)}`);
-    assertEquals(choice?.finish_reason, calls.length > 0 ? "tool_calls" : "stop");
-  }
-});
-
-crossOpenai("chat makes one call at a time, or says that it cannot", gateway, async ({ client, model, upstream }) => {
-  const { data: { choices: [choice] }, response } = await client.chat.completions.create({
-    model,
-    messages: [{ role: "user", content: twoCalls({ upstream }) }],
-    tools: TOOLS,
-    parallel_tool_calls: false,
-  }).withResponse();
-  const calls = spelled(choice?.message);
-  assertEquals(calls[0], ["get_weather", weatherArguments({ upstream })]);
-  // Gemini has no such option.
-  const expected = upstream === "gemini" ? [2, ["parallel_tool_calls"]] : [1, []];
-  assertEquals([calls.length, droppedNames(response)], expected);
-});
-
-crossOpenai("chat refuses a choice of a tool that is not there", gateway, async ({ client, Sdk, model }) => {
-  const error = await caught(
-    Sdk.BadRequestError,
-    client.chat.completions.create({
-      model,
-      messages: [{ role: "user", content: "Hi" }],
-      tools: TOOLS,
-      tool_choice: { type: "function", function: { name: "nobody" } },
-    }),
-  );
-  assertEquals(error.param, "tool_choice");
 });
 
 crossOpenai("chat calls custom tools, and takes their results", gateway, async ({ client, model, upstream }) => {

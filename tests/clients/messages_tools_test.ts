@@ -1,8 +1,8 @@
 import { assertEquals, assertMatch } from "@std/assert";
 import Anthropic from "anthropic-1";
 import { betaTool } from "anthropic-1/helpers/beta/json-schema";
-import { caught, crossAnthropic } from "./sdks.ts";
-import { droppedNames, ROUTES, sharedCrossing } from "./upstreams.ts";
+import { crossAnthropic } from "./sdks.ts";
+import { ROUTES, sharedCrossing } from "./upstreams.ts";
 
 const gateway = sharedCrossing();
 
@@ -18,8 +18,6 @@ const WEATHER: Anthropic.Tool = {
 };
 const CLOCK: Anthropic.Tool = { name: "clock", input_schema: { type: "object" } };
 const TOOLS = [WEATHER, CLOCK];
-
-const PIXELS = "iVBORw0KGgoAAAANSUhEUgAAAEAAAAAwCAYAAAChS3wfAAAAAElFTkSuQmCC";
 
 const TWO_CALLS = 'Both.\ncall:get_weather {"city": "Zürich", "days": 3}\ncall:clock {}';
 
@@ -80,77 +78,6 @@ crossAnthropic("messages streams the calls that create answers", gateway, async 
     pieces.join(""),
     upstream === "gemini" ? '{"city":"Zürich","days":3}{}' : '{"city": "Zürich", "days": 3}{}',
   );
-});
-
-crossAnthropic("messages obeys every tool choice", gateway, async ({ client, model }) => {
-  const weather = ["get_weather", { city: "" }];
-  const cases: [string, Anthropic.ToolChoice | undefined, unknown[]][] = [
-    ["Hi", undefined, []],
-    ["What is the weather?", undefined, [weather]],
-    ["What is the weather?", { type: "auto" }, [weather]],
-    ["What is the weather?", { type: "none" }, []],
-    ["Hi", { type: "any" }, [weather]],
-    ["Hi", { type: "tool", name: "clock" }, [["clock", {}]]],
-  ];
-  for (const [content, tool_choice, calls] of cases) {
-    const answer = await client.messages.create({
-      model,
-      max_tokens: 200,
-      messages: [{ role: "user", content }],
-      tools: TOOLS,
-      ...(tool_choice && { tool_choice }),
-    });
-    assertEquals(spelled(answer), calls, `${content} ${JSON.stringify(tool_choice)}`);
-    assertEquals(answer.stop_reason, calls.length > 0 ? "tool_use" : "end_turn");
-  }
-});
-
-crossAnthropic(
-  "messages makes one call at a time, or says that it cannot",
-  gateway,
-  async ({ client, model, upstream }) => {
-    const { data, response } = await client.messages.create({
-      model,
-      max_tokens: 200,
-      messages: [{ role: "user", content: TWO_CALLS }],
-      tools: TOOLS,
-      tool_choice: { type: "auto", disable_parallel_tool_use: true },
-    }).withResponse();
-    const calls = spelled(data);
-    assertEquals(calls[0], ["get_weather", { city: "Zürich", days: 3 }]);
-    // Gemini has no such option.
-    assertEquals(calls.length, upstream === "gemini" ? 2 : 1);
-    assertEquals(droppedNames(response).includes("tool_choice.disable_parallel_tool_use"), upstream === "gemini");
-  },
-);
-
-crossAnthropic("messages shows images that tools give", gateway, async ({ client, model }) => {
-  const image = { type: "base64" as const, media_type: "image/png" as const, data: PIXELS };
-  const content = [{ type: "text" as const, text: "Seen:" }, { type: "image" as const, source: image }];
-  const answer = await client.messages.create({
-    model,
-    max_tokens: 200,
-    tools: TOOLS,
-    messages: [
-      { role: "user", content: "Look" },
-      { role: "assistant", content: [{ type: "tool_use", id: "toolu_1", name: "clock", input: {} }] },
-      { role: "user", content: [{ type: "tool_result", tool_use_id: "toolu_1", content }] },
-    ],
-  });
-  const [block] = answer.content;
-  // If results hold text only, the image follows them.
-  assertMatch(block?.type === "text" ? block.text : "", /^Seen:\n[^]*\[image 64x48 png\]$/);
-});
-
-crossAnthropic("messages refuses a choice of a tool that is not there", gateway, async ({ client, Sdk, model }) => {
-  const call = client.messages.create({
-    model,
-    max_tokens: 200,
-    messages: [{ role: "user", content: "Hi" }],
-    tools: TOOLS,
-    tool_choice: { type: "tool", name: "nobody" },
-  });
-  assertMatch((await caught(Sdk.BadRequestError, call)).message, /tool_choice/);
 });
 
 crossAnthropic("toolRunner runs a function and ends with its result", gateway, async ({ client, model }) => {

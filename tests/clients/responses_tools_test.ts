@@ -1,8 +1,8 @@
 import { assertEquals, assertMatch } from "@std/assert";
 import OpenAI from "openai-7";
 import { ResponsesToolRunner } from "openai-7/helpers/responses-tool-runner";
-import { asInput, caught, crossOpenai, openai } from "./sdks.ts";
-import { customCall, droppedNames, ROUTES, sharedCrossing, twoCalls, weatherArguments } from "./upstreams.ts";
+import { asInput, crossOpenai, openai } from "./sdks.ts";
+import { customCall, ROUTES, sharedCrossing, twoCalls, weatherArguments } from "./upstreams.ts";
 
 const gateway = sharedCrossing();
 
@@ -20,7 +20,6 @@ const WEATHER: OpenAI.Responses.FunctionTool = {
 const CLOCK: OpenAI.Responses.FunctionTool = { type: "function", name: "clock", parameters: null, strict: null };
 const SQL: OpenAI.Responses.CustomTool = { type: "custom", name: "sql", format: { type: "text" } };
 const TOOLS = [WEATHER, CLOCK];
-const PIXELS = "iVBORw0KGgoAAAANSUhEUgAAAEAAAAAwCAYAAAChS3wfAAAAAElFTkSuQmCC";
 const SELECT = { client: "responses", name: "sql", input: 'select "a" from t' } as const;
 
 /** Calls as the model spelled them, without their ids. */
@@ -74,73 +73,6 @@ crossOpenai("responses streams the calls that create answers", gateway, async ({
     ) pieces.set(event.item_id, (pieces.get(event.item_id) ?? "") + event.delta);
   }
   assertEquals([...pieces.values()], [weatherArguments({ upstream }), "{}", SELECT.input]);
-});
-
-crossOpenai("responses obeys every tool choice", gateway, async ({ client, model }) => {
-  const weather = ["get_weather", '{"city":""}'];
-  const cases: [string, Partial<OpenAI.Responses.ResponseCreateParamsNonStreaming>, unknown[]][] = [
-    ["Hi", {}, []],
-    ["What is the weather?", {}, [weather]],
-    ["What is the weather?", { tool_choice: "none" }, []],
-    ["Hi", { tool_choice: "required" }, [weather]],
-    ["Hi", { tool_choice: { type: "function", name: "clock" } }, [["clock", "{}"]]],
-    ["Hi", {
-      tool_choice: { type: "allowed_tools", mode: "required", tools: [{ type: "function", name: "clock" }] },
-    }, [["clock", "{}"]]],
-  ];
-  for (const [input, extra, calls] of cases) {
-    const answer = await client.responses.create({ model, input, tools: TOOLS, ...extra });
-    assertEquals(spelled(answer), calls, `${input} ${JSON.stringify(extra)}`);
-  }
-});
-
-crossOpenai(
-  "responses makes one call at a time, or says that it cannot",
-  gateway,
-  async ({ client, model, upstream }) => {
-    const { data, response } = await client.responses.create({
-      model,
-      input: twoCalls({ upstream }),
-      tools: TOOLS,
-      parallel_tool_calls: false,
-    }).withResponse();
-    const calls = spelled(data);
-    assertEquals(calls[0], ["get_weather", weatherArguments({ upstream })]);
-    // Gemini has no such option.
-    const expected = upstream === "gemini" ? [2, ["parallel_tool_calls"]] : [1, []];
-    assertEquals([calls.length, droppedNames(response)], expected);
-  },
-);
-
-crossOpenai("responses shows images that tools give", gateway, async ({ client, model }) => {
-  const answer = await client.responses.create({
-    model,
-    tools: TOOLS,
-    input: [
-      { role: "user", content: "Look" },
-      { type: "function_call", call_id: "call_1", name: "clock", arguments: "{}" },
-      {
-        type: "function_call_output",
-        call_id: "call_1",
-        output: [
-          { type: "input_text", text: "Seen:" },
-          { type: "input_image", image_url: `data:image/png;base64,${PIXELS}`, detail: "auto" },
-        ],
-      },
-    ],
-  });
-  // If results hold text only, the image follows them.
-  assertMatch(answer.output_text, /^Seen:\n[^]*\[image 64x48 png\]$/);
-});
-
-crossOpenai("responses refuses a choice of a tool that is not there", gateway, async ({ client, Sdk, model }) => {
-  const call = client.responses.create({
-    model,
-    input: "Hi",
-    tools: TOOLS,
-    tool_choice: { type: "function", name: "nobody" },
-  });
-  assertEquals((await caught(Sdk.BadRequestError, call)).param, "tool_choice");
 });
 
 crossOpenai("responses calls custom tools, and takes their results", gateway, async ({ client, model, upstream }) => {
