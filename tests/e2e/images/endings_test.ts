@@ -127,6 +127,8 @@ Deno.test("whole answers: each delivered image is charged once, with the cost th
       const { usage, data } = await response.json();
       const [entry] = await assertEntered(gateway, [expected]);
       assertEquals(data.length, expected.images);
+      const indices = data.map(({ index }: { index: number }) => index);
+      if (expected.ending === "partial") assertEquals(indices, name === "one fails" ? [0, 2] : [1]);
       assertEquals([usage.input_tokens, usage.output_tokens], [entry?.tokens.prompt, entry?.tokens.completion]);
       assertEquals(response.headers.get("x-sluice-cost"), usd(entry?.cost ?? 0n));
       assertEquals(response.headers.get("x-request-id"), `req_${entry?.id}`);

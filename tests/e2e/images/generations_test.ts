@@ -1,5 +1,4 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import { GatewayError } from "../../../lib/errors.ts";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import { loadTokenCounter } from "../../../lib/o200k/mod.ts";
 import { errorOf, gray, painter, paintsAll, startPainted } from "./gateway.ts";
@@ -152,53 +151,6 @@ Deno.test("the operator's default quality applies to requests without one", asyn
   assertEquals(upstream.calls.map(({ request }) => request.quality), ["medium", "high"]);
 });
 
-Deno.test("every reference size is billed exactly, whatever the quality", async () => {
-  await using gateway = startPainted({ p: painter(paintsAll) });
-  const cases: [size: string, quality: string, tokens: number, usd: string][] = [
-    ["1024x1024", "low", 7_024, "0.0316095"],
-    ["1024x1024", "high", 7_024, "0.0316095"],
-    ["1536x1024", "medium", 5_488, "0.0246975"],
-    ["3840x2160", "auto", 13_342, "0.0600405"],
-    ["2880x2880", "low", 23_719, "0.106737"],
-  ];
-  for (const [size, quality, tokens, usd] of cases) {
-    const response = await gateway.generate({ size, quality });
-    const { usage } = await response.json();
-    // Two tokens of prompt are 0.0000015 USD.
-    assertEquals([usage.input_tokens, usage.output_tokens, usage.total_tokens], [2, tokens, tokens + 2], size);
-    assertEquals(response.headers.get("x-sluice-cost"), usd);
-  }
-});
-
-Deno.test("several images are charged one by one, failed ones not at all", async () => {
-  const upstream = painter(({ request: { size } }) => [
-    { type: "image", index: 2, base64: gray(size) },
-    { type: "failed", index: 1, error: new GatewayError("invalid", "Not this one") },
-    { type: "image", index: 0, base64: gray(size) },
-  ]);
-  await using gateway = startPainted({ p: upstream });
-  const response = await gateway.generate({ n: 3, size: "1024x1024" });
-  const { data, usage } = await response.json();
-  assertEquals(data.map(({ index }: { index: number }) => index), [0, 2]);
-  assertEquals(usage, {
-    input_tokens: PROMPT_TOKENS,
-    input_tokens_details: { text_tokens: PROMPT_TOKENS },
-    output_tokens: 14_048,
-    total_tokens: 14_048 + PROMPT_TOKENS,
-  });
-});
-
-Deno.test("an image is charged by its actual size, up to the most expensive valid one", async () => {
-  const sizes = [[1024, 1024], [16_000, 16_000]];
-  const upstream = painter(() =>
-    sizes.map(([width = 0, height = 0], index) => ({ type: "image", index, base64: base64Of(pngHead(width, height)) }))
-  );
-  await using gateway = startPainted({ p: upstream });
-  const response = await gateway.generate({ n: 2, size: "1024x1024" });
-  assertEquals((await response.json()).usage.output_tokens, 7_024 + 23_719);
-  assertEquals(response.headers.get("x-sluice-image-size"), "1024x1024, 16000x16000");
-});
-
 Deno.test("unrequested images are neither delivered nor charged", async () => {
   const upstream = painter(({ request: { size } }) =>
     [0, 0, 1, -1, 0.5, 7].map((index) => ({ type: "image", index, base64: gray(size) }))
@@ -206,66 +158,6 @@ Deno.test("unrequested images are neither delivered nor charged", async () => {
   await using gateway = startPainted({ p: upstream });
   const { data, usage } = await (await gateway.generate({ size: "1024x1024" })).json();
   assertEquals([data.length, usage.output_tokens], [1, 7_024]);
-});
-
-Deno.test("a failed generation returns the error and is free", async (t) => {
-  const refusal = new GatewayError("invalid", "The prompt was refused", { code: "moderation_blocked" });
-  const cases: [
-    string,
-    () => Iterable<GatewayError | { type: "failed"; index: number; error: GatewayError }>,
-    number,
-  ][] = [
-    ["at once", () => [refusal], 400],
-    ["image by image", () => [0, 1].map((index) => ({ type: "failed", index, error: refusal })), 400],
-    ["without a word", () => [], 502],
-    ["by its own fault", () => [new GatewayError("upstream", "It broke", { final: true })], 502],
-  ];
-  for (const [what, script, status] of cases) {
-    await t.step(what, async () => {
-      const upstream = painter(script);
-      await using gateway = startPainted({ p: upstream });
-      const response = await gateway.generate({ n: 2 });
-      assertEquals([response.status, response.headers.get("x-sluice-cost")], [status, "0"]);
-      await response.body?.cancel();
-      assertEquals(upstream.cancelled, 1);
-    });
-  }
-});
-
-Deno.test("images delivered before a failure are charged", async () => {
-  const upstream = painter(({ request: { size } }) => [
-    { type: "image", index: 1, base64: gray(size) },
-    new GatewayError("timeout", "Too late", { final: true }),
-  ]);
-  await using gateway = startPainted({ p: upstream });
-  const { data, usage } = await (await gateway.generate({ n: 3, size: "1024x1024" })).json();
-  assertEquals([data.length, data[0].index, usage.output_tokens], [1, 1, 7_024]);
-});
-
-Deno.test("another target is tried only if the first has certainly not started", async (t) => {
-  const cases: [string, GatewayError, number][] = [
-    ["overloaded", new GatewayError("overloaded", "Full"), 200],
-    ["out of its limits", new GatewayError("exhausted", "Slow down"), 200],
-    ["not there", new GatewayError("upstream", "Nobody answers"), 200],
-    ["maybe at work", new GatewayError("upstream", "Broke off", { final: true }), 502],
-    ["refused", new GatewayError("invalid", "No"), 400],
-  ];
-  for (const [what, error, status] of cases) {
-    await t.step(what, async () => {
-      const second = painter(paintsAll);
-      await using gateway = startPainted({ first: painter(() => error), second });
-      const response = await gateway.generate();
-      await response.body?.cancel();
-      assertEquals([response.status, second.calls.length], [status, status === 200 ? 1 : 0]);
-    });
-  }
-  await t.step("a failure after the start and before the first image", async () => {
-    const second = painter(paintsAll);
-    await using gateway = startPainted({ first: painter(() => [new GatewayError("overloaded", "Full")]), second });
-    const response = await gateway.generate();
-    await response.body?.cancel();
-    assertEquals([response.status, second.calls.length], [503, 0]);
-  });
 });
 
 Deno.test("a disconnect cancels the upstream if the model says so", async () => {

@@ -37,4 +37,9 @@ Deno.test("another target is tried only if no image can be in progress", async (
       status === 200 ? 1 : 0,
     ]);
   }
+  const second = painter(paintsAll);
+  await using started = startPainted({ first: painter(() => [new GatewayError("overloaded", "Full")]), second });
+  const response = await started.generate();
+  await response.body?.cancel();
+  assertEquals([response.status, second.calls.length], [503, 0], "a failure after the start");
 });

@@ -2,7 +2,7 @@ import { assert, assertEquals, assertMatch } from "@std/assert";
 import { GatewayError } from "../../../lib/errors.ts";
 import { SseReader } from "../../../lib/server/sse.ts";
 import { loadTokenCounter } from "../../../lib/o200k/mod.ts";
-import { errorOf, formOf, gray, painter, type Script, startPainted } from "./gateway.ts";
+import { formOf, gray, painter, type Script, startPainted } from "./gateway.ts";
 import { png } from "../../images/image_files.ts";
 import { until } from "../../support/soon.ts";
 
@@ -123,22 +123,6 @@ Deno.test("several images are completed once each, and their usage adds up to th
     ["completed", 1, usage(PROMPT_TOKENS, 7_024)],
     ["completed", 0, usage(0, 7_024)],
   ]);
-});
-
-Deno.test("a failure before the first image is an HTTP error", async (t) => {
-  const refusal = new GatewayError("invalid", "Refused", { code: "moderation_blocked" });
-  const cases: [string, Script, number][] = [
-    ["at once", () => refusal, 400],
-    ["at the first read", () => [refusal], 400],
-    ["image by image", () => [{ type: "failed", index: 0, error: refusal }], 400],
-    ["without a word", () => [], 502],
-  ];
-  for (const [what, script, status] of cases) {
-    await t.step(what, async () => {
-      await using gateway = startPainted({ p: painter(script) });
-      assertEquals((await errorOf(await gateway.generate(STREAM))).status, status);
-    });
-  }
 });
 
 Deno.test("a later failure is an error event without a completed event", async (t) => {

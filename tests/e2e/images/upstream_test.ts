@@ -1,6 +1,6 @@
-import { assert, assertEquals, assertMatch } from "@std/assert";
+import { assert, assertEquals } from "@std/assert";
 import { explainEntry } from "../../../lib/billing/reports/explain.ts";
-import { errorOf, formOf, gray } from "./gateway.ts";
+import { formOf, gray } from "./gateway.ts";
 import { startBoth } from "./host.ts";
 import { png } from "../../images/image_files.ts";
 
@@ -44,21 +44,6 @@ Deno.test("an edit reaches the host as a form with the same bytes, and the size 
   );
   assertEquals(sent, images);
   assert(form.get("mask") instanceof File);
-});
-
-Deno.test("a host's refusal is a 400, its failure a 502 that must not be retried", async () => {
-  const error = (code: string | null, status: number) =>
-    Response.json({ error: { message: "Your request was rejected", type: "x", code, param: null } }, { status });
-  await using both = startBoth(({ json }) =>
-    json.prompt === "Bad" ? error("moderation_blocked", 400) : error(null, 500)
-  );
-  const refused = await errorOf(await both.gateway.generate({ prompt: "Bad" }));
-  assertEquals(refused.status, 400);
-  assertMatch(refused.message, /rejected/);
-  const failed = await both.gateway.generate({ prompt: "Good" });
-  await failed.body?.cancel();
-  assertEquals([failed.status, failed.headers.get("x-should-retry")], [502, "false"]);
-  assertEquals(both.asked.length, 2);
 });
 
 Deno.test("entries of generations and edits have the host's request id, streamed or not", async () => {
