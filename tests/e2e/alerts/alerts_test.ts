@@ -1,6 +1,6 @@
 import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { inFolder, reuseProcess, run, start } from "../../support/program.ts";
-import { eventually, soon } from "../../support/soon.ts";
+import { eventually } from "../../support/soon.ts";
 import { skipInQuick } from "../../support/skip.ts";
 import { assertSigned, startReceiver } from "../../support/webhook_receiver.ts";
 import { type ScriptedAnswer, startUpstream } from "../../upstream/mod.ts";
@@ -122,38 +122,6 @@ Deno.test({
       gateway.kill("SIGTERM");
       assertEquals((await gateway.ended).code, 0);
       assertEquals(texts().length, 4);
-    }),
-});
-
-Deno.test({
-  name: "an alert sent but not marked when the process was killed is sent again with the same id",
-  ignore,
-  fn: () =>
-    inFolder(async (folder) => {
-      await using receiver = startReceiver();
-      const unanswered = Promise.withResolvers<Response>();
-      const arrived = Promise.withResolvers<void>();
-      receiver.answer = () => {
-        arrived.resolve();
-        return unanswered.promise;
-      };
-      await using upstream = startUpstream(() => counted());
-      await Deno.writeTextFile(`${folder}/sluice.jsonc`, JSON.stringify(configWith(upstream)));
-      const place = { folder, env: envFor(receiver) };
-      const first = await start(["serve"], place);
-      assertEquals([await ask(first), await ask(first)], [200, 200]);
-      await soon("a webhook", arrived.promise);
-      first.kill("SIGKILL");
-      await first.ended;
-      unanswered.resolve(new Response(null));
-      receiver.answer = () => new Response(null, { status: 200 });
-      const second = await start(["serve"], place);
-      // After the lease of the claim, 15 seconds.
-      const [once, again] = await webhooksOf(receiver, "budget.threshold", 2);
-      assertEquals(again?.body, once?.body);
-      second.kill("SIGTERM");
-      const { err } = await second.ended;
-      assertStringIncludes(err, `"event":"alert_delivered","alert_id":"${once?.body.id}"`);
     }),
 });
 

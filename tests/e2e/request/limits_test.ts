@@ -262,59 +262,6 @@ Deno.test("a refusal says when to retry, in the terms of each protocol and clien
   }
 });
 
-Deno.test("a request that needs more than a whole limit gets a final error", async () => {
-  await using limited = startLimited("key", { tokens_per_minute: 50 });
-  for (const protocol of PROTOCOLS) {
-    const body = protocol === "responses"
-      ? { input: "word ".repeat(100) }
-      : { messages: [{ role: "user", content: "word ".repeat(100) }] };
-    const response = await limited.gateway.ask(protocol, asking(protocol, body));
-    const { headers } = response;
-    assertEquals(response.status, 429);
-    assertMatch(
-      (await refusalOf(protocol, response)).message,
-      /needs 131 tokens, but this API key is limited to 50/,
-    );
-    assertEquals(
-      [headers.get("x-should-retry"), headers.get("retry-after"), headers.get("retry-after-ms")],
-      ["false", null, null],
-    );
-  }
-});
-
-Deno.test("every answer reports the limit status, whole and streamed", async () => {
-  let goOn = Promise.withResolvers<void>();
-  const { opening, pieces, ending } = frames("chat", ["Hello ", "there"], "told");
-  await using limited = startLimited("key", { requests_per_minute: 30, tokens_per_minute: 3_000 }, {
-    says: (asked) => asked.stream ? { steps: [...opening, ...pieces, goOn.promise, ...ending] } : answer(asked),
-  });
-  let requests = 30;
-  for (const protocol of PROTOCOLS) {
-    for (const stream of [false, true]) {
-      goOn = Promise.withResolvers();
-      const response = await limited.gateway.ask(protocol, asking(protocol, { stream }));
-      goOn.resolve();
-      await response.text();
-      requests--;
-      const { headers } = response;
-      const done = 30 - requests;
-      // A stream begins with its estimate; its end comes after its headers.
-      const used = stream ? (done - 1) * ACTUAL + ESTIMATE : done * ACTUAL;
-      const nameOf = (unit: string, what: string) =>
-        protocol === "messages" ? `anthropic-ratelimit-${unit}-${what}` : `x-ratelimit-${what}-${unit}`;
-      for (
-        const [name, value] of [
-          [nameOf("requests", "limit"), "30"],
-          [nameOf("requests", "remaining"), String(requests)],
-          [nameOf("tokens", "limit"), "3000"],
-          [nameOf("tokens", "remaining"), String(3_000 - used)],
-          ["retry-after", null],
-        ] as const
-      ) assertEquals(headers.get(name), value, `${protocol} ${stream}: ${name}`);
-    }
-  }
-});
-
 Deno.test("report-only limits refuse nothing, log what they would refuse, and are not shown", async () => {
   await using limited = startLimited("group", {
     requests_per_minute: 5,
