@@ -65,11 +65,11 @@ export async function askDescribed(
 
 /** `GET /keys/good` is `GET /admin/v1/keys/[key]`. */
 function nameOf(what: string): string {
-  const asked = what.replace(" ", " /admin/v1").replace(/\?.*/, "");
+  const requested = what.replace(" ", " /admin/v1").replace(/\?.*/, "");
   const named = [...OPERATIONS.keys()].filter((name) =>
-    new RegExp(`^${name.replaceAll(/\[\w+\]/g, "[^/]+")}$`).test(asked)
+    new RegExp(`^${name.replaceAll(/\[\w+\]/g, "[^/]+")}$`).test(requested)
   );
-  const found = named.find((name) => name === asked) ?? named[0];
+  const found = named.find((name) => name === requested) ?? named[0];
   assert(found !== undefined, `Nothing describes ${what}`);
   return found;
 }

@@ -47,8 +47,8 @@ Deno.test("lows() of a sawtooth are the values after each fall", () => {
 Deno.test("the soak's mix has the shares and body sizes that it claims", () => {
   const next = mixOf({ clients: ["one", "two"], admin: "admin" }, seeded(1).next);
   const counts: Record<string, number> = {};
-  const asked = 50_000;
-  for (let number = 0; number < asked; number++) {
+  const requested = 50_000;
+  for (let number = 0; number < requested; number++) {
     const ask = next();
     counts[ask.kind] = (counts[ask.kind] ?? 0) + 1;
     if (ask.kind !== "bad" && ask.body !== "") JSON.parse(ask.body);
@@ -57,7 +57,7 @@ Deno.test("the soak's mix has the shares and body sizes that it claims", () => {
   const total = Object.values(SHARES).reduce((sum, share) => sum + share, 0);
   assertEquals(Object.keys(counts).sort(), Object.keys(SHARES).sort());
   for (const [kind, share] of Object.entries(SHARES)) {
-    const expected = share / total * asked;
+    const expected = share / total * requested;
     assert(Math.abs((counts[kind] ?? 0) - expected) < 6 * Math.sqrt(expected), kind);
   }
 });

@@ -273,12 +273,12 @@ Deno.test("Meter holds a smaller amount if a budget lacks the rest, and keeps it
 });
 
 Deno.test("Meter gives up on budgets that others keep emptying, with one log line", async () => {
-  let asked = 0;
+  let requests = 0;
   const refusals: string[] = [];
   const { ledger, wish, limiter, clock } = benchOf({
     store: (store) => ({
       ...store,
-      hold: () => Promise.resolve({ held: false, claim: BUDGET, left: BigInt(1_000 - ++asked), onHold: 0n }),
+      hold: () => Promise.resolve({ held: false, claim: BUDGET, left: BigInt(1_000 - ++requests), onHold: 0n }),
     }),
   });
   const observer = {
@@ -294,7 +294,7 @@ Deno.test("Meter gives up on budgets that others keep emptying, with one log lin
     endpoint: "chat",
   });
   await assertRejects(async () => await meter.admit(wish({ within: (left) => left })), GatewayError);
-  assertEquals([asked, refusals], [4, ["key usd"]]);
+  assertEquals([requests, refusals], [4, ["key usd"]]);
 });
 
 Deno.test("Meter releases slots while the entry is written, and deliver() waits for both", async () => {

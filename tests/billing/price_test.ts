@@ -174,9 +174,9 @@ Deno.test("listPostings() balances, and rejects impossible entries", () => {
 });
 
 Deno.test("readUsage() treats impossible usage as missing", () => {
-  const told = { prompt: 5, completion: 7 };
-  assertEquals(readUsage(told).tokens, { ...NO_TOKENS, ...told });
-  assertEquals(readUsage(told).missing, { input: false, output: false });
+  const reported = { prompt: 5, completion: 7 };
+  assertEquals(readUsage(reported).tokens, { ...NO_TOKENS, ...reported });
+  assertEquals(readUsage(reported).missing, { input: false, output: false });
   const caches = { input_cache_read: 2, input_cache_write_5m: 3, input_cache_write_1h: 4 };
   const all = { ...caches, prompt: 1, completion: 7, reasoning: 7 };
   assertEquals(readUsage(all).tokens, all);
@@ -187,8 +187,8 @@ Deno.test("readUsage() treats impossible usage as missing", () => {
     [{ prompt: -1, completion: 7 }, { input: true, output: false }, ["prompt"]],
     [{ prompt: 5, completion: 1e20 }, { input: false, output: true }, ["completion"]],
     [{ prompt: 5, completion: 0.5 }, { input: false, output: true }, ["completion"]],
-    [{ ...told, input_cache_read: NaN }, { input: true, output: false }, ["input_cache_read"]],
-    [{ ...told, reasoning: 8 }, { input: false, output: false }, ["reasoning"]],
+    [{ ...reported, input_cache_read: NaN }, { input: true, output: false }, ["input_cache_read"]],
+    [{ ...reported, reasoning: 8 }, { input: false, output: false }, ["reasoning"]],
     [{ prompt: 0, completion: 7 }, { input: true, output: false }, []],
     [{ prompt: 0, input_cache_read: 1, completion: 7 }, { input: false, output: false }, []],
     [{ prompt: 0, input_cache_write_5m: 1, completion: 7 }, { input: false, output: false }, []],

@@ -82,7 +82,7 @@ Deno.test("a later start prints the existing keys", () => {
     rules: {},
     ...change,
   });
-  const told = (keys: KeyRecord[], configured: string[] = []) =>
+  const bannerFor = (keys: KeyRecord[], configured: string[] = []) =>
     laterStartText({
       origin: "O",
       keys: { inUse: keys.length, oldest: keys.slice(0, MOST_KEYS_TOLD) },
@@ -90,10 +90,10 @@ Deno.test("a later start prints the existing keys", () => {
       addCommand: "ADD",
     });
   assertEquals(
-    told([key("a"), key("b", { disabled: true })], ["ci"]),
+    bannerFor([key("a"), key("b", { disabled: true })], ["ci"]),
     'Sluice listens on O\n\nAPI key "a" exists since 1970-01-01\nAPI key "b" exists since 1970-01-01 (disabled)\n' +
       'API key "ci" comes from the environment\nAdd a key: ADD\n\n',
   );
-  assertEquals(told([]), "Sluice listens on O\n\nNo API key is in use\nAdd a key: ADD\n\n");
-  assertStringIncludes(told([..."abcdefg"].map((name) => key(name))), "\nand 2 more\n");
+  assertEquals(bannerFor([]), "Sluice listens on O\n\nNo API key is in use\nAdd a key: ADD\n\n");
+  assertStringIncludes(bannerFor([..."abcdefg"].map((name) => key(name))), "\nand 2 more\n");
 });

@@ -80,8 +80,8 @@ async function behaves(place: Place): Promise<void> {
     assertEquals(new Date(String(anna?.resets_at)).getUTCDay(), 1);
     assertEquals(bert?.resets_at, null);
     const admin = { headers: { authorization: `Bearer ${place.env?.ADMIN_KEY}` } };
-    const told = await (await fetch(`${gateway.origin}/admin/v1/budgets`, admin)).json();
-    assertEquals(told, { object: "list", data });
+    const answer = await (await fetch(`${gateway.origin}/admin/v1/budgets`, admin)).json();
+    assertEquals(answer, { object: "list", data });
 
     const table = (await run(["budgets"], place)).out.split("\n");
     assertMatch(

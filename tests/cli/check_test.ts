@@ -210,8 +210,8 @@ Deno.test("check prints the configuration with warnings as text or JSON, and fai
     assertEquals(json.code, 0);
     const strict = await run(["check", "--strict"], { folder, env: ENV });
     assertEquals([strict.code, strict.out], [1, warned.out]);
-    const told = JSON.parse(json.out);
-    assertEquals([told.path, told.models.at(0).targets, told.warnings[0].path], [
+    const body = JSON.parse(json.out);
+    assertEquals([body.path, body.models.at(0).targets, body.warnings[0].path], [
       "sluice.jsonc",
       ["host:one"],
       "upstreams.host.base_url",
@@ -234,8 +234,8 @@ Deno.test("check shows store addresses without passwords, and an unwritable jour
     await Deno.writeTextFile(`${folder}/kept`, "no folder");
     const bad = await run(["check", "--json", "--strict"], { folder, env });
     assertEquals(bad.code, 1);
-    const told = JSON.parse(bad.out);
-    assertEquals([told.path, told.store, told.limits_store, told.warnings.length, told.warnings[0].path], [
+    const body = JSON.parse(bad.out);
+    assertEquals([body.path, body.store, body.limits_store, body.warnings.length, body.warnings[0].path], [
       "SLUICE_CONFIG_TEXT",
       "postgres://sluice@db.example/sluice",
       "redis://cache.example:6380",

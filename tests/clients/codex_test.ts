@@ -170,8 +170,8 @@ for (const route of ROUTES) {
     const lite = { "x-openai-internal-codex-responses-lite": "true" };
     const extra = { parallel_tool_calls: false, reasoning: { effort: "low", context: "all_turns" } };
     const name = nameInNamespace(route, "functions", "exec");
-    const asking = customCall(route, { client: "responses", name, input: 'text("hi")' });
-    const input = [added, ...CONTEXT, message("user", asking)];
+    const code = customCall(route, { client: "responses", name, input: 'text("hi")' });
+    const input = [added, ...CONTEXT, message("user", code)];
     const first = await answer(route, request(model, input, extra), lite);
     const call = first.find(({ call_id }) => call_id !== undefined);
     assertEquals([call?.type, call?.name, call?.namespace, call?.input], [

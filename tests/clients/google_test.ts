@@ -57,8 +57,8 @@ crossGoogle("a chat remembers streamed answers", async (ai, { model }) => {
     const pieces = await Array.fromAsync(await chat.sendMessageStream({ message }));
     assertEquals(pieces.map(({ text }) => text).join(""), message);
   }
-  const said = chat.getHistory(true).filter(({ role }) => role === "model");
-  assertEquals(said.flatMap(({ parts = [] }) => parts).map(({ text }) => text).join(""), "One twoThree");
+  const received = chat.getHistory(true).filter(({ role }) => role === "model");
+  assertEquals(received.flatMap(({ parts = [] }) => parts).map(({ text }) => text).join(""), "One twoThree");
 });
 
 /** The answer's content, put together from its pieces as Gemini CLI does. */

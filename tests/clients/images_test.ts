@@ -130,10 +130,10 @@ testOpenai("an invalid image request is a BadRequestError with the reason", gate
 
 testOpenai("a repeated request with an idempotency key gets the same answer", gateway, async ({ client, Sdk }) => {
   const key = crypto.randomUUID();
-  const asking = () =>
+  const send = () =>
     client.images.generate({ model, prompt: "A dog", size: SIZE }, { headers: { "Idempotency-Key": key } })
       .withResponse();
-  const [first, second] = [await asking(), await asking()];
+  const [first, second] = [await send(), await send()];
   assertEquals(second.data.data, first.data.data);
   assertEquals(second.response.headers.get("x-sluice-idempotent-replay"), "true");
   const other = client.images.generate({ model, prompt: "Two dogs", size: SIZE }, {

@@ -6,15 +6,15 @@ import { findProgram, skipIf } from "../support/skip.ts";
 /** Counts reported changes, and waits for the next one. */
 function counter() {
   let count = 0;
-  let told = Promise.withResolvers<void>();
+  let notified = Promise.withResolvers<void>();
   return {
     changed() {
       count++;
-      told.resolve();
-      told = Promise.withResolvers<void>();
+      notified.resolve();
+      notified = Promise.withResolvers<void>();
     },
     count: () => count,
-    next: () => told.promise,
+    next: () => notified.promise,
   };
 }
 
@@ -45,9 +45,9 @@ Deno.test("watchFile() reports many writes as one change, and ignores other file
     }
     await pause(80);
     assertEquals(count(), 0);
-    const told = next();
+    const reported = next();
     for (let number = 0; number < 20; number++) await Deno.writeTextFile(path, String(number));
-    await told;
+    await reported;
     await pause(80);
     assertEquals(count(), 1);
     end();
@@ -63,12 +63,12 @@ Deno.test("watchFile() reports a file that is written continuously", () =>
     const { changed, next } = counter();
     const end = watchFile({ path, changed, settleMs: 40, checkMs: CHECK_MS });
     let over = false;
-    const told = next().then(() => over = true);
+    const reported = next().then(() => over = true);
     while (!over) {
       await Deno.writeTextFile(path, "x", { append: true });
       await pause(5);
     }
-    await told;
+    await reported;
     end();
   }));
 
@@ -82,10 +82,10 @@ Deno.test("watchFile() reports a symbolic link that changes, as for a ConfigMap"
     await Deno.symlink("..data/sluice.jsonc", `${folder}/sluice.jsonc`);
     const { changed, next } = counter();
     const end = watchFile({ path: `${folder}/sluice.jsonc`, changed, settleMs: 10, checkMs: CHECK_MS });
-    const told = next();
+    const reported = next();
     await Deno.symlink("two", `${folder}/..data_tmp`);
     await Deno.rename(`${folder}/..data_tmp`, `${folder}/..data`);
-    await told;
+    await reported;
     end();
   }));
 
@@ -95,14 +95,14 @@ Deno.test("watchFile() accepts a missing folder, and a file that disappears and 
     const { changed, next } = counter();
     const end = watchFile({ path, changed, settleMs: 5, checkMs: CHECK_MS });
     await pause(20);
-    let told = next();
+    let reported = next();
     await Deno.mkdir(`${folder}/later`);
     await Deno.writeTextFile(path, "1");
-    await told;
+    await reported;
     for (const change of [() => Deno.remove(path), () => Deno.writeTextFile(path, "22")]) {
-      told = next();
+      reported = next();
       await change();
-      await told;
+      await reported;
     }
     end();
   }));
@@ -127,10 +127,10 @@ Deno.test({
       // By another process: this one must not close the file itself.
       await new Deno.Command("cat", { args: [`${folder}/store.db`], stdout: "null" }).output();
       await new Deno.Command("touch", { args: [`${folder}/store.db`] }).output();
-      const told = next();
+      const reported = next();
       await pause(2 * CHECK_MS);
       await Deno.writeTextFile(path, "1");
-      await told;
+      await reported;
       assertEquals([await isLocked(), count()], [true, 1]);
       end();
     }),

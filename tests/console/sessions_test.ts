@@ -83,8 +83,8 @@ Deno.test("the list of ended sessions is read once a second, and kept during an 
       return isAway ? Promise.reject(new Error("away")) : Promise.resolve([{ id: "one", expiresAt: 9_000 }]);
     },
   });
-  const asked = await Promise.all([1, 2, 3].map(() => ended.has("two", 1_000)));
-  assertEquals([asked, reads], [[false, false, false], 1]);
+  const results = await Promise.all([1, 2, 3].map(() => ended.has("two", 1_000)));
+  assertEquals([results, reads], [[false, false, false], 1]);
   assertEquals([await ended.has("one", 1_500), await ended.has("two", 1_999), reads], [true, false, 1]);
   isAway = true;
   assertEquals([await ended.has("two", 2_000), await ended.has("one", 2_001), reads], [false, true, 2]);

@@ -139,12 +139,12 @@ export function failedEntry(
   { status, reason, totalMs, attempts }: Failure,
   random: Random,
 ): Entry {
-  const asked = attempts?.at(-1)?.upstream;
+  const requested = attempts?.at(-1)?.upstream;
   return {
     ...common({ id, at, client, model }),
-    upstream: asked ?? "",
+    upstream: requested ?? "",
     status,
-    ending: asked === undefined ? "refused" : "failed",
+    ending: requested === undefined ? "refused" : "failed",
     tokens: NO_TOKENS,
     source: "none",
     cost: 0n,

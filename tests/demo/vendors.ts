@@ -60,8 +60,8 @@ function answer(request: UpstreamRequest, pauseMs: number): ScriptedAnswer {
   const protocol = protocolOf(request.path);
   // About four characters make a token.
   const usage = { input: Math.max(5, Math.ceil(request.body.length / 4)), output: Math.ceil(ANSWER.length / 4) };
-  if (!request.stream) return { body: withUsage(whole(protocol, ANSWER, "told"), usage) };
-  const { opening, pieces, ending } = frames(protocol, ANSWER.match(/\S+\s*/g) ?? [], "told");
+  if (!request.stream) return { body: withUsage(whole(protocol, ANSWER, "reported"), usage) };
+  const { opening, pieces, ending } = frames(protocol, ANSWER.match(/\S+\s*/g) ?? [], "reported");
   const end = new AbortController();
   void request.gone.then(() => end.abort());
   return { steps: streamed([...opening, ...pieces, ...ending].map((frame) => withUsage(frame, usage))) };

@@ -153,9 +153,9 @@ Deno.test("an upstream is checked and the findings are reported", async (t) => {
         ...(keyless === undefined && { api_key: { env: "KEY" } }),
       });
       const { findings, aheadMs } = await look(host, models === undefined ? {} : { models });
-      const told = lines(findings);
-      assertEquals(told.length, says.length, told.join("\n"));
-      says.forEach((begin, index) => assertStringIncludes(told[index] ?? "", begin));
+      const entries = lines(findings);
+      assertEquals(entries.length, says.length, entries.join("\n"));
+      says.forEach((begin, index) => assertStringIncludes(entries[index] ?? "", begin));
       assert(Math.abs(aheadMs ?? 0) < 3_000);
       // Nothing that could be billed was asked for.
       for (const { body } of server.requests) assert(body === "" || body === "{}", body);
@@ -202,10 +202,10 @@ Deno.test("the transport of requests is reported", async () => {
       models: [],
       look: { env: (name) => env[name], now: Date.now, timeoutMs: 5_000 },
     });
-    const told = findings.filter(({ what }) => what.startsWith("Requests")).map(({ level, what }) =>
+    const reported = findings.filter(({ what }) => what.startsWith("Requests")).map(({ level, what }) =>
       `${level}: ${what}`
     );
-    assertEquals(told.map((line) => line.slice(0, says.length)), [says]);
+    assertEquals(reported.map((line) => line.slice(0, says.length)), [says]);
   }
 });
 

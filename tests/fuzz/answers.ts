@@ -41,10 +41,10 @@ const TYPES = ["text/event-stream", "application/json", "text/plain", "text/even
 
 /** Breaks a sound answer: the same chance gives the same answer. */
 export function brokenAnswer(random: Random): Play {
-  return async (line, said) => {
+  return async (line, content) => {
     const status = random.chance(0.1) ? random.pick(ODD_STATUSES) : 200;
-    const type = random.chance(0.05) ? random.pick(TYPES) : typeOf(said)["content-type"];
-    const bytes = said.stream ? brokenStream(said, random) : brokenWhole(said.whole, random);
+    const type = random.chance(0.05) ? random.pick(TYPES) : typeOf(content)["content-type"];
+    const bytes = content.stream ? brokenStream(content, random) : brokenWhole(content.whole, random);
     if (random.chance(0.7)) {
       const length = bytes.length + (random.chance(0.05) ? random.below(3) - 1 : 0);
       await line.send(

@@ -37,9 +37,9 @@ export function inChunks(bytes: Uint8Array, random: Random): Uint8Array {
   const parts: Uint8Array[] = [];
   for (let at = 0; at < bytes.length;) {
     const size = Math.min(bytes.length - at, 1 + random.below(2_000));
-    const told = random.chance(0.05) ? size + random.below(5) - 2 : size;
+    const reported = random.chance(0.05) ? size + random.below(5) - 2 : size;
     const odd = random.chance(0.03) ? ["zz", "-1", "0x5", " 5", "", "ffffffffffffffff"][random.below(6)] : undefined;
-    parts.push(latin1(`${odd ?? told.toString(16)}\r\n`), bytes.subarray(at, at + size), latin1("\r\n"));
+    parts.push(latin1(`${odd ?? reported.toString(16)}\r\n`), bytes.subarray(at, at + size), latin1("\r\n"));
     at += size;
   }
   if (random.chance(0.95)) parts.push(latin1("0\r\n\r\n"));

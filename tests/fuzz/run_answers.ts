@@ -46,9 +46,12 @@ export async function fuzzAnswers({ seed, answers, transport }: AnswersOptions):
       const number = String(made++);
       const own = random.below(2 ** 31);
       const chosen = seeded(own);
-      const asked = { protocol: chosen.pick(PROTOCOLS), spoken: chosen.pick(SPOKEN), stream: chosen.chance(0.6) };
+      const requested = { protocol: chosen.pick(PROTOCOLS), spoken: chosen.pick(SPOKEN), stream: chosen.chance(0.6) };
       plays.set(number, { play: brokenAnswer(seeded(own + 1)), resets: false });
-      const seen = await ask(number, { ...asked, about: `Seed ${seed}, answer ${number}: ${JSON.stringify(asked)}` });
+      const seen = await ask(number, {
+        ...requested,
+        about: `Seed ${seed}, answer ${number}: ${JSON.stringify(requested)}`,
+      });
       plays.delete(number);
       seens.set(seen, (seens.get(seen) ?? 0) + 1);
     }

@@ -293,7 +293,7 @@ for (const transport of ["http1", "fetch"] as const) {
  * request.
  */
 async function leave(phase: typeof PHASES[number], transport: "http1" | "fetch"): Promise<{ ms: number }[]> {
-  const { opening, pieces } = frames("chat", ["one ", "two "], "told");
+  const { opening, pieces } = frames("chat", ["one ", "two "], "reported");
   const never = new Promise<void>(() => {});
   let arrived = Promise.withResolvers<UpstreamRequest>();
   await using server = startUpstream((asked) => {

@@ -26,8 +26,8 @@ async function sayOf(transport: Transport, url: string, body: string): Promise<S
 
 /** Like `sayOf`; after an error, which may be the end of a kept connection, retries once on a new one. */
 async function sayOfKept(transport: Transport, url: string, body: string): Promise<Said> {
-  const said = await sayOf(transport, url, body);
-  if (said !== "error") return said;
+  const content = await sayOf(transport, url, body);
+  if (content !== "error") return content;
   const fresh = createHttp1Transport();
   try {
     return await sayOf(fresh, url, body);
@@ -195,10 +195,10 @@ Deno.test("the documented differences from fetch are real", async () => {
         await say(socket, wire);
         return "close";
       });
-      const said = await sayOf(transport, server.url, "{}");
+      const content = await sayOf(transport, server.url, "{}");
       transport.close();
       assertEquals(
-        said === "error" ? said : { status: said.status, body: said.body },
+        content === "error" ? content : { status: content.status, body: content.body },
         wanted[which],
         `${name}: ${which}`,
       );

@@ -67,7 +67,7 @@ Deno.test("malformed HTTP/1.1 is rejected at once, and its connection is closed"
       assert(!/evil|127\.0\.0\.1/.test(error.message), error.message);
       await soon(`${name}: connection closed`, server.ended(1));
       transport.close();
-      assertEquals([server.accepted, server.asked.length], [1, 2], name);
+      assertEquals([server.accepted, server.received.length], [1, 2], name);
     }
   }
 });

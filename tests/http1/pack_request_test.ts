@@ -64,8 +64,8 @@ Deno.test("bodies of any length are sent in one or several pieces with the right
         ]]
       ) {
         const packed = packRequest(begin, { body: given, scratches });
-        const said = wireOf(packed) === `${textOf(begin)}content-length: ${bytes.length}\r\n\r\n${body}`;
-        assertEquals(said, true, letter + length);
+        const content = wireOf(packed) === `${textOf(begin)}content-length: ${bytes.length}\r\n\r\n${body}`;
+        assertEquals(content, true, letter + length);
         packed.drop();
         packed.drop();
       }

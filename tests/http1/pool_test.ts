@@ -50,7 +50,7 @@ Deno.test("the most recently used connection is reused first, and idle connectio
   await soon("one closed", server.ended(1));
   for (let number = 0; number < 4; number++) await (await transport.send(request(server.url))).text(10);
   assertEquals(server.accepted, 3);
-  assertEquals(new Set(server.asked.slice(3).map(({ connection }) => connection)).size, 1);
+  assertEquals(new Set(server.received.slice(3).map(({ connection }) => connection)).size, 1);
   transport.close();
   await soon("all closed", server.ended(3));
 });
@@ -140,7 +140,7 @@ Deno.test("a request that was sent completely is never repeated, and says where 
     assert(error instanceof GatewayError && error.kind === "upstream", String(error));
     assertEquals(error.fault, "stale");
     assertMatch(error.message, /Cannot reach/);
-    assertEquals(server.asked.map(({ body }) => body), ["first", "second"]);
+    assertEquals(server.received.map(({ body }) => body), ["first", "second"]);
     assertEquals(server.accepted, 1);
     transport.close();
   }
@@ -172,7 +172,7 @@ Deno.test("only an idle, unanswered, reused connection counts as stale", async (
       error instanceof GatewayError && error.kind === "upstream" && error.fault === undefined,
       `${name}: ${error}`,
     );
-    assertEquals([server.asked.length, server.accepted], [2, name === "new" ? 2 : 1], name);
+    assertEquals([server.received.length, server.accepted], [2, name === "new" ? 2 : 1], name);
     transport.close();
   }
 });
@@ -190,7 +190,7 @@ Deno.test("a stream of known length is sent with exactly that length", async () 
     }));
   for (const [bytes, ...pieces] of [[5, 2, 0, 3], [0], [700_000, 300_000, 400_000]] as const) {
     assertEquals(await (await send(bytes, ...pieces)).text(10), "hello");
-    const asked = server.asked.at(-1);
+    const asked = server.received.at(-1);
     assertMatch(asked?.head ?? "", new RegExp(`\\r\\ncontent-length: ${bytes}\\r\\n`));
     assert(!asked?.head.includes("transfer-encoding"));
     assertEquals(asked?.body, "x".repeat(bytes));
@@ -201,7 +201,7 @@ Deno.test("a stream of known length is sent with exactly that length", async () 
     assert(error instanceof GatewayError && error.kind === "upstream", String(error));
     await until("connection closed", () => server.open === 0);
   }
-  assertEquals(server.asked.length, 3);
+  assertEquals(server.received.length, 3);
   transport.close();
 });
 

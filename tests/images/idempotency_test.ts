@@ -344,8 +344,8 @@ Deno.test("a client that leaves during the lookup, or a failed lookup, does not 
   assertEquals(looks.length, 2);
   const outage = new Error("no such store");
   looks[1]?.fail(outage);
-  const told = await assertRejects(() => failing, GatewayError, "the store does not answer");
-  assertEquals([told.status, told.cause], [503, outage]);
+  const reported = await assertRejects(() => failing, GatewayError, "the store does not answer");
+  assertEquals([reported.status, reported.cause], [503, outage]);
   await settle();
   looks[2]?.go();
   assertEquals(await last, answer("one"));

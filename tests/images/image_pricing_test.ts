@@ -65,7 +65,7 @@ Deno.test("outputTokens() is the formula in exact rational arithmetic, for every
 });
 
 Deno.test("an image is charged by its actual size, up to the most expensive valid one", () => {
-  const asked = { width: 1536, height: 1024 };
+  const requested = { width: 1536, height: 1024 };
   let dearest = 0;
   for (let width = 16; width <= 3840; width += 16) {
     for (let height = 16; height <= width; height += 16) {
@@ -85,7 +85,7 @@ Deno.test("an image is charged by its actual size, up to the most expensive vali
     [2 ** 31 - 1, 2 ** 31 - 1, dearest],
   ];
   for (const [width, height, tokens] of cases) {
-    assertEquals([width, height, tokensOfImage({ width, height }, asked)], [width, height, tokens]);
+    assertEquals([width, height, tokensOfImage({ width, height }, requested)], [width, height, tokens]);
   }
-  assertEquals(tokensOfImage(undefined, asked), 5_488);
+  assertEquals(tokensOfImage(undefined, requested), 5_488);
 });

@@ -276,10 +276,10 @@ Deno.test("readMultipart() limits bytes while they arrive", async () => {
 });
 
 Deno.test("readMultipart() rejects a declared size without reading, and calls take() before it stores bytes", async () => {
-  let asked = 0;
-  const body = new ReadableStream<Uint8Array>({ pull: () => void asked++ }, { highWaterMark: 0 });
+  let requests = 0;
+  const body = new ReadableStream<Uint8Array>({ pull: () => void requests++ }, { highWaterMark: 0 });
   assertEquals((await refusal(upload(body, { "content-length": "100001" }))).kind, "too_large");
-  assertEquals(asked, 0);
+  assertEquals(requests, 0);
 
   const text = form(part('name="a"', "hello"));
   let taken = 0;

@@ -67,9 +67,11 @@ Deno.test("spliceBody() equals spliceMembers() in UTF-8", async () => {
       const document = await parseDocument(new TextEncoder().encode(text));
       const pieces = spliceBody(document, edits);
       assert(typeof pieces !== "string");
-      const said = pieces.map((piece) => typeof piece === "string" ? piece : new TextDecoder().decode(piece)).join("");
-      assertEquals(said, spliceMembers(document, edits), text);
-      assertEquals(said, spliceMembers(text, edits), text);
+      const content = pieces.map((piece) => typeof piece === "string" ? piece : new TextDecoder().decode(piece)).join(
+        "",
+      );
+      assertEquals(content, spliceMembers(document, edits), text);
+      assertEquals(content, spliceMembers(text, edits), text);
     }
   }
 });

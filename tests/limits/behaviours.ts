@@ -74,13 +74,13 @@ const BEHAVIOURS: Record<string, (limiter: Limiter, clock: Clock) => Promise<voi
       limitRequest("requests", { name: "group:g", limit: 1 }),
       limitRequest("requests", { limit: 1 }),
     ];
-    const told = limitRequest("tokens", { limit: 5, cost: 6, reportOnly: true });
+    const reported = limitRequest("tokens", { limit: 5, cost: 6, reportOnly: true });
     await take(slot, group);
     clock.now = 20_000;
     await take(slot, key);
     clock.now = 25_000;
-    const { over, retryAfterMs } = await take(told, slot, group, key);
-    assertEquals([over, retryAfterMs], [[key, group, slot, told], 55_500]);
+    const { over, retryAfterMs } = await take(reported, slot, group, key);
+    assertEquals([over, retryAfterMs], [[key, group, slot, reported], 55_500]);
   },
   "frees a slot at the end, when it is taken back, and when its time is over": async (limiter, clock) => {
     const take = taker(limiter);

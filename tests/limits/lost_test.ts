@@ -93,8 +93,8 @@ Deno.test({
       assertEquals({ ...facts, id: "" }, { id: "", keyId: "hammered", group: "g", model: "m", endpoint: "chat" });
       assertEquals(Math.abs(at - begun) < 60_000, true);
     }
-    const told = second.lines.filter(({ event }) => event === "requests_lost");
-    assertEquals(told.reduce((sum, { requests }) => sum + Number(requests), 0), SLOT.limit - seen);
+    const reported = second.lines.filter(({ event }) => event === "requests_lost");
+    assertEquals(reported.reduce((sum, { requests }) => sum + Number(requests), 0), SLOT.limit - seen);
     death.reject(new Error("killed"));
     assertEquals(await leftOf(first.limiter, SLOT), SLOT.limit);
   },

@@ -19,25 +19,25 @@ function randomPieces(count: number, length: number): [string, Uint8Array][] {
 }
 
 Deno.test("mergeLong() equals mergeShort()", () => {
-  for (const [told, bytes] of randomPieces(400, 200)) {
+  for (const [reported, bytes] of randomPieces(400, 200)) {
     const [short, long]: [number[], number[]] = [[], []];
     const count = mergeShort(table, { bytes, from: 0, to: bytes.length, ends: short });
-    assertEquals(runToEnd(mergeLong(table, { bytes, from: 0, to: bytes.length, ends: long })), count, told);
-    assertEquals(long, short, told);
-    assertEquals(short.length, count, told);
+    assertEquals(runToEnd(mergeLong(table, { bytes, from: 0, to: bytes.length, ends: long })), count, reported);
+    assertEquals(long, short, reported);
+    assertEquals(short.length, count, reported);
   }
 });
 
 Deno.test("mergeLong() is independent of the window size", () => {
-  for (const [told, bytes] of randomPieces(120, 1500)) {
+  for (const [reported, bytes] of randomPieces(120, 1500)) {
     const whole: number[] = [];
     const piece = { bytes, from: 0, to: bytes.length };
     const count = runToEnd(mergeLong(table, { ...piece, ends: whole }));
     // Without any overlap, borders fall anywhere: some pieces must be found not to fit and be merged again as a whole.
     for (const windows of [{ bytes: 130, overlap: 0 }, { bytes: 200, overlap: 16 }, { bytes: 400, overlap: 200 }]) {
       const ends: number[] = [5];
-      assertEquals(runToEnd(mergeLong(table, { ...piece, ends }, windows)), count, told);
-      assertEquals(ends, [5, ...whole], told);
+      assertEquals(runToEnd(mergeLong(table, { ...piece, ends }, windows)), count, reported);
+      assertEquals(ends, [5, ...whole], reported);
     }
   }
 });

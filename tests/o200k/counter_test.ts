@@ -29,9 +29,9 @@ Deno.test("encode() equals js-tiktoken for short texts of every script", async (
   for (let i = 0; i < TEXTS; i++) {
     const text = randomText(random, 60);
     const expected = reference.encode(text, [], []);
-    const told = `text ${i} of seed ${SEED}: ${JSON.stringify(text)}`;
-    assertEquals(counter.encode(text), expected, told);
-    assertEquals(counter.count(text), expected.length, told);
+    const content = `text ${i} of seed ${SEED}: ${JSON.stringify(text)}`;
+    assertEquals(counter.encode(text), expected, content);
+    assertEquals(counter.count(text), expected.length, content);
   }
 });
 
@@ -40,12 +40,12 @@ Deno.test("count() agrees with encode() and split() on longer texts, short piece
   const random = seeded(SEED + 1);
   for (let i = 0; i < rounds(300); i++) {
     const text = randomText(random, 60).repeat(1 + random.below(40));
-    const told = `text ${i} of seed ${SEED + 1}: ${JSON.stringify(text)}`;
+    const content = `text ${i} of seed ${SEED + 1}: ${JSON.stringify(text)}`;
     const count = counter.count(text);
-    assertEquals(counter.encode(text).length, count, told);
-    assertEquals(await counter.countLong(text), count, told);
-    assertEquals(counter.split(text).join(""), text, told);
-    assert(counter.split(text).length <= count, told);
+    assertEquals(counter.encode(text).length, count, content);
+    assertEquals(await counter.countLong(text), count, content);
+    assertEquals(counter.split(text).join(""), text, content);
+    assert(counter.split(text).length <= count, content);
   }
 });
 

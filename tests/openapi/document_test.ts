@@ -173,8 +173,8 @@ Deno.test("images are described by their upstreams, and with the configured defa
     await using gateway = startKeyed({ images });
     const document = await (await ask(gateway, "GET /openapi.json")).json();
     assertEquals(needed(document), [expected, expected]);
-    const asked = { model: "sluice/canvas", prompt: "A cat", size: "1024x1024", n: 0 };
-    const { error } = await (await ask(gateway, "POST /v1/images/generations", asked)).json();
+    const requested = { model: "sluice/canvas", prompt: "A cat", size: "1024x1024", n: 0 };
+    const { error } = await (await ask(gateway, "POST /v1/images/generations", requested)).json();
     assertEquals(error.param, "n");
   }
 });

@@ -80,7 +80,9 @@ Deno.test("templateParser() reads every frame as if alone", () => {
     for (const before of INSIDES) {
       for (const inside of INSIDES) {
         const parse = templateParser(tryParse, likeness);
-        for (const text of [before, before, inside, "word", inside, before].map((said) => frame(said, number++))) {
+        for (
+          const text of [before, before, inside, "word", inside, before].map((content) => frame(content, number++))
+        ) {
           assertEquals(read(parse(text), likeness), read(tryParse(text), likeness), `${name}: ${text}`);
         }
       }
@@ -96,7 +98,9 @@ Deno.test("templateEdit() edits every frame as if alone", () => {
     for (const before of INSIDES) {
       for (const inside of INSIDES) {
         const alike = templateEdit(edit, likeness);
-        for (const text of [before, before, inside, "word", inside, before].map((said) => frame(said, number++))) {
+        for (
+          const text of [before, before, inside, "word", inside, before].map((content) => frame(content, number++))
+        ) {
           assertEquals(alike(text), edit(text), `${name}: ${text}`);
         }
       }

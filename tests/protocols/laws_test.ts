@@ -218,8 +218,8 @@ Deno.test("the finish reason is tool use exactly if there are calls, and every c
       assert(call.name.trim() !== "" && call.arguments.trim() !== "", at(recorded));
     }
     for (const client of ["chat", "messages"] as const) {
-      const told = writeFrames(events, client).some(({ data }) => data.includes(`_reason":"${reasons[client]}"`));
-      assertEquals(told, byTools, at(recorded, ` to ${client}`));
+      const reported = writeFrames(events, client).some(({ data }) => data.includes(`_reason":"${reasons[client]}"`));
+      assertEquals(reported, byTools, at(recorded, ` to ${client}`));
     }
   }
 });

@@ -75,8 +75,8 @@ Deno.test("every parameter is passed on, named or refused", () => {
       const { [name]: _, ...companions } = set;
       const without = name.startsWith("a member") ? BASE[from] : { ...BASE[from], ...companions };
       for (const to of UPSTREAMS) {
-        const said = outcome(from, to, { ...without, ...set });
-        assert(said !== outcome(from, to, without), `${from} to ${to}: ${name} is lost in silence`);
+        const content = outcome(from, to, { ...without, ...set });
+        assert(content !== outcome(from, to, without), `${from} to ${to}: ${name} is lost in silence`);
       }
     }
   }

@@ -60,12 +60,12 @@ for (const stream of [false, true]) {
 
   Deno.test(`a client of ${what} that stays is not reported, and nothing is after the watch has ended`, () =>
     watched(stream, async ({ watch, left, request }, leave) => {
-      let told = false;
-      void left.then(() => told = true);
+      let isCalled = false;
+      void left.then(() => isCalled = true);
       watch.stop();
       const gone = new Promise((resolve) => request.signal.addEventListener("abort", resolve, { once: true }));
       leave();
       await soon("the client's leaving", gone);
-      assertEquals([told, stream ? watch.hasLeft : false], [false, stream]);
+      assertEquals([isCalled, stream ? watch.hasLeft : false], [false, stream]);
     }));
 }

@@ -585,7 +585,7 @@ Deno.test("files stored at Google cannot be referred to by URL", async () => {
   await using server = startUpstream(() => ({ body: JSON.stringify(answer) }));
   await using gateway = startGateway({ ...oneModel("gemini", server.url), groups: { default: {}, allowed: STATE } });
   const key = await gateway.addKey({ group: "allowed" });
-  const asked = (url: string) =>
+  const requestFor = (url: string) =>
     bodyOf("responses", `"input":[{"role":"user","content":[{"type":"input_file","file_url":"${url}"}]}]`);
   for (
     const url of [
@@ -603,13 +603,13 @@ Deno.test("files stored at Google cannot be referred to by URL", async () => {
       "files/abc",
     ]
   ) {
-    const response = await gateway.ask("responses", asked(url));
+    const response = await gateway.ask("responses", requestFor(url));
     assertEquals([response.status, server.requests.length], [400, 0], url);
     assertStringIncludes(await response.text(), "vendor_state");
   }
-  const open = await gateway.ask("responses", asked("https://example.com/files/a.pdf"));
+  const open = await gateway.ask("responses", requestFor("https://example.com/files/a.pdf"));
   assertEquals(open.status, 200, await open.text());
-  const allowed = await gateway.ask("responses", asked("gs://bucket/a.pdf"), { key });
+  const allowed = await gateway.ask("responses", requestFor("gs://bucket/a.pdf"), { key });
   assertEquals(allowed.status, 200, await allowed.text());
   assertEquals(server.requests.length, 2);
 });

@@ -7,16 +7,16 @@ import { tokens } from "../e2e/request/world.ts";
 const COUNTED = { prompt: 70, completion: 50, reasoning: 20 };
 
 Deno.test("unreported tokens are counted, and so are reported zeros if the gateway counts some", async () => {
-  const told = { prompt: 7, completion: 5 };
+  const reported = { prompt: 7, completion: 5 };
   const { prompt, ...output } = COUNTED;
   const cases: [name: string, usage: TokenUsage, says: string, expected: TokenUsage, source: UsageSource][] = [
-    ["all told", told, "text", told, "upstream"],
+    ["all told", reported, "text", reported, "upstream"],
     ["nothing told", {}, "text", COUNTED, "counted"],
     ["all zeros", { prompt: 0, completion: 0 }, "text", COUNTED, "counted"],
     ["zeros of every class", { ...tokens({}) }, "text", COUNTED, "counted"],
     ["an output of zero", { prompt: 7, completion: 0 }, "text", { prompt: 7, ...output }, "counted"],
     ["an input of zero", { prompt: 0, completion: 5 }, "text", { prompt, completion: 5 }, "counted"],
-    ["all from a cache", { ...told, prompt: 0, input_cache_read: 9 }, "text", {
+    ["all from a cache", { ...reported, prompt: 0, input_cache_read: 9 }, "text", {
       input_cache_read: 9,
       completion: 5,
     }, "upstream"],

@@ -3,15 +3,15 @@ import { type ErrorKind, type ErrorOptions, GatewayError } from "../../lib/error
 import { classifyFailure } from "../../lib/routing/classify_failure.ts";
 
 Deno.test("classifyFailure() follows the table", () => {
-  const told = { retryAfterMs: 700 };
+  const reported = { retryAfterMs: 700 };
   const cases: [kind: ErrorKind, options: ErrorOptions, outcome: string, again: string, next: string][] = [
     ["upstream", { fault: "unreachable" }, "unreachable", "first", "target"],
     ["timeout", { fault: "unreachable" }, "unreachable", "first", "target"],
-    ["exhausted", told, "limited", "last", "target"],
+    ["exhausted", reported, "limited", "last", "target"],
     ["exhausted", { retryAfterMs: 2_001 }, "limited", "never", "target"],
     ["exhausted", {}, "limited", "never", "target"],
     ["exhausted", { fault: "credit", final: true }, "limited", "never", "target"],
-    ["overloaded", told, "busy", "last", "target"],
+    ["overloaded", reported, "busy", "last", "target"],
     ["upstream", { fault: "status" }, "failure", "never", "target"],
     ["upstream", {}, "failure", "never", "target"],
     ["upstream", { fault: "key" }, "refused", "never", "target"],

@@ -26,9 +26,9 @@ interface Clocked {
   /** Upstreams that were probed. */
   probed: string[];
   /** Lets a request through that must be let through. */
-  admit(asked: PermitRequest): Permit;
+  admit(request: PermitRequest): Permit;
   /** Sends requests, one after another, of one outcome. */
-  send(asked: PermitRequest, times: number, outcome: TargetOutcome): void;
+  send(request: PermitRequest, times: number, outcome: TargetOutcome): void;
   state(place: TargetKey): string | undefined;
 }
 
@@ -105,8 +105,8 @@ function asked(first: TargetKey, ...others: TargetKey[]): PermitRequest {
 }
 
 /** The same, for another client key. */
-function by(key: string, asked: PermitRequest): PermitRequest {
-  return { ...asked, key };
+function by(key: string, request: PermitRequest): PermitRequest {
+  return { ...request, key };
 }
 
 /** Lets promises that are settled have their effect. */

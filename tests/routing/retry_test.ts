@@ -90,7 +90,7 @@ Deno.test("each error is retried as the table says", async () => {
   const [a, two] = [choicesOf(model("m", "a")), choicesOf(model("m", "a", "b"), model("n", "c"))];
   const fails = (kind: ErrorKind, options?: ErrorOptions): Script => () => error(kind, options);
   let count = 0;
-  const cases: [name: string, Record<string, Script>, Choice[], result: string, asked: string][] = [
+  const cases: [name: string, Record<string, Script>, Choice[], result: string, requested: string][] = [
     ["an answer", { a: ok }, ab, "a", "a"],
     ["no connection", { a: fails("upstream", { fault: "unreachable" }), b: ok }, ab, "b", "a a b"],
     ["no connection, alone", { a: fails("upstream", { fault: "unreachable" }) }, a, "!upstream", "a a"],
@@ -119,9 +119,9 @@ Deno.test("each error is retried as the table says", async () => {
     ["overloaded, alone", { a: fails("overloaded") }, a, "!overloaded", "a"],
     ["overloaded for a short time", { a: fails("overloaded", { retryAfterMs: 10 }) }, a, "!overloaded", "a a"],
   ];
-  for (const [name, scripts, choices, result, asked] of cases) {
+  for (const [name, scripts, choices, result, requested] of cases) {
     const [got, who] = await once(scripts, choices);
-    assertEquals([got, who], [result, asked], name);
+    assertEquals([got, who], [result, requested], name);
   }
 });
 
@@ -157,16 +157,16 @@ const DEAD: readonly Script[] = [
 Deno.test("retries leave attempts for targets that were not tried yet", async () => {
   const dead: Script = () => error("upstream", { fault: "unreachable" });
   const unfit: Script = () => error("invalid", { fault: "unfit" });
-  const cases: [Record<string, Script>, names: string, most: number, result: string, asked: string][] = [
+  const cases: [Record<string, Script>, names: string, most: number, result: string, requested: string][] = [
     [{ a: dead, b: dead, c: ok }, "abc", 3, "c", "a b c"],
     [{ a: dead, b: dead, c: ok }, "abc", 4, "c", "a a b c"],
     [{ a: dead, b: ok }, "ab", 2, "b", "a b"],
     [{ a: dead, b: dead }, "ab", 3, "!upstream", "a a b"],
     [{ a: dead, b: unfit }, "ab", 2, "!upstream", "a b a"],
   ];
-  for (const [scripts, names, most, result, asked] of cases) {
+  for (const [scripts, names, most, result, requested] of cases) {
     const choices = choicesOf(model("m", ...names));
-    assertEquals((await once(scripts, choices, { most })).slice(0, 2), [result, asked], `${names} ${most}`);
+    assertEquals((await once(scripts, choices, { most })).slice(0, 2), [result, requested], `${names} ${most}`);
   }
 });
 
@@ -275,11 +275,14 @@ Deno.test("the next target follows at once, the same one after a delay, and one 
     const [[, first = 0] = [], [, second = 0] = []] = asked;
     assert(second - first <= 100, String(second));
     let limits = 0;
-    const told = world({ a: () => limits++ === 0 ? error("exhausted", { retryAfterMs: 1_500 }) : undefined }, random);
-    const answered = told.send(a);
-    await told.time.run();
+    const reported = world(
+      { a: () => limits++ === 0 ? error("exhausted", { retryAfterMs: 1_500 }) : undefined },
+      random,
+    );
+    const answered = reported.send(a);
+    await reported.time.run();
     assertEquals(await answered, "a");
-    const [, [, again = 0] = []] = told.asked;
+    const [, [, again = 0] = []] = reported.asked;
     assert(again >= 1_500 && again <= 1_600, String(again));
   }
 });
@@ -297,7 +300,7 @@ Deno.test("nothing is tried after the deadline, and nothing slow after half of i
     await time.pause(ms);
     return error(kind, options);
   };
-  const cases: [Script, asked: string][] = [
+  const cases: [Script, requested: string][] = [
     [slow(299, "timeout"), "a b"],
     [slow(301, "timeout"), "a"],
     [slow(301, "timeout", { fault: "status" }), "a b"],
@@ -305,8 +308,8 @@ Deno.test("nothing is tried after the deadline, and nothing slow after half of i
     [slow(601, "upstream"), "a"],
   ];
   for (const [a, expected] of cases) {
-    const [, asked] = await once({ a, b: ok }, choices, { deadlineMs: 600 });
-    assertEquals(asked, expected);
+    const [, requested] = await once({ a, b: ok }, choices, { deadlineMs: 600 });
+    assertEquals(requested, expected);
   }
 });
 
@@ -320,15 +323,15 @@ Deno.test("a client's disconnect ends the attempts and does not count for the ta
 
 Deno.test("a request that may have started is not repeated", async () => {
   const choices = choicesOf(model("m", "a", "b"));
-  const cases: [GatewayError, asked: string][] = [
+  const cases: [GatewayError, requested: string][] = [
     [error("upstream", { final: true }), "a"],
     [error("upstream"), "a b"],
     [error("upstream", { fault: "key" }), "a b"],
     [error("exhausted"), "a b"],
   ];
   for (const [thrown, expected] of cases) {
-    const [, asked] = await once({ a: () => thrown, b: ok }, choices, { once: true });
-    assertEquals(asked, expected);
+    const [, requested] = await once({ a: () => thrown, b: ok }, choices, { once: true });
+    assertEquals(requested, expected);
   }
 });
 
@@ -487,11 +490,11 @@ Deno.test("a storm of failures is not amplified, and ends when it is over", asyn
     ["three overloaded", three, { a: after(9, "overloaded"), b: after(9, "overloaded"), c: after(9, "overloaded") }],
   ];
   for (const [index, [name, row, scripts]] of cases.entries()) {
-    const told = await storm(choicesOf(row), scripts, index);
+    const reported = await storm(choicesOf(row), scripts, index);
     // The last target of a request needs no budget; all else is a fifth of the requests, and one a second.
     const most = row.targets.length === 1 ? 1.25 : 2.25;
-    assert(told.attempts <= told.requests * most, `${name}: ${JSON.stringify(told)}`);
-    assertEquals(told.after.answered, told.after.requests, name);
+    assert(reported.attempts <= reported.requests * most, `${name}: ${JSON.stringify(reported)}`);
+    assertEquals(reported.after.answered, reported.after.requests, name);
   }
 });
 
@@ -509,7 +512,7 @@ Deno.test("a failing target beside a healthy one costs no answer", async () => {
     () => error("exhausted", { retryAfterMs: 3_000 }),
   ];
   for (const [seed, a] of fails.entries()) {
-    const told = await storm(choicesOf(model("m", "a", "b")), { a }, seed);
-    assertEquals(told.answered, PER_SECOND * 60, `${a}: ${JSON.stringify(told)}`);
+    const reported = await storm(choicesOf(model("m", "a", "b")), { a }, seed);
+    assertEquals(reported.answered, PER_SECOND * 60, `${a}: ${JSON.stringify(reported)}`);
   }
 });

@@ -104,11 +104,11 @@ Deno.test("wrong keys in the query count as well, however the URL is written", a
 
 Deno.test("a wrong key is looked up in the store once, and not at all if it cannot be a key", async () => {
   const memory = openMemoryStore();
-  let asked = 0;
+  let requests = 0;
   const keys = {
     ...memory.keys,
     version: () => 1,
-    findByHash: (...args: Parameters<typeof memory.keys.findByHash>) => (asked++, memory.keys.findByHash(...args)),
+    findByHash: (...args: Parameters<typeof memory.keys.findByHash>) => (requests++, memory.keys.findByHash(...args)),
   };
   await using gateway = startGateway(BEHIND_PROXY, { store: { ...memory, keys } });
   const ask = async (key: string) => {
@@ -121,9 +121,9 @@ Deno.test("a wrong key is looked up in the store once, and not at all if it cann
   for (const key of ["wrong", `${minted.slice(0, -1)}${minted.endsWith("0") ? "1" : "0"}`, `${minted}0`]) {
     for (let at = 0; at < 10; at++) await ask(key);
   }
-  assertEquals(asked, 0);
+  assertEquals(requests, 0);
   for (let at = 0; at < 10; at++) assertEquals(await ask(minted), 429);
-  assertEquals(asked, 1);
+  assertEquals(requests, 1);
   assertEquals(await ask(gateway.key.key), 200);
 });
 

@@ -694,7 +694,7 @@ const BEHAVIOURS: Record<string, (ledger: LedgerStore) => Promise<void>> = {
       for (const by of ["key", "day"] as const) {
         const before = batches;
         let isDone = false;
-        const asked = ledger.usage({ since: MIDNIGHT + since, until: MIDNIGHT + until, by }).finally(() =>
+        const requested = ledger.usage({ since: MIDNIGHT + since, until: MIDNIGHT + until, by }).finally(() =>
           isDone = true
         );
         while (!isDone) {
@@ -705,7 +705,7 @@ const BEHAVIOURS: Record<string, (ledger: LedgerStore) => Promise<void>> = {
           }));
           batches++;
         }
-        const sums = await asked;
+        const sums = await requested;
         const grown = (sums[0]?.requests ?? 0) - (by === "key" ? days : keys);
         assert(before <= grown && grown <= batches, `${grown} of ${batches}, ${before} before`);
         assertEquals(sums.length, by === "key" ? keys : days);

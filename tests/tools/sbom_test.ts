@@ -121,13 +121,13 @@ Deno.test("a missing package or licence is an error", async () => {
     await Deno.writeTextFile(file, '{"license":"GPL-3.0-only","scripts":{"postinstall":"true"}}');
     const [part] = await readParts({ lock, cache });
     assertEquals([part?.license, part?.installScripts], ["GPL-3.0-only", ["postinstall"]]);
-    let said = "";
+    let text = "";
     try {
       noticeOf(part === undefined ? [] : [part]);
     } catch (error) {
-      said = error instanceof Error ? error.message : "";
+      text = error instanceof Error ? error.message : "";
     }
-    assertEquals(said, "Cannot write the notice of thing@1.0.0: it ships no licence");
+    assertEquals(text, "Cannot write the notice of thing@1.0.0: it ships no licence");
   } finally {
     await Deno.remove(cache, { recursive: true });
   }

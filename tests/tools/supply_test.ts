@@ -36,10 +36,10 @@ Deno.test("no task may load native code", () => {
 
 Deno.test("the lock file has exactly the packages of deno.json, each with a hash", async () => {
   const lock = JSON.parse(await repositoryFile("deno.lock"));
-  const asked = Object.values(denoJson.imports).map((specifier) =>
+  const requested = Object.values(denoJson.imports).map((specifier) =>
     /^npm:@?[^/]+(?:\/[^@]+)?@[^/]+/.exec(specifier)?.[0]
   );
-  assertEquals(Object.keys(lock.specifiers).sort(), [...new Set(asked)].sort());
+  assertEquals(Object.keys(lock.specifiers).sort(), [...new Set(requested)].sort());
   assertEquals(Object.keys(lock).sort(), ["npm", "specifiers", "version", "workspace"]);
   for (const [id, { integrity }] of Object.entries<{ integrity: string }>(lock.npm)) {
     assertMatch(integrity, /^sha512-[A-Za-z0-9+/]{86}==$/, id);

@@ -14,7 +14,7 @@ export function countedAnswer(
   { completion, going }: { completion: number; going: () => Promise<void> },
 ): ScriptedAnswer {
   const tell = (text: string) => withUsage(text, { prompt: 7, completion });
-  if (!stream) return { steps: [tell(whole("chat", "Hello", "told"))] };
-  const { opening, pieces, ending } = frames("chat", ["Hello ", "there"], "told");
+  if (!stream) return { steps: [tell(whole("chat", "Hello", "reported"))] };
+  const { opening, pieces, ending } = frames("chat", ["Hello ", "there"], "reported");
   return { steps: [...opening, ...pieces, going(), ...ending.map(tell)] };
 }

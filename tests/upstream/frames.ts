@@ -3,13 +3,13 @@ import type { Protocol } from "../../lib/protocols/canonical/types.ts";
 import type { JsonObject } from "../../lib/json/mod.ts";
 
 /** The reported usage: token counts, counts with reasoning, none at all, impossible numbers, or zeros. */
-export type Told = "told" | "reasoned" | "missing" | "absurd" | "zeros";
+export type ReportedUsage = "reported" | "reasoned" | "missing" | "absurd" | "zeros";
 
-/** The counts of `told`, in the classes of the bill. */
-export const TOLD = { prompt: 7, input_cache_read: 4, completion: 5 };
+/** The counts of `reported`, in the classes of the bill. */
+export const REPORTED = { prompt: 7, input_cache_read: 4, completion: 5 };
 
 /** The counts of `reasoned`: most of the output was never shown. */
-export const REASONED = { ...TOLD, completion: 20_005, reasoning: 20_000 };
+export const REASONED = { ...REPORTED, completion: 20_005, reasoning: 20_000 };
 
 /** A streamed answer in three parts: frames before the text, a frame for each piece, frames that end it. */
 export interface Frames {
@@ -18,9 +18,9 @@ export interface Frames {
   ending: string[];
 }
 
-const USAGE: Readonly<Record<Protocol, Readonly<Record<Told, JsonObject | undefined>>>> = {
+const USAGE: Readonly<Record<Protocol, Readonly<Record<ReportedUsage, JsonObject | undefined>>>> = {
   chat: {
-    told: {
+    reported: {
       prompt_tokens: 11,
       completion_tokens: 5,
       total_tokens: 16,
@@ -38,7 +38,7 @@ const USAGE: Readonly<Record<Protocol, Readonly<Record<Told, JsonObject | undefi
     zeros: { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 },
   },
   responses: {
-    told: { input_tokens: 11, input_tokens_details: { cached_tokens: 4 }, output_tokens: 5, total_tokens: 16 },
+    reported: { input_tokens: 11, input_tokens_details: { cached_tokens: 4 }, output_tokens: 5, total_tokens: 16 },
     reasoned: {
       input_tokens: 11,
       input_tokens_details: { cached_tokens: 4 },
@@ -51,7 +51,7 @@ const USAGE: Readonly<Record<Protocol, Readonly<Record<Told, JsonObject | undefi
     zeros: { input_tokens: 0, output_tokens: 0, total_tokens: 0 },
   },
   messages: {
-    told: { input_tokens: 7, cache_read_input_tokens: 4, output_tokens: 5 },
+    reported: { input_tokens: 7, cache_read_input_tokens: 4, output_tokens: 5 },
     reasoned: {
       input_tokens: 7,
       cache_read_input_tokens: 4,
@@ -63,7 +63,7 @@ const USAGE: Readonly<Record<Protocol, Readonly<Record<Told, JsonObject | undefi
     zeros: { input_tokens: 0, output_tokens: 0 },
   },
   gemini: {
-    told: { promptTokenCount: 11, cachedContentTokenCount: 4, candidatesTokenCount: 5, totalTokenCount: 16 },
+    reported: { promptTokenCount: 11, cachedContentTokenCount: 4, candidatesTokenCount: 5, totalTokenCount: 16 },
     reasoned: {
       promptTokenCount: 11,
       cachedContentTokenCount: 4,
@@ -78,8 +78,8 @@ const USAGE: Readonly<Record<Protocol, Readonly<Record<Told, JsonObject | undefi
 };
 
 /** A whole answer with this text. */
-export function whole(protocol: Protocol, text: string, told: Told): string {
-  const usage = USAGE[protocol][told];
+export function whole(protocol: Protocol, text: string, reported: ReportedUsage): string {
+  const usage = USAGE[protocol][reported];
   const rest = usage === undefined ? {} : { usage };
   switch (protocol) {
     case "chat":
@@ -101,8 +101,8 @@ export function whole(protocol: Protocol, text: string, told: Told): string {
 }
 
 /** A streamed answer with these pieces of text. */
-export function frames(protocol: Protocol, pieces: readonly string[], told: Told): Frames {
-  const usage = USAGE[protocol][told];
+export function frames(protocol: Protocol, pieces: readonly string[], reported: ReportedUsage): Frames {
+  const usage = USAGE[protocol][reported];
   switch (protocol) {
     case "chat":
       return chatFrames(pieces, usage);

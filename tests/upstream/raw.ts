@@ -22,7 +22,7 @@ export interface RawUpstream extends AsyncDisposable {
   url: string;
   port: number;
   /** Every request that came whole. */
-  asked: RawRequest[];
+  received: RawRequest[];
   /** Connections accepted so far. */
   accepted: number;
   /** Connections that are open. */
@@ -65,7 +65,7 @@ export function startRawUpstream(play: RawPlay, hostname = "127.0.0.1"): RawUpst
   const server: RawUpstream = {
     url: `http://${name}:${listener.addr.port}`,
     port: listener.addr.port,
-    asked: [],
+    received: [],
     accepted: 0,
     get open() {
       return sockets.size;
@@ -90,9 +90,9 @@ export function startRawUpstream(play: RawPlay, hostname = "127.0.0.1"): RawUpst
     for (let request = 0;; request++) {
       const message = await inbox.next();
       if (message === undefined) return;
-      const asked = { ...message, connection, request };
-      server.asked.push(asked);
-      const then = await play(socket, asked);
+      const received = { ...message, connection, request };
+      server.received.push(received);
+      const then = await play(socket, received);
       if (then === "keep") continue;
       if (then === "close") {
         await socket.closeWrite();

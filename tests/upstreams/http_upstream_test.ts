@@ -374,8 +374,8 @@ Deno.test("names of dropped parameters fit into a header", async () => {
 });
 
 Deno.test("a long conversation reaches every upstream unchanged, from every protocol", async () => {
-  const said = ["One", "two", "three"].map((word) => `${word} "said" C:\\temp\n\u007f/ 字😀\u2028 `.repeat(60));
-  const turns = said.map((content, index) => ({ role: index === 1 ? "assistant" : "user", content }));
+  const reported = ["One", "two", "three"].map((word) => `${word} "said" C:\\temp\n\u007f/ 字😀\u2028 `.repeat(60));
+  const turns = reported.map((content, index) => ({ role: index === 1 ? "assistant" : "user", content }));
   const textsOf = (value: unknown): string[] =>
     typeof value === "string"
       ? [value]
@@ -402,7 +402,7 @@ Deno.test("a long conversation reaches every upstream unchanged, from every prot
       assertEquals(response.status, 200, await response.text());
       const sent = server.requests.at(-1)?.body ?? "";
       const value = JSON.parse(sent);
-      assertEquals(textsOf(value).filter((text) => text.length > 100), said, `${client} to ${protocol}`);
+      assertEquals(textsOf(value).filter((text) => text.length > 100), reported, `${client} to ${protocol}`);
       if (client !== protocol) assertEquals(sent, JSON.stringify(value), `${client} to ${protocol}`);
     }
   }

@@ -133,10 +133,10 @@ Deno.test("a prompt without long inputs stays unchanged", async () => {
 });
 
 Deno.test("other calls, messages and blocks stay unchanged", async () => {
-  const asked = promptOf([...called("{}"), ...called(`{"a":"${LONG}"}`)]);
-  const { messages } = await readLongInputs(asked, "gemini");
-  for (const at of [0, 2, 3, 5]) assertStrictEquals(messages[at], asked.messages[at]);
-  assertStrictEquals(messages[4]?.blocks[0], asked.messages[4]?.blocks[0]);
+  const requested = promptOf([...called("{}"), ...called(`{"a":"${LONG}"}`)]);
+  const { messages } = await readLongInputs(requested, "gemini");
+  for (const at of [0, 2, 3, 5]) assertStrictEquals(messages[at], requested.messages[at]);
+  assertStrictEquals(messages[4]?.blocks[0], requested.messages[4]?.blocks[0]);
 });
 
 Deno.test("long arguments reach an upstream as an object with exact numbers", async () => {
@@ -207,8 +207,8 @@ Deno.test("a long whole answer is read like a short one, including calls", async
         await using gateway = startGateway(oneModel(upstream, server.url));
         const response = await gateway.ask(client, prompt(client));
         assertEquals(response.status, 200);
-        const told = saidBy(client, await response.json());
-        assertEquals(told, { text: `${long}\ud800"`, input: JSON.stringify(input) }, `${upstream} for ${client}`);
+        const body = saidBy(client, await response.json());
+        assertEquals(body, { text: `${long}\ud800"`, input: JSON.stringify(input) }, `${upstream} for ${client}`);
       }
     }
   }
@@ -254,7 +254,7 @@ function answerOf(
 }
 
 /** The compared parts of an answer to a client, in one of the protocols. */
-interface Told {
+interface ClientAnswer {
   choices?: { message: { content: string; tool_calls: { function: { arguments: string } }[] } }[];
   content?: { text?: string; input?: JsonObject }[];
   output?: { content?: { text: string }[]; arguments?: string }[];
@@ -262,7 +262,7 @@ interface Told {
 
 function saidBy(
   client: Protocol,
-  { choices, content, output }: Told,
+  { choices, content, output }: ClientAnswer,
 ): { text: string | undefined; input: string | undefined } {
   switch (client) {
     case "chat":

@@ -123,27 +123,27 @@ Deno.test("a host that offers only HTTP/2 over TLS is switched to fetch", async 
     env: { NO_COLOR: "1", DENO_CERT: new URL("ca.pem", files).pathname },
     cwd: new URL("../..", import.meta.url),
   }).output();
-  const said = ["The peer does not offer HTTP/1.1", ...[0, 1, 2].map((number) => `{"got":"${number}"}`)];
-  assertEquals(new TextDecoder().decode(stdout), JSON.stringify(said), new TextDecoder().decode(stderr));
+  const reported = ["The peer does not offer HTTP/1.1", ...[0, 1, 2].map((number) => `{"got":"${number}"}`)];
+  assertEquals(new TextDecoder().decode(stdout), JSON.stringify(reported), new TextDecoder().decode(stderr));
   assertEquals([front.refused, behind.requests.length], [1, 3]);
 });
 
 Deno.test("all transports of a selector switch together", async () => {
   await using behind = startUpstream(() => json({}));
   await using front = startHttp2Only(behind, { refusal: SETTINGS });
-  let told = 0;
+  let count = 0;
   const way = createTransportSelector({
     url: front.url,
     wanted: "auto",
     env: () => undefined,
-    onFallback: () => void told++,
+    onFallback: () => void count++,
   });
   const [texts, images] = [way.open(), way.open({ idleConnections: 0 })];
   const ask = async (transport: Transport) => await (await transport.send(request(front.url))).text(10);
   await Promise.all([ask(texts), ask(texts), ask(texts)]);
-  assertEquals([front.refused, told], [3, 1]);
+  assertEquals([front.refused, count], [3, 1]);
   await ask(images);
-  assertEquals([front.refused, told], [3, 1]);
+  assertEquals([front.refused, count], [3, 1]);
   texts.close();
   images.close();
 });
@@ -191,13 +191,13 @@ Deno.test("a response that is not HTTP/2 causes no switch", async () => {
     });
     const { transport, reasons } = wayTo(server.url);
     for (let number = 1; number <= 2; number++) {
-      const said = await transport.send(request(server.url, { fresh: true })).then((incoming) => {
+      const content = await transport.send(request(server.url, { fresh: true })).then((incoming) => {
         incoming.cancel();
         return incoming.status;
       }, () => "error");
-      assertEquals(said, wire.startsWith("HTTP") ? Number(wire.slice(9, 12)) : "error", JSON.stringify(wire));
+      assertEquals(content, wire.startsWith("HTTP") ? Number(wire.slice(9, 12)) : "error", JSON.stringify(wire));
     }
-    assertEquals([server.asked.length, reasons], [2, []], JSON.stringify(wire));
+    assertEquals([server.received.length, reasons], [2, []], JSON.stringify(wire));
     transport.close();
   }
 });

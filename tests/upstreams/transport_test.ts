@@ -27,8 +27,8 @@ for (const [name, create] of Object.entries(TRANSPORTS)) {
     assertEquals([incoming.status, incoming.header("upgrade"), incoming.header("retry-after")], [418, "1, 2", null]);
     assertEquals(await incoming.text(100), "hé");
     assertEquals(await incoming.read(), undefined);
-    const [asked] = server.asked;
-    const head = asked?.head.toLowerCase() ?? "";
+    const [requested] = server.received;
+    const head = requested?.head.toLowerCase() ?? "";
     assert(head.startsWith("post /v1/x?key=a%20b http/1.1\r\n"), head);
     for (
       const line of [`host: 127.0.0.1:${server.port}`, "x-key: s e", "accept-encoding: identity", "user-agent: sluice"]
@@ -36,7 +36,7 @@ for (const [name, create] of Object.entries(TRANSPORTS)) {
       assertEquals(head.split(`\r\n${line}\r\n`).length, 2, `${line} in ${head}`);
     }
     assertMatch(head, /\r\ncontent-length: 17\r\n/);
-    assertEquals(asked?.body, String.fromCharCode(...new TextEncoder().encode(body)));
+    assertEquals(requested?.body, String.fromCharCode(...new TextEncoder().encode(body)));
     transport.close();
   });
 
@@ -52,7 +52,7 @@ for (const [name, create] of Object.entries(TRANSPORTS)) {
     const failed = failureOf(transport.send(request(server.url, { body, signal: leaving.signal })));
     leaving.abort(reason);
     assertEquals(await soon("the end", failed), reason);
-    assertEquals(server.asked, []);
+    assertEquals(server.received, []);
     const incoming = await transport.send(request(server.url, { body }));
     assertEquals(await incoming.text(100), String(body.length));
     transport.close();
@@ -116,7 +116,7 @@ for (const [name, create] of Object.entries(TRANSPORTS)) {
     assertEquals([first.status, await first.text(10)], [307, ""]);
     const error = await failureOf(transport.send(request(server.url)));
     assert(error instanceof GatewayError && error.message.includes("compressed"), String(error));
-    assertEquals(server.asked.filter(({ head }) => /cookie|other/.test(head)), []);
+    assertEquals(server.received.filter(({ head }) => /cookie|other/.test(head)), []);
     transport.close();
   });
 
@@ -140,7 +140,7 @@ for (const [name, create] of Object.entries(TRANSPORTS)) {
     }
     transport.close();
     assertEquals(server.accepted, 1);
-    assertEquals(server.asked.length, 20);
+    assertEquals(server.received.length, 20);
   });
 
   Deno.test(`${name}: without idle connections, each call opens a new one`, async () => {
@@ -481,7 +481,7 @@ for (const [name, create] of Object.entries(TRANSPORTS)) {
     }, "::1");
     const transport = create();
     assertEquals(await (await transport.send(request(server.url))).text(10), "hi");
-    assertMatch(server.asked[0]?.head ?? "", /\r\nhost: \[::1\]:\d+\r\n/i);
+    assertMatch(server.received[0]?.head ?? "", /\r\nhost: \[::1\]:\d+\r\n/i);
     transport.close();
   });
 }

@@ -89,16 +89,16 @@ Deno.test("compareInvoice() adds up rows of one model and day, and lists those o
   const sums = [sumOf({}), sumOf({ day: DAY_ONE / DAY_MS + 1 }), sumOf({ model: "only-ours", tokens: tokensOf() })];
   const text =
     "day,model,prompt\n2026-11-20,big-1,600\n2026-11-20,big-1,400\n2026-11-21,big-1,990\n2026-11-20,theirs,5\n";
-  const told = (text: string) =>
+  const compare = (text: string) =>
     compareInvoice(sums, { invoice: readInvoice(text), tolerance })
       .map(({ day, model, ours, invoice, difference, within }) => [day, model, ours, invoice, difference, within]);
-  assertEquals(told(text), [
+  assertEquals(compare(text), [
     ["2026-11-20", "big-1", "1000", "1000", "0", true],
     ["2026-11-21", "big-1", "1000", "990", "-10", false],
     ["2026-11-20", "only-ours", "0", "0", "0", true],
     ["2026-11-20", "theirs", "0", "5", "5", false],
   ]);
-  assertEquals(told("model,upstream_usd\nbig-1,25\nonly-ours,12.6\n"), [
+  assertEquals(compare("model,upstream_usd\nbig-1,25\nonly-ours,12.6\n"), [
     [null, "big-1", "25", "25", "0", true],
     [null, "only-ours", "12.5", "12.6", "0.1", false],
   ]);

@@ -52,10 +52,10 @@ Deno.test("sumUpstreams() sums by upstream, upstream model and day, at list pric
   const sums = await sumUpstreams({ ledger, config }, WHOLE);
   // 100 * 0.00000125 + 10 * 0.000000125 + 20 * 0.00001, in 1e-12 USD.
   const list = 326_250_000n;
-  const told = sums.map(({ tokens: { prompt, reasoning }, ...sum }) => ({ ...sum, tokens: [prompt, reasoning] }));
+  const reported = sums.map(({ tokens: { prompt, reasoning }, ...sum }) => ({ ...sum, tokens: [prompt, reasoning] }));
   const row = { upstream: "acme", model: "big-1", day: FIRST_DAY, images: 0, failed: 0, counted: 0, attempts: 1 };
   const one = { upstreamCost: list, unpriced: 1, cost: list * 4n / 5n };
-  assertEquals(told, [
+  assertEquals(reported, [
     { ...row, model: "acme/either", requests: 1, tokens: [100, 5], ...one },
     {
       ...{ ...row, requests: 4, attempts: 6, failed: 1, counted: 1, tokens: [300, 15] },

@@ -82,13 +82,13 @@ interface PostgresParts {
  */
 function openPostgresDisk({ url, beside, clock }: PostgresParts): Disk {
   const begun = Date.now();
-  let told = -1;
+  let reported = -1;
 
   async function tellTime(): Promise<void> {
     const elapsed = Math.floor(clock.monotonic());
-    if (elapsed === told) return;
+    if (elapsed === reported) return;
     await beside.unsafe(`UPDATE test_clock SET ms = ${begun + elapsed}`);
-    told = elapsed;
+    reported = elapsed;
   }
 
   function open() {

@@ -98,6 +98,6 @@ function mostOf({ refusal, over, usage, prompt, sent }: Truth, { unit, cost }: L
   if (refusal !== undefined && UNDONE.has(refusal.code ?? refusal.kind)) return 0;
   if (unit === "requests") return cost;
   if (unit === "concurrency") return over ? 0 : cost;
-  const told = usage === undefined ? 0 : Object.values(usage).reduce((sum, count) => sum + count, 0);
-  return Math.max(cost, told, prompt + sent);
+  const reported = usage === undefined ? 0 : Object.values(usage).reduce((sum, count) => sum + count, 0);
+  return Math.max(cost, reported, prompt + sent);
 }

@@ -79,14 +79,14 @@ async function checkSpan(ledger: LedgerStore, { entries, goneDay, since, until }
     const names = new Map<string, bigint>();
     for (const entry of within) names.set(nameBy(by, entry), (names.get(nameBy(by, entry)) ?? 0n) + entry.cost);
     must(report.lines.length === names.size, "sums", () => `${report.lines.length} lines by ${by} ${span}`);
-    const told = { cost: 0n, overrun: 0n, requests: 0, completion: 0 };
+    const reported = { cost: 0n, overrun: 0n, requests: 0, completion: 0 };
     for (const { name, cost_usd, overrun_usd, requests, tokens } of report.lines) {
       const expected = names.get(name);
       must(cost_usd === usd(expected), "sums", () => `${name} pays ${cost_usd} ${span}, and not ${usd(expected)}`);
-      told.cost += parseUsd(cost_usd);
-      told.overrun += parseUsd(overrun_usd);
-      told.requests += requests;
-      told.completion += tokens.completion;
+      reported.cost += parseUsd(cost_usd);
+      reported.overrun += parseUsd(overrun_usd);
+      reported.requests += requests;
+      reported.completion += tokens.completion;
     }
     const whole = { cost: 0n, overrun: 0n, requests: within.length, completion: 0 };
     for (const { cost, overrun, tokens } of within) {
@@ -95,9 +95,9 @@ async function checkSpan(ledger: LedgerStore, { entries, goneDay, since, until }
       whole.completion += tokens.completion;
     }
     const { total } = report;
-    const isWhole = told.cost === whole.cost && told.overrun === whole.overrun &&
-      told.requests === whole.requests && told.completion === whole.completion;
-    must(isWhole, "sums", () => `the parts by ${by} ${span} make ${told.cost}, the whole is ${whole.cost}`);
+    const isWhole = reported.cost === whole.cost && reported.overrun === whole.overrun &&
+      reported.requests === whole.requests && reported.completion === whole.completion;
+    must(isWhole, "sums", () => `the parts by ${by} ${span} make ${reported.cost}, the whole is ${whole.cost}`);
     const isTotal = total.cost_usd === usd(whole.cost) && total.overrun_usd === usd(whole.overrun) &&
       total.requests === whole.requests && total.tokens.completion === whole.completion;
     must(isTotal, "sums", () => `the total by ${by} ${span} is ${total.cost_usd}`);

@@ -41,7 +41,7 @@ function refusal(row: Access, role: string, by: keyof typeof HEADERS): 401 | 403
 
 Deno.test("every route answers every role as the access table says", async () => {
   await using gateway = startKeyed({ admin: { key: { env: "ADMIN_KEY" } }, trusted_proxies: ["127.0.0.1"] });
-  let asked = 0;
+  let requests = 0;
   const keys: Record<string, string> = { ...gateway.keys, stranger: mintKey(), admin: ADMIN_KEY };
   const seen = new Set<string>();
   for (const route of routes) {
@@ -52,7 +52,7 @@ Deno.test("every route answers every role as the access table says", async () =>
       const ask = async (headers: Record<string, string>) => {
         const body = method === "GET" ? {} : { body: "{}" };
         // Each from an address of its own, as wrong admin keys of one address are throttled.
-        const address = { "x-forwarded-for": `10.0.${Math.floor(asked / 250)}.${asked++ % 250}` };
+        const address = { "x-forwarded-for": `10.0.${Math.floor(requests / 250)}.${requests++ % 250}` };
         const options = { method, headers: { ...headers, ...address }, ...body, redirect: "manual" as const };
         const response = await fetch(`${gateway.url}${pathOf(route.path)}`, options);
         await response.body?.cancel();

@@ -39,12 +39,12 @@ async function assertAbsent(paths: readonly string[], { url, keys }: Pick<KeyedG
   assert(paths.length > 5);
   for (const method of [...METHODS, "HEAD", "OPTIONS"]) {
     for (const key of [undefined, ADMIN_KEY, keys.good]) {
-      const asked = { method, ...(key !== undefined && { key }) };
+      const requested = { method, ...(key !== undefined && { key }) };
       for (const path of paths) {
         const nowhere = NOWHERE.find(([prefix]) => path.startsWith(prefix))?.[1] ?? "/no/such";
-        const absent = await told(`${url}${nowhere}`, asked);
+        const absent = await told(`${url}${nowhere}`, requested);
         assertMatch(absent, /^\[404,/);
-        assertEquals(await told(`${url}${path}`, asked), absent, `${method} ${path}`);
+        assertEquals(await told(`${url}${path}`, requested), absent, `${method} ${path}`);
       }
     }
   }
@@ -171,8 +171,8 @@ Deno.test("no web page can read the admin side, whatever origins are allowed els
     for (const [method, headers, status] of cases) {
       const response = await fetch(`${gateway.adminUrl}/admin/v1/keys`, { method, headers });
       await response.body?.cancel();
-      const told = [...response.headers.keys()].filter((name) => name.startsWith("access-control-"));
-      assertEquals([response.status, told], [status, []], method);
+      const reported = [...response.headers.keys()].filter((name) => name.startsWith("access-control-"));
+      assertEquals([response.status, reported], [status, []], method);
       assertEquals(response.headers.get("cache-control"), "no-store");
     }
     const open = await fetch(`${gateway.url}/healthz`, { headers: { origin } });

@@ -71,12 +71,12 @@ Deno.test("the admin API reports upstream usage like the command", () =>
     const answer = await fetch(`${adminSideOf(gateway)}/usage?by=upstream&since=${since}&until=${until}`, {
       headers: { authorization: `Bearer ${ADMIN_KEY}` },
     });
-    const told = await answer.json();
-    assertEquals(told.lines.map(({ upstream, requests }: Record<string, unknown>) => [upstream, requests]), [
+    const reported = await answer.json();
+    assertEquals(reported.lines.map(({ upstream, requests }: Record<string, unknown>) => [upstream, requests]), [
       ["embedded", 2],
     ]);
     const flags = ["--by", "upstream", "--since", `${since}`, "--until", `${until}`, "--json"];
-    assertEquals((await run(["usage", ...flags], { folder, env: ENV })).out, `${JSON.stringify(told, null, 2)}\n`);
+    assertEquals((await run(["usage", ...flags], { folder, env: ENV })).out, `${JSON.stringify(reported, null, 2)}\n`);
     gateway.kill("SIGTERM");
     assertEquals((await gateway.ended).code, 0);
   }));

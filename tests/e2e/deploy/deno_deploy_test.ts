@@ -67,8 +67,8 @@ function configFor(host: FakeUpstream): JsonObject {
 /** An upstream that answers; a stream asked to "stay" sends one word and stays open until the caller leaves. */
 function startHost(): FakeUpstream {
   return startUpstream(({ stream, body }) => {
-    if (!stream) return { steps: [whole("chat", "Hello", "told")] };
-    const { opening, pieces, ending } = frames("chat", ["Hello ", "there"], "told");
+    if (!stream) return { steps: [whole("chat", "Hello", "reported")] };
+    const { opening, pieces, ending } = frames("chat", ["Hello ", "there"], "reported");
     const [first = "", ...others] = pieces;
     const isEndless = body.includes("stay");
     return { steps: [...opening, first, ...(isEndless ? [new Promise(() => {})] : []), ...others, ...ending] };
@@ -302,8 +302,8 @@ async function share(t: Deno.TestContext, deno: string): Promise<void> {
     await assertSound(store);
     assertEquals(await filesOf(app.folder), files);
     for (const instance of instances) instance.kill("SIGINT");
-    const told = await Promise.all([first.ended, second.ended, third.ended]);
-    for (const { out, err } of told) {
+    const results = await Promise.all([first.ended, second.ended, third.ended]);
+    for (const { out, err } of results) {
       assertStringIncludes(out, "Add a key: SLUICE_STORE=ADDRESS npx");
       assertEquals([ADMIN_KEY, "sk-sluice-"].filter((key) => `${out}${err}`.includes(key)), []);
     }

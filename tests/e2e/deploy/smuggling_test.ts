@@ -15,9 +15,9 @@ async function check(
   const connection = await connect(port, { tls });
   try {
     await send(connection, text);
-    const heard = await hear(connection, { silenceMs: SILENCE_MS });
-    const { answers, rest } = readAnswers(heard.text);
-    const what = `${name}: ${JSON.stringify(heard)}`;
+    const received = await hear(connection, { silenceMs: SILENCE_MS });
+    const { answers, rest } = readAnswers(received.text);
+    const what = `${name}: ${JSON.stringify(received)}`;
     assertEquals(rest, "", what);
     // A proxy whose client breaks off a body answers 502 or 501 itself.
     for (const { status, head } of answers) assert(status < 500 || !/^x-request-id:/im.test(head), what);
@@ -29,9 +29,9 @@ async function check(
     const most = pipelined || tls ? 1 : 0;
     assert(outer <= 1 && arrived.length - outer <= most, `${arrived}, ${what}`);
     if (pipelined) assertEquals(arrived.length, 2, `${arrived}, ${what}`);
-    assert(ours === arrived.length || heard.closed && ours < arrived.length, `${arrived}, ${what}`);
-    assert(answers.length <= 1 + most || heard.closed, what);
-    if (heard.closed) return;
+    assert(ours === arrived.length || received.closed && ours < arrived.length, `${arrived}, ${what}`);
+    assert(answers.length <= 1 + most || received.closed, what);
+    if (received.closed) return;
     // A server that still waits for the body takes the next request as its rest: no answer comes, so no other client is affected.
     await send(connection, `GET /after-${id} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`);
     const next = readAnswers((await hear(connection, { silenceMs: SILENCE_MS })).text).answers;
@@ -47,9 +47,9 @@ async function askAsVictim(id: string, { gateway, port, tls }: { gateway: Watche
   const connection = await connect(port, { tls });
   try {
     await send(connection, `GET /victim-${id} HTTP/1.1\r\nHost: localhost\r\n\r\n`);
-    const heard = await hear(connection, { silenceMs: 2000, until: (text) => readAnswers(text).answers.length > 0 });
-    const { answers, rest } = readAnswers(heard.text);
-    assertEquals([answers.map(({ status }) => status), rest], [[404], ""], `victim ${id}: ${heard.text}`);
+    const received = await hear(connection, { silenceMs: 2000, until: (text) => readAnswers(text).answers.length > 0 });
+    const { answers, rest } = readAnswers(received.text);
+    assertEquals([answers.map(({ status }) => status), rest], [[404], ""], `victim ${id}: ${received.text}`);
     assertEquals(gateway.seen.filter((line) => line.endsWith(`/victim-${id}`)).map((line) => line.split(" ")[0]), [
       "GET",
     ]);

@@ -169,9 +169,9 @@ Deno.test("a client that leaves before its images pays for them, unless its mode
   for (const onDisconnect of ON_DISCONNECT) {
     const drain = onDisconnect !== "cancel";
     for (const headers of [{}, { "idempotency-key": "a" }] as Record<string, string>[]) {
-      const [asked, wait] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+      const [requested, wait] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
       await using gateway = startWith(onDisconnect, () => {
-        asked.resolve();
+        requested.resolve();
         return [wait.promise, image(0)];
       });
       const { drains } = gateway.gateway;
@@ -182,10 +182,10 @@ Deno.test("a client that leaves before its images pays for them, unless its mode
         return begin(done, most);
       };
       const leave = new AbortController();
-      const asking = gateway.generate(SIZE, { signal: leave.signal, headers }).catch(() => {});
-      await asked.promise;
+      const pending = gateway.generate(SIZE, { signal: leave.signal, headers }).catch(() => {});
+      await requested.promise;
       leave.abort();
-      await asking;
+      await pending;
       if (drain) {
         // The gateway has noticed the disconnect.
         await draining.promise;
@@ -210,16 +210,16 @@ Deno.test("a replay has its own entry, and is free", async () => {
 });
 
 Deno.test("if the first of two clients with one key leaves, the work is charged to it, and the second pays nothing", async () => {
-  const [asked, wait] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const [requested, wait] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   const left = Promise.withResolvers<void>();
   await using gateway = startWith(undefined, () => {
-    asked.resolve();
+    requested.resolve();
     return [wait.promise, image(0)];
   }, { arriving: ({ signal }) => signal.addEventListener("abort", () => left.resolve()) });
   const headers = { "idempotency-key": "a" };
   const leave = new AbortController();
   const first = gateway.generate(SIZE, { headers, signal: leave.signal }).catch(() => {});
-  await asked.promise;
+  await requested.promise;
   const second = gateway.generate(SIZE, { headers });
   await until("the second request", () => gateway.gateway.inFlight.count() === 2);
   await othersTurns(4);
@@ -237,13 +237,13 @@ Deno.test("if the first of two clients with one key leaves, the work is charged 
   ]);
 });
 
-interface Told {
+interface ImageEvent {
   event: string | undefined;
   // deno-lint-ignore no-explicit-any
   data: any;
 }
 
-function eventsIn(text: string): Told[] {
+function eventsIn(text: string): ImageEvent[] {
   const reader = new SseReader();
   return [...reader.push(text), ...reader.end()].map(({ event, data }) => ({ event, data: JSON.parse(data) }));
 }
@@ -352,17 +352,17 @@ Deno.test("an unread stream ends, and its sent or finished images are charged", 
 });
 
 Deno.test("no more images than the limit allows are made for disconnected clients", async () => {
-  const asked = Promise.withResolvers<void>();
+  const arrived = Promise.withResolvers<void>();
   const script: Script = () => {
-    asked.resolve();
+    arrived.resolve();
     return [new Promise(() => {}), image(0)];
   };
   await using gateway = start(script, { limits: { drained_requests: 0 } });
   const leave = new AbortController();
-  const asking = gateway.generate(SIZE, { signal: leave.signal }).catch(() => {});
-  await asked.promise;
+  const pending = gateway.generate(SIZE, { signal: leave.signal }).catch(() => {});
+  await arrived.promise;
   leave.abort();
-  await asking;
+  await pending;
   await assertEntered(gateway, [{ status: 499, ending: "failed", images: 0 }]);
 });
 

@@ -170,10 +170,10 @@ Deno.test("a disconnect cancels the upstream if the model says so", async () => 
   });
   await using gateway = startPainted({ p: upstream }, {}, { row: { on_disconnect: "cancel" } });
   const client = new AbortController();
-  const asking = gateway.generate({}, { signal: client.signal }).then(() => "answered", () => "gone");
+  const pending = gateway.generate({}, { signal: client.signal }).then(() => "answered", () => "gone");
   await started.promise;
   client.abort();
-  assertEquals(await asking, "gone");
+  assertEquals(await pending, "gone");
   await ended.promise;
 });
 
@@ -215,8 +215,8 @@ Deno.test("a model of another kind is a 400 that names the right endpoint", asyn
     [gateway.post("/anthropic/v1/messages", { model, messages, max_tokens: 9 }, version), /\/v1\/images\/generations/],
     [gateway.post("/anthropic/v1/messages/count_tokens", { model, messages }, version), /\/v1\/images\/generations/],
   ];
-  for (const [asking, message] of cases) {
-    const response = await asking;
+  for (const [pending, message] of cases) {
+    const response = await pending;
     assertEquals(response.status, 400);
     assertMatch((await response.json()).error.message, message);
   }

@@ -44,11 +44,11 @@ Deno.test("a repeat waits for the running first request", async () => {
     return [wait.promise, { type: "image", index: 0, base64: gray(size) }];
   });
   await using gateway = startPainted({ p: upstream });
-  const asking = [gateway.generate({}, withKey("a"))];
+  const reported = [gateway.generate({}, withKey("a"))];
   await started.promise;
-  asking.push(gateway.generate({}, withKey("a")), gateway.generate({}, withKey("a")));
+  reported.push(gateway.generate({}, withKey("a")), gateway.generate({}, withKey("a")));
   wait.resolve();
-  const bodies = await Promise.all(asking.map(async (response) => await (await response).text()));
+  const bodies = await Promise.all(reported.map(async (response) => await (await response).text()));
   assertEquals([new Set(bodies).size, upstream.calls.length], [1, 1]);
 });
 

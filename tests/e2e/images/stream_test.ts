@@ -94,13 +94,13 @@ Deno.test("an edit's events have their own names", async () => {
   const upstream = painter(previews);
   await using gateway = startPainted({ p: upstream });
   const form = formOf({ stream: "true", partial_images: "1" }, [["image", png(1024, 1024)]]);
-  const said = await events(await gateway.edit(form));
-  assertEquals(said.map(({ event, data }) => [event, data.type, data.size]), [
+  const received = await events(await gateway.edit(form));
+  assertEquals(received.map(({ event, data }) => [event, data.type, data.size]), [
     ["image_edit.partial_image", "image_edit.partial_image", "auto"],
     ["image_edit.completed", "image_edit.completed", "auto"],
   ]);
   assertEquals(upstream.calls[0]?.request.partialImages, 1);
-  assertEquals(said.map(({ data: { num_input_images, usage } }) => [num_input_images, usage]), [
+  assertEquals(received.map(({ data: { num_input_images, usage } }) => [num_input_images, usage]), [
     [undefined, undefined],
     [1, { ...usage((await loadTokenCounter()).count("Blue"), 7_024), num_input_images: 1 }],
   ]);
@@ -117,8 +117,8 @@ Deno.test("several images are completed once each, and their usage adds up to th
     { type: "image", index: 9, base64: IMAGE },
   ]);
   await using gateway = startPainted({ p: upstream });
-  const said = await events(await gateway.generate({ ...STREAM, n: 3, partial_images: 1 }));
-  assertEquals(said.map(({ event, data }) => [event?.split(".")[1], data.index, data.usage]), [
+  const received = await events(await gateway.generate({ ...STREAM, n: 3, partial_images: 1 }));
+  assertEquals(received.map(({ event, data }) => [event?.split(".")[1], data.index, data.usage]), [
     ["partial_image", 1, undefined],
     ["completed", 1, usage(PROMPT_TOKENS, 7_024)],
     ["completed", 0, usage(0, 7_024)],
@@ -147,9 +147,9 @@ Deno.test("a later failure is an error event without a completed event", async (
     await t.step(what, async () => {
       const upstream = painter(script);
       await using gateway = startPainted({ p: upstream });
-      const said = await events(await gateway.generate({ ...STREAM, n: 2, partial_images: 1 }));
-      assertEquals(said.map(({ event }) => event), names);
-      const last = said.at(-1);
+      const received = await events(await gateway.generate({ ...STREAM, n: 2, partial_images: 1 }));
+      assertEquals(received.map(({ event }) => event), names);
+      const last = received.at(-1);
       if (last?.event !== "error") return;
       const error = last.data.error as Record<string, unknown>;
       assertEquals(last.data, { type: "error", error });
@@ -210,8 +210,8 @@ Deno.test("a disconnect cancels the upstream if the model says so", async () => 
 Deno.test("a stream that takes too long ends with an error", async () => {
   const upstream = painter(() => [{ type: "partial", index: 0, step: 0, base64: "AA" }, new Promise(() => {})]);
   await using gateway = startPainted({ p: upstream }, { images: { total_ms: 100 } });
-  const said = await events(await gateway.generate({ ...STREAM, partial_images: 1 }));
-  assertEquals(said.map(({ event }) => event), ["image_generation.partial_image", "error"]);
+  const received = await events(await gateway.generate({ ...STREAM, partial_images: 1 }));
+  assertEquals(received.map(({ event }) => event), ["image_generation.partial_image", "error"]);
 });
 
 Deno.test("an upstream's base64 cannot break out of its event", async () => {

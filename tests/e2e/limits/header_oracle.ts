@@ -97,8 +97,8 @@ export async function compareHeaders({ requests, seed }: { requests: number; see
         expected["anthropic-ratelimit-unified-reset"] = unixSeconds(now + waitMs);
       }
     }
-    const told = [...response.headers].filter(([name]) => /ratelimit|retry-after/.test(name));
-    assertEquals(Object.fromEntries(told), expected, about);
+    const reported = [...response.headers].filter(([name]) => /ratelimit|retry-after/.test(name));
+    assertEquals(Object.fromEntries(reported), expected, about);
     // Its headers go out before the end of a stream is known.
     taken.tokens = ACTUAL;
     compared[waitMs === 0 ? "answers" : "refusals"]++;

@@ -67,7 +67,7 @@ async function write(number: number, { shop, random }: Ways): Promise<Tried[]> {
   const one: Tried = { number, protocol };
   const stream = random.chance(0.6);
   const fate = random.pick(FATES);
-  const asked = shop.decide(number, fate);
+  const requested = shop.decide(number, fate);
   const [first, next] = [random.pick(TEXT_MODELS), random.pick(TEXT_MODELS)];
   const others = random.chance(0.4) && next !== first
     ? protocol === "messages" ? { fallbacks: [{ model: next }] } : { models: [next] }
@@ -82,19 +82,19 @@ async function write(number: number, { shop, random }: Ways): Promise<Tried[]> {
     ...others,
   });
   const leave = new AbortController();
-  const asking = shop.gateway.ask(protocol, body, {
+  const pending = shop.gateway.ask(protocol, body, {
     signal: leave.signal,
     ...(random.chance(0.15) && { key: shop.poor }),
   });
   if (fate === "leave early") {
     // Rejected before an upstream is called, or in progress for a long time.
-    const over = asking.then((response) => response.bytes()).catch(() => {});
-    await Promise.race([asked, over]);
+    const over = pending.then((response) => response.bytes()).catch(() => {});
+    await Promise.race([requested, over]);
     leave.abort();
     await over;
     return [one];
   }
-  const response = await asking;
+  const response = await pending;
   one.id = idOf(response);
   one.status = response.status;
   if (fate === "leave" && stream) {
@@ -104,16 +104,16 @@ async function write(number: number, { shop, random }: Ways): Promise<Tried[]> {
     await reader?.cancel().catch(() => {});
     return [{ ...one, left: true }];
   }
-  const said = await response.text().catch(() => "");
+  const received = await response.text().catch(() => "");
   if (response.status !== 200) return [one];
-  if (!stream) one.bill = wholeBill(protocol, response, said);
-  else if (said.includes(SUCCESS[protocol]) && fate !== "cut") one.bill = streamedBill(protocol, said);
+  if (!stream) one.bill = wholeBill(protocol, response, received);
+  else if (received.includes(SUCCESS[protocol]) && fate !== "cut") one.bill = streamedBill(protocol, received);
   return [one];
 }
 
 /** Images, some with an idempotency key that concurrent and later requests use, too. */
 async function paint(number: number, { shop, random }: Ways): Promise<Tried[]> {
-  void shop.decide(number, random.pick(["told", "cut", "fails"]));
+  void shop.decide(number, random.pick(["reported", "cut", "fails"]));
   const body = JSON.stringify({
     model: "acme/paint",
     prompt: `Number ${number} of many`,

@@ -15,7 +15,17 @@ import {
 import { model, startGateway, type TestGateway, type TestKey, upstream } from "../../support/gateway.ts";
 
 /** Treatment of a request by the first upstream. */
-export const FATES = ["told", "told", "told", "missing", "absurd", "fails", "cut", "leave", "leave early"] as const;
+export const FATES = [
+  "reported",
+  "reported",
+  "reported",
+  "missing",
+  "absurd",
+  "fails",
+  "cut",
+  "leave",
+  "leave early",
+] as const;
 
 /** Treatment of a request. */
 export type Fate = typeof FATES[number];
@@ -94,7 +104,7 @@ export async function openShop(store: Store): Promise<Shop> {
       if (one === undefined) throw new Error(`Nobody asked ${JSON.stringify(body)}`);
       one.asked.resolve();
       // The replacement for a failed upstream answers normally.
-      const fate = one.tries++ > 0 && one.fate === "fails" ? "told" : one.fate;
+      const fate = one.tries++ > 0 && one.fate === "fails" ? "reported" : one.fate;
       const finishing = function* (steps: readonly Step[]): Generator<Step> {
         yield* steps.slice(0, -1);
         finished.add(number);
@@ -105,14 +115,14 @@ export async function openShop(store: Store): Promise<Shop> {
       if (body.model === "paint-1") {
         return { steps: finishing([images(Number(body.n ?? 1) - (fate === "cut" ? 1 : 0))]) };
       }
-      const told = fate === "missing" || fate === "absurd" ? fate : "told";
+      const reported = fate === "missing" || fate === "absurd" ? fate : "reported";
       if (!stream) {
-        const said = whole(spoken, PIECES.join(""), told);
+        const content = whole(spoken, PIECES.join(""), reported);
         return fate === "cut"
-          ? { steps: [said.slice(0, 50)] }
-          : { ...(before !== undefined && { before }), steps: finishing([said]) };
+          ? { steps: [content.slice(0, 50)] }
+          : { ...(before !== undefined && { before }), steps: finishing([content]) };
       }
-      const { opening, pieces, ending } = frames(spoken, PIECES, told);
+      const { opening, pieces, ending } = frames(spoken, PIECES, reported);
       if (fate === "cut") return { steps: [...opening, ...pieces] };
       // Enough time for a client to disconnect in the middle.
       const wait = fate === "leave" ? [pause(30)] : [];

@@ -78,10 +78,10 @@ Deno.test("a stream counts as one attempt at its first event, and one whose clie
   assertEquals(await ask(gateway, { stream: true }), 200);
   assertEquals(await attempts("success"), "1");
   const leaving = new AbortController();
-  const asked = gateway.ask("chat", prompt("chat", { stream: true }), { signal: leaving.signal }).catch(() => {});
+  const pending = gateway.ask("chat", prompt("chat", { stream: true }), { signal: leaving.signal }).catch(() => {});
   await until("the second request", () => first.requests.length >= 2);
   leaving.abort();
-  await asked;
+  await pending;
   await eventually(async () => assertEquals(await attempts("abandoned"), "1"));
   end.resolve();
   assertEquals(valueOf(await metricsOf(gateway), "sluice_upstream_attempt_seconds_count", { upstream: "first" }), "1");

@@ -37,8 +37,8 @@ Deno.test("metrics show budgets and limits of groups with their rest", async () 
     limit: [["default", "requests", "5"], ["default", "concurrency", "2"], ["other", "tokens", "7"]],
     limitLeft: [["default", "requests", "5"], ["default", "concurrency", "2"], ["other", "tokens", "7"]],
   });
-  const asked = { max_completion_tokens: 10, messages: [{ role: "user", content: "one two three four five six" }] };
-  const response = await gateway.ask("chat", prompt("chat", asked));
+  const requested = { max_completion_tokens: 10, messages: [{ role: "user", content: "one two three four five six" }] };
+  const response = await gateway.ask("chat", prompt("chat", requested));
   const { usage } = await response.json();
   await gateway.gateway.ledger.flush();
   const { left, limitLeft } = await read();

@@ -175,13 +175,13 @@ Deno.test("a disconnect before the answer is not a failure", async () => {
       return json(WHOLE.chat, { before: hang.promise });
     });
     await using gateway = startGateway(oneModel("chat", server.url));
-    const asked = fetch(`${gateway.url}/v1/chat/completions`, {
+    const pending = fetch(`${gateway.url}/v1/chat/completions`, {
       method: "POST",
       headers: { authorization: `Bearer ${gateway.key.key}` },
       body: JSON.stringify(prompt("chat", { stream })),
       signal: leave.signal,
     });
-    assertEquals(await asked.then(({ status }) => status, ({ name }) => name), "AbortError");
+    assertEquals(await pending.then(({ status }) => status, ({ name }) => name), "AbortError");
     const [line] = await lines(gateway, 1);
     assertEquals([line?.status, line?.ending, line?.level, line?.kind], [499, "failed", "info", undefined]);
     hang.resolve();
@@ -282,11 +282,11 @@ Deno.test("every response has one log line with its id, and one entry if it was 
     await response.body?.cancel();
     return { id: idOf(response), metered: kind > 1 };
   });
-  const told = await Promise.all(asks);
+  const results = await Promise.all(asks);
   const seen = (await lines(gateway, 120)).map(({ request_id }) => request_id);
-  assertEquals([...seen].sort(), told.map(({ id }) => id).sort());
+  assertEquals([...seen].sort(), results.map(({ id }) => id).sort());
   assertEquals(new Set(seen).size, 120);
-  for (const { id, metered } of told) {
+  for (const { id, metered } of results) {
     assertEquals((await gateway.gateway.ledger.find(id)) !== undefined, metered, id);
   }
 });

@@ -98,9 +98,9 @@ export function createLoad(random: () => number): Load {
     if (one.way === "refused") return { status: 500, steps: ['{"error":{"message":"No"}}'] };
     const tell = (text: string) => withUsage(text, one);
     if (!stream) {
-      return { before: pause(random() * 20), steps: finishing([tell(whole("chat", "Hello", "told"))], one) };
+      return { before: pause(random() * 20), steps: finishing([tell(whole("chat", "Hello", "reported"))], one) };
     }
-    const { opening, pieces, ending } = frames("chat", ["alpha ", "beta ", "gamma"], "told");
+    const { opening, pieces, ending } = frames("chat", ["alpha ", "beta ", "gamma"], "reported");
     const said = [...opening, ...pieces];
     // It ends without its end.
     if (one.way === "cut") return { steps: said };

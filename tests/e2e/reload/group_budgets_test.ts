@@ -13,12 +13,12 @@ Deno.test("a configuration is activated after its new group budgets were read", 
       readTextFile: () => Promise.resolve(JSON.stringify({ groups })),
     });
   const kept = openMemoryStore();
-  const asked = Promise.withResolvers<string>();
+  const arrived = Promise.withResolvers<string>();
   const gate = Promise.withResolvers<void>();
   const ledger = {
     ...kept.ledger,
     async left(claim: Parameters<typeof kept.ledger.left>[0]) {
-      asked.resolve(claim.id);
+      arrived.resolve(claim.id);
       await gate.promise;
       return await kept.ledger.left(claim);
     },
@@ -28,7 +28,7 @@ Deno.test("a configuration is activated after its new group budgets were read", 
   const before = gateway();
   groups = { team: { budget: { usd: "1", period: "month" } } };
   const reloaded = before.reloader.reload("file");
-  assertEquals(await asked.promise, "team");
+  assertEquals(await arrived.promise, "team");
   assert(gateway() === before);
   gate.resolve();
   assertEquals((await reloaded).outcome, "changed");

@@ -190,9 +190,9 @@ Deno.test("a stream keeps its prices through three reloads, and its connections 
         close();
       };
     }
-    const asked = world.ask({ model: "acme/words", stream: true, messages: [{ role: "user", content: "Hello" }] });
+    const requested = world.ask({ model: "acme/words", stream: true, messages: [{ role: "user", content: "Hello" }] });
     await host.say();
-    const text = (await asked).text();
+    const text = (await requested).text();
     for (const price of ["1", "2", "3"]) {
       world.write(JSON.stringify(priced(price)));
       assertEquals((await first.reloader.reload("file")).outcome, "changed");
@@ -232,10 +232,10 @@ Deno.test("200 reloads leak no connection and no timer", async () => {
   const each = open;
   for (let number = 0; number < 200; number++) {
     world.write(JSON.stringify({ ...goodFile(), keep_alive_seconds: 20 + number }));
-    const asked = world.ask(ASK);
+    const requested = world.ask(ASK);
     assertEquals((await reloader.reload("file")).outcome, "changed");
     count();
-    assertEquals((await (await asked).text()).includes("Hello"), true);
+    assertEquals((await (await requested).text()).includes("Hello"), true);
   }
   for (let tries = 0; open > each && tries < 1000; tries++) await new Promise((resolve) => setTimeout(resolve, 1));
   assertEquals([open, reloader.status().version], [each, 201]);

@@ -93,10 +93,10 @@ Deno.test("a chat stream without usage gets one at its end for clients that aske
 });
 
 Deno.test("a chat stream has one usage chunk at its end, however the upstream sends it", async () => {
-  const spellings: [told: "told" | "missing", spell: (frame: string) => string][] = [
+  const spellings: [told: "reported" | "missing", spell: (frame: string) => string][] = [
     ["missing", (frame) => frame.replace("data: {", "data:  { ")],
-    ["told", (frame) => frame.replace('"usage"', '"\\u0075s\\u0061ge"')],
-    ["told", (frame) => frame.replace('"usage":', '"usage" : ').replace("data: {", "data:\t{")],
+    ["reported", (frame) => frame.replace('"usage"', '"\\u0075s\\u0061ge"')],
+    ["reported", (frame) => frame.replace('"usage":', '"usage" : ').replace("data: {", "data:\t{")],
   ];
   for (const [told, spell] of spellings) {
     const { opening, pieces, ending } = frames("chat", ["alpha ", "beta"], told);
@@ -164,8 +164,8 @@ Deno.test("every answer and refusal is in the ledger by its id, with the client'
       [429, "refused", prompt(protocol, { max_tokens: 5_000, max_output_tokens: 5_000 }), { key: poor }],
     ];
     for (const [status, ending, body, more] of cases) {
-      const asked = typeof body === "string" ? body : JSON.stringify(body);
-      const response = await gateway.ask(protocol, asked, more);
+      const requested = typeof body === "string" ? body : JSON.stringify(body);
+      const response = await gateway.ask(protocol, requested, more);
       const text = await response.text();
       assertEquals(response.status, status, `${protocol}: ${text}`);
       const id = response.headers.get("x-request-id")?.replace("req_", "") ?? "";

@@ -56,13 +56,16 @@ async function costOf(gateway: TestGateway, keyId: string): Promise<bigint> {
 Deno.test(`of ${CLIENTS} concurrent requests exactly as many as can be held reach the upstream`, async () => {
   await inFolder(async (folder) => {
     let gate = Promise.withResolvers<void>();
-    const says = (asked: UpstreamRequest): ScriptedAnswer => ({ ...answer("chat")(asked), before: gate.promise });
+    const says = (requested: UpstreamRequest): ScriptedAnswer => ({
+      ...answer("chat")(requested),
+      before: gate.promise,
+    });
     await using budgeted = startBudgeted({ store: openStore(folder), says });
     const { gateway, upstream } = budgeted;
     for (let round = 1; round <= ROUNDS; round++) {
       gate = Promise.withResolvers();
       const key = await gateway.addKey(worth(20n * COST));
-      const asked = Promise.all(Array.from({ length: CLIENTS }, async (_, index) => {
+      const requested = Promise.all(Array.from({ length: CLIENTS }, async (_, index) => {
         const protocol = PROTOCOLS[index % PROTOCOLS.length] ?? "chat";
         const response = await gateway.ask(protocol, asking(protocol), { key });
         await response.text();
@@ -72,7 +75,7 @@ Deno.test(`of ${CLIENTS} concurrent requests exactly as many as can be held reac
       assertEquals(refused.slice(-44).every(({ ending, held }) => ending === "refused" && held === 0n), true);
       assertEquals((await gateway.store.ledger.holds()).map(({ amount }) => amount), Array(20).fill(COST));
       gate.resolve();
-      assertEquals((await asked).filter((status) => status === 200).length, 20);
+      assertEquals((await requested).filter((status) => status === 200).length, 20);
       assertEquals([upstream.requests.length, await costOf(gateway, key.id)], [20 * round, 20n * COST]);
     }
   });
@@ -134,9 +137,9 @@ Deno.test(`budgets of key and group both apply, and a refusal by one holds nothi
 });
 
 /** All kinds of answers, in turn. */
-function mixed(): (asked: UpstreamRequest) => ScriptedAnswer {
+function mixed(): (request: UpstreamRequest) => ScriptedAnswer {
   let count = 0;
-  const { opening, pieces, ending } = frames("chat", ["Hello ", "there"], "told");
+  const { opening, pieces, ending } = frames("chat", ["Hello ", "there"], "reported");
   const ways: ScriptedAnswer[] = [
     { steps: [...opening, ...pieces, ...ending] },
     { status: 500, steps: ["{}"] },
@@ -175,8 +178,8 @@ const FREE_ENDINGS: readonly [name: string, says: ScriptedAnswer, more?: JsonObj
   ["an answer that is none", { steps: ["<html>"] }],
   ["an answer that is cut", { steps: ['{"id":'], cut: true }],
   ["an empty stream", { steps: [] }, { stream: true }],
-  ["a stream that is cut", { steps: frames("chat", ["Hello "], "told").opening, cut: true }, { stream: true }],
-  ["a stream without an end", { steps: frames("chat", ["Hello "], "told").pieces }, { stream: true }],
+  ["a stream that is cut", { steps: frames("chat", ["Hello "], "reported").opening, cut: true }, { stream: true }],
+  ["a stream without an end", { steps: frames("chat", ["Hello "], "reported").pieces }, { stream: true }],
   ["an error in a stream", { steps: ['data: {"error":{"message":"No"}}\n\n'] }, { stream: true }],
 ];
 

@@ -6,7 +6,7 @@ import type { Store } from "../../../lib/store/store.ts";
 import { model, startGateway, type TestGateway, upstream } from "../../support/gateway.ts";
 import { prompt } from "../../upstream/replies.ts";
 import { usd } from "./bills.ts";
-import { frames, TOLD, whole } from "../../upstream/frames.ts";
+import { frames, REPORTED, whole } from "../../upstream/frames.ts";
 import { type FakeUpstream, type ScriptedAnswer, startUpstream, type UpstreamRequest } from "../../upstream/mod.ts";
 import { until } from "../../support/soon.ts";
 
@@ -15,7 +15,7 @@ export const PRICE = 10_000_000n;
 /** The same for the catalog, in USD. */
 export const PRICING = { prompt: "0", completion: "0.00001" };
 /** Cost of an answer that reports its usage. */
-export const COST = BigInt(TOLD.completion) * PRICE;
+export const COST = BigInt(REPORTED.completion) * PRICE;
 
 /** The member that names a most number of tokens. */
 export const MOST: Readonly<Record<Protocol, string>> = {
@@ -36,7 +36,7 @@ export interface Budgeted extends AsyncDisposable {
 /** A gateway whose one upstream speaks a protocol. */
 export function startBudgeted(
   { says = answer("chat"), spoken = "chat", row = {}, groups = {}, store, now }: {
-    says?: (asked: UpstreamRequest) => ScriptedAnswer | Promise<ScriptedAnswer>;
+    says?: (request: UpstreamRequest) => ScriptedAnswer | Promise<ScriptedAnswer>;
     spoken?: Protocol;
     row?: JsonObject;
     groups?: JsonObject;
@@ -68,17 +68,17 @@ export function startBudgeted(
 }
 
 /** An answer that reports its usage. */
-export function answer(spoken: Protocol): (asked: UpstreamRequest) => ScriptedAnswer {
+export function answer(spoken: Protocol): (request: UpstreamRequest) => ScriptedAnswer {
   return ({ stream }) => {
-    if (!stream) return { steps: [whole(spoken, "Hello there", "told")] };
-    const { opening, pieces, ending } = frames(spoken, ["Hello ", "there"], "told");
+    if (!stream) return { steps: [whole(spoken, "Hello there", "reported")] };
+    const { opening, pieces, ending } = frames(spoken, ["Hello ", "there"], "reported");
     return { steps: [...opening, ...pieces, ...ending] };
   };
 }
 
 /** A prompt whose maximum output is exactly the scripted answer. */
 export function asking(protocol: Protocol, more: JsonObject = {}): JsonObject {
-  return prompt(protocol, { [MOST[protocol]]: TOLD.completion, ...more });
+  return prompt(protocol, { [MOST[protocol]]: REPORTED.completion, ...more });
 }
 
 /** A key with a budget for so much, in all. */

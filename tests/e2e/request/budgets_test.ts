@@ -49,7 +49,7 @@ Deno.test("a request beyond its budget is refused in each protocol's terms, and 
 Deno.test("a budget resets with its period, and a request counts in the period it began in", async () => {
   let now = Date.parse("2026-11-30T23:59:59Z");
   const gate = Promise.withResolvers<void>();
-  const { opening, pieces, ending } = frames("chat", ["Hello ", "there"], "told");
+  const { opening, pieces, ending } = frames("chat", ["Hello ", "there"], "reported");
   await using budgeted = startBudgeted({
     groups: { default: { key_budget: { usd: "0.01", period: "month" } } },
     says: (request) =>

@@ -178,14 +178,14 @@ Deno.test("the embedded model stops at the budget", async () => {
 
 Deno.test("of concurrent requests without a maximum, one holds the whole budget, and its rest returns to others", async () => {
   let gate = Promise.withResolvers<void>();
-  const says = (asked: UpstreamRequest): ScriptedAnswer => ({ ...answer("chat")(asked), before: gate.promise });
+  const says = (requested: UpstreamRequest): ScriptedAnswer => ({ ...answer("chat")(requested), before: gate.promise });
   await using budgeted = startBudgeted({ says });
   const { gateway, upstream } = budgeted;
   for (let round = 1; round <= rounds(10); round++) {
     gate = Promise.withResolvers();
     const key = await gateway.addKey(worth(BUDGET));
     const statuses: number[] = [];
-    const asked = Promise.all(Array.from({ length: 64 }, async (_, index) => {
+    const requested = Promise.all(Array.from({ length: 64 }, async (_, index) => {
       const protocol = OPEN[index % 2] ?? "chat";
       const response = await gateway.ask(protocol, prompt(protocol), { key });
       await response.text();
@@ -194,7 +194,7 @@ Deno.test("of concurrent requests without a maximum, one holds the whole budget,
     await until("63 refusals", () => statuses.length >= 63);
     assertEquals(statuses.every((status) => status === 429), true);
     gate.resolve();
-    await asked;
+    await requested;
     assertEquals([statuses.at(-1), upstream.requests.length], [200, 2 * round - 1]);
     const next = await gateway.ask("chat", prompt("chat"), { key });
     await next.text();

@@ -5,7 +5,7 @@ import type { JsonObject } from "../../../lib/json/mod.ts";
 import { auditLedger } from "../../../lib/billing/reports/audit.ts";
 import { model, startGateway, type TestKey } from "../../support/gateway.ts";
 import { prompt } from "../../upstream/replies.ts";
-import { frames, TOLD } from "../../upstream/frames.ts";
+import { frames, REPORTED } from "../../upstream/frames.ts";
 import { chargeOf, entriesOf, priceOf, startWorld, tokens } from "./world.ts";
 
 const HOUR_MS = 3_600_000;
@@ -23,7 +23,7 @@ for (const [how, jump] of JUMPS) {
   Deno.test(`a clock that jumps ${how} during a stream changes neither hold nor times nor bill`, async () => {
     let at = NOON;
     const going = Promise.withResolvers<void>();
-    const { opening, pieces, ending } = frames("chat", ["one ", "two"], "told");
+    const { opening, pieces, ending } = frames("chat", ["one ", "two"], "reported");
     await using world = startWorld({
       protocol: "chat",
       way: "relayed",
@@ -43,9 +43,9 @@ for (const [how, jump] of JUMPS) {
     assertEquals(chargeOf(entry), {
       status: 200,
       ending: "end",
-      tokens: tokens(TOLD),
+      tokens: tokens(REPORTED),
       source: "upstream",
-      cost: priceOf(tokens(TOLD)),
+      cost: priceOf(tokens(REPORTED)),
       attempts: 1,
     });
     const { totalMs, firstMs = -1 } = entry;

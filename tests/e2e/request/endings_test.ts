@@ -18,7 +18,7 @@ import {
   stepsOf,
   streamsThen,
 } from "./exchange.ts";
-import { frames, TOLD } from "../../upstream/frames.ts";
+import { frames, REPORTED } from "../../upstream/frames.ts";
 import { spokenBy, startWorld, tokens, type Way, type World, type WorldOptions } from "./world.ts";
 import { until } from "../../support/soon.ts";
 
@@ -46,7 +46,7 @@ function counted(pieces: number): number {
 function left(protocol: Protocol, way: Way, pieces: number): Expected {
   // Only this protocol reports its input at the beginning.
   const input = spokenBy(protocol, way) === "messages"
-    ? { prompt: TOLD.prompt, input_cache_read: TOLD.input_cache_read }
+    ? { prompt: REPORTED.prompt, input_cache_read: REPORTED.input_cache_read }
     : { prompt: INPUT };
   return {
     status: 200,
@@ -107,11 +107,11 @@ function leavesIn(pieces: number, expected: (protocol: Protocol, way: Way) => Ex
 function leavesEarly(stream: boolean, expected: Expected): Case["act"] {
   return async (world) => {
     const leave = new AbortController();
-    const asked = ask(world, stream, leave.signal).then((response) => response.text());
+    const pending = ask(world, stream, leave.signal).then((response) => response.text());
     await until("the requests", () => world.upstream.requests.length === 1);
     // The upstream's answer may be processed before or after the disconnect is noticed.
     leave.abort();
-    await asked.catch(() => {});
+    await pending.catch(() => {});
     return { expected };
   };
 }
@@ -123,11 +123,11 @@ const status = (code: number, type?: string): Case["options"] => ({ protocol, wa
 });
 
 const CASES: readonly Case[] = [
-  { name: "a whole answer", ways: HTTP, options: answers("told"), act: reads(false, COMPLETE) },
+  { name: "a whole answer", ways: HTTP, options: answers("reported"), act: reads(false, COMPLETE) },
   { name: "a whole answer without usage", ways: HTTP, options: answers("missing"), act: reads(false, COUNTED) },
   { name: "a whole answer with absurd usage", ways: HTTP, options: answers("absurd"), act: reads(false, COUNTED) },
   { name: "a whole answer with a usage of zeros", ways: HTTP, options: answers("zeros"), act: reads(false, COUNTED) },
-  { name: "a stream", ways: HTTP, options: answers("told"), act: reads(true, COMPLETE) },
+  { name: "a stream", ways: HTTP, options: answers("reported"), act: reads(true, COMPLETE) },
   { name: "a stream without usage", ways: HTTP, options: answers("missing"), act: reads(true, COUNTED) },
   { name: "a stream with absurd usage", ways: HTTP, options: answers("absurd"), act: reads(true, COUNTED) },
   { name: "a stream with a usage of zeros", ways: HTTP, options: answers("zeros"), act: reads(true, COUNTED) },
@@ -139,7 +139,7 @@ const CASES: readonly Case[] = [
   {
     name: "an answer of the second target",
     ways: HTTP,
-    options: (world) => ({ ...status(503)?.(world), then: answers("told")(world).says }) as Partial<WorldOptions>,
+    options: (world) => ({ ...status(503)?.(world), then: answers("reported")(world).says }) as Partial<WorldOptions>,
     act: reads(true, { ...COMPLETE, attempts: 2 }),
   },
   ...[false, true].flatMap((stream): Case[] => {
@@ -175,7 +175,7 @@ const CASES: readonly Case[] = [
         options: (world) => ({
           says: ({ stream }) => ({
             before: world.gone(),
-            steps: stepsOf(spokenBy(world.protocol, world.way), stream, "told"),
+            steps: stepsOf(spokenBy(world.protocol, world.way), stream, "reported"),
           }),
           onDisconnect: "drain",
         }),
@@ -222,7 +222,7 @@ const CASES: readonly Case[] = [
     name: "a client that leaves during keep-alives",
     ways: HTTP,
     options: ({ protocol, way }) => ({
-      says: () => ({ steps: [...frames(spokenBy(protocol, way), PIECES, "told").opening.slice(0, 1), never] }),
+      says: () => ({ steps: [...frames(spokenBy(protocol, way), PIECES, "reported").opening.slice(0, 1), never] }),
       config: { keep_alive_seconds: 1 },
     }),
     act: async (world) => {
@@ -266,13 +266,13 @@ const CASES: readonly Case[] = [
     act: async (world) => {
       const leave = new AbortController();
       const body = { model: "acme/one", stream: true, messages: [{ role: "user", content: "one two ".repeat(9_000) }] };
-      const asked = world.protocol === "responses"
+      const requested = world.protocol === "responses"
         ? { ...body, messages: undefined, input: "one two ".repeat(9_000) }
         : {
           ...body,
           max_tokens: 20_000,
         };
-      const response = await world.gateway.ask(world.protocol, asked, { signal: leave.signal });
+      const response = await world.gateway.ask(world.protocol, requested, { signal: leave.signal });
       await leavesAfter(response, "two", { leave });
       const { tokens: billed } = await world.entry();
       assert(billed.completion >= 1 && billed.completion < 18_000, `${billed.completion}`);

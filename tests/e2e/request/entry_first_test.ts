@@ -51,7 +51,7 @@ Deno.test("the end of an answer is sent only after its entry is durable", async 
           protocol,
           way,
           gateway: { store },
-          ...answers("told")({ protocol, way }),
+          ...answers("reported")({ protocol, way }),
         });
         let got = "";
         let answered = false;

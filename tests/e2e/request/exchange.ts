@@ -6,7 +6,7 @@ import type { BilledTokens, Ending, KeptEntry, UsageSource } from "../../../lib/
 import { othersTurns } from "../../support/others_turns.ts";
 import type { GatewayOptions } from "../../support/gateway.ts";
 import { prompt } from "../../upstream/replies.ts";
-import { frames, TOLD, type Told, whole } from "../../upstream/frames.ts";
+import { frames, REPORTED, type ReportedUsage, whole } from "../../upstream/frames.ts";
 import type { ScriptedAnswer, Step } from "../../upstream/mod.ts";
 import { chargeOf, priceOf, spokenBy, tokens, type Way, type World, type WorldOptions } from "./world.ts";
 
@@ -29,7 +29,7 @@ export interface Expected {
 }
 
 /** A whole exchange with a reported usage. */
-export const COMPLETE: Expected = { status: 200, ending: "end", tokens: tokens(TOLD), source: "upstream" };
+export const COMPLETE: Expected = { status: 200, ending: "end", tokens: tokens(REPORTED), source: "upstream" };
 
 /** A world before its start. */
 export interface Planned {
@@ -40,12 +40,14 @@ export interface Planned {
 }
 
 /** An upstream that answers as requested, streamed or whole. */
-export function answers(told: Told): (world: Pick<Planned, "protocol" | "way">) => Partial<WorldOptions> {
-  return ({ protocol, way }) => ({ says: ({ stream }) => ({ steps: stepsOf(spokenBy(protocol, way), stream, told) }) });
+export function answers(reported: ReportedUsage): (world: Pick<Planned, "protocol" | "way">) => Partial<WorldOptions> {
+  return ({ protocol, way }) => ({
+    says: ({ stream }) => ({ steps: stepsOf(spokenBy(protocol, way), stream, reported) }),
+  });
 }
 
 /** The steps of an answer with this usage, in the upstream's protocol. */
-export function stepsOf(spoken: Protocol, stream: boolean, told: Told): string[] {
+export function stepsOf(spoken: Protocol, stream: boolean, told: ReportedUsage): string[] {
   if (!stream) return [whole(spoken, TEXT, told)];
   const { opening, pieces, ending } = frames(spoken, PIECES, told);
   return [...opening, ...pieces, ...ending];
@@ -59,7 +61,7 @@ export function streamsThen(
 ): (world: Planned) => Partial<WorldOptions> {
   return ({ protocol, way, gone }) => {
     const spoken = spokenBy(protocol, way);
-    const { opening, pieces, ending } = frames(spoken, PIECES, "told");
+    const { opening, pieces, ending } = frames(spoken, PIECES, "reported");
     const steps = () => [
       ...opening,
       ...pieces.slice(0, count),

@@ -391,8 +391,8 @@ Deno.test("a client that leaves a stream pays for the searches in it", async () 
   });
   const leave = new AbortController();
   const key = await gateway.addKey({ group: "allowed" });
-  const asked = prompt("responses", { stream: true, ...billed.asks });
-  const response = await gateway.ask("responses", asked, { key, signal: leave.signal });
+  const requested = prompt("responses", { stream: true, ...billed.asks });
+  const response = await gateway.ask("responses", requested, { key, signal: leave.signal });
   const reader = response.body?.getReader();
   let got = "";
   while (!got.includes("Hello there")) got += new TextDecoder().decode((await reader?.read())?.value);

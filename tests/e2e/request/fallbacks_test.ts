@@ -10,15 +10,15 @@ import { events, json, type ScriptedAnswer, startUpstream, type UpstreamRequest 
 const BROKEN = json(errorBody("chat", "broken"), { status: 500 });
 
 /** The answer of each of two models, by its id at the upstream. */
-type Answers = Partial<Record<"cheap" | "dear", ScriptedAnswer | ((asked: UpstreamRequest) => ScriptedAnswer)>>;
+type Answers = Partial<Record<"cheap" | "dear", ScriptedAnswer | ((request: UpstreamRequest) => ScriptedAnswer)>>;
 
 /** An upstream of two models. */
-function twoModels(answers: Answers): (asked: UpstreamRequest) => ScriptedAnswer {
-  return (asked) => {
-    const { model, stream } = JSON.parse(asked.body);
+function twoModels(answers: Answers): (request: UpstreamRequest) => ScriptedAnswer {
+  return (request) => {
+    const { model, stream } = JSON.parse(request.body);
     const script = answers[model as keyof Answers];
-    const said = stream === true ? events(STREAMED.chat.join("")) : json(WHOLE.chat);
-    return typeof script === "function" ? script(asked) : script ?? said;
+    const received = stream === true ? events(STREAMED.chat.join("")) : json(WHOLE.chat);
+    return typeof script === "function" ? script(request) : script ?? received;
   };
 }
 
@@ -84,7 +84,7 @@ Deno.test("the next model answers if the first one fails, under its own name and
 });
 
 Deno.test("errors of the first model that lead to the next", async () => {
-  const cases: [ScriptedAnswer, status: number, asked: number][] = [
+  const cases: [ScriptedAnswer, status: number, requested: number][] = [
     [BROKEN, 200, 2],
     [json(errorBody("chat", "busy"), { status: 429 }), 200, 2],
     [json(errorBody("chat", "no such model"), { status: 404 }), 200, 2],
@@ -94,11 +94,11 @@ Deno.test("errors of the first model that lead to the next", async () => {
     [json(errorBody("chat", "wrong"), { status: 400 }), 400, 1],
     [json(errorBody("chat", "wrong"), { status: 422 }), 400, 1],
   ];
-  for (const [cheap, status, asked] of cases) {
+  for (const [cheap, status, requested] of cases) {
     await using server = startUpstream(twoModels({ cheap }));
     await using gateway = start(server.url);
     const response = await gateway.ask("chat", askFor("chat", ["acme/cheap", "acme/dear"]));
-    assertEquals([response.status, server.requests.length], [status, asked], await response.text());
+    assertEquals([response.status, server.requests.length], [status, requested], await response.text());
   }
 });
 
@@ -181,11 +181,11 @@ Deno.test("if all models are full, the refusal of the first is the answer", asyn
     cheap: { limits: { requests_per_minute: 1 } },
     dear: { limits: { tokens_per_minute: 1 } },
   });
-  const asked = async () => {
+  const statusOf = async () => {
     const response = await gateway.ask("chat", askFor("chat", ["acme/cheap", "acme/dear"]));
     return [response.status, (await response.json()).error?.type];
   };
-  assertEquals([await asked(), await asked()], [[200, undefined], [429, "requests"]]);
+  assertEquals([await statusOf(), await statusOf()], [[200, undefined], [429, "requests"]]);
 });
 
 Deno.test("while the ledger is down, models with a price are not called, and free ones are, without any budget", async () => {
@@ -198,15 +198,15 @@ Deno.test("while the ledger is down, models with a price are not called, and fre
     ),
   };
   await using gateway = startGateway(file, { store: { ...store, ledger: { ...store.ledger, takes: false } } });
-  const asked = async (...ids: [string, ...string[]]) => {
+  const statusOf = async (...ids: [string, ...string[]]) => {
     const response = await gateway.ask("chat", askFor("chat", ids));
     await response.body?.cancel();
     return [response.status, server.requests.length];
   };
-  assertEquals(await asked("acme/free"), [200, 1]);
-  assertEquals(await asked("acme/dear"), [503, 1]);
+  assertEquals(await statusOf("acme/free"), [200, 1]);
+  assertEquals(await statusOf("acme/dear"), [503, 1]);
   // The second one may cost.
-  assertEquals(await asked("acme/free", "acme/dear"), [503, 1]);
+  assertEquals(await statusOf("acme/free", "acme/dear"), [503, 1]);
 });
 
 Deno.test("a fallback reserves its own model's limits, and releases them", async () => {

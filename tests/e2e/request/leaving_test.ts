@@ -37,18 +37,18 @@ for (const way of ["relayed", "translated", "embedded"] as const satisfies Way[]
       const random = seeded(way.length * 7 + onDisconnect.length);
       for (const protocol of PROTOCOLS) {
         /** Told that the model was asked, by the number in the prompt. */
-        const asked = new Map<string, () => void>();
+        const requested = new Map<string, () => void>();
         await using world = startWorld({
           protocol,
           way,
           onDisconnect,
           says: ({ stream, body }) => {
-            asked.get(/client (\d+)/.exec(body)?.[1] ?? "")?.();
+            requested.get(/client (\d+)/.exec(body)?.[1] ?? "")?.();
             const spoken = spokenBy(protocol, way);
             const before = random.chance(0.5) ? pause(random.next() * 12) : undefined;
             const head = before === undefined ? {} : { before };
-            if (!stream) return { ...head, steps: [whole(spoken, "Hello there", "told")] };
-            const { opening, pieces, ending } = frames(spoken, ["one ", "two ", "three"], "told");
+            if (!stream) return { ...head, steps: [whole(spoken, "Hello there", "reported")] };
+            const { opening, pieces, ending } = frames(spoken, ["one ", "two ", "three"], "reported");
             const steps = withPauses([...opening, ...pieces, ...ending], random);
             return { ...head, steps, cut: random.chance(0.1) };
           },
@@ -66,16 +66,18 @@ for (const way of ["relayed", "translated", "embedded"] as const satisfies Way[]
             const come = (now: typeof moment) => {
               if (now === moment) timer ??= setTimeout(() => leave.abort(), ms);
             };
-            asked.set(number, () => come("asked"));
+            requested.set(number, () => come("asked"));
             // The embedded model is fast: many clients must leave before its answer is complete.
             const text = `client ${number}: ` + "one two three ".repeat(way === "embedded" ? 400 : 1);
-            const said = protocol === "responses" ? { input: text } : { messages: [{ role: "user", content: text }] };
+            const received = protocol === "responses"
+              ? { input: text }
+              : { messages: [{ role: "user", content: text }] };
             // Else each would hold so much of the budget that most of those at once are refused.
-            const body = { ...said, [protocol === "responses" ? "max_output_tokens" : "max_tokens"]: 10_000 };
+            const body = { ...received, [protocol === "responses" ? "max_output_tokens" : "max_tokens"]: 10_000 };
             try {
               come("sent");
-              const asking = prompt(protocol, { ...body, stream });
-              const response = await world.gateway.ask(protocol, asking, { signal: leave.signal });
+              const requestBody = prompt(protocol, { ...body, stream });
+              const response = await world.gateway.ask(protocol, requestBody, { signal: leave.signal });
               come("answered");
               for await (const _ of response.body ?? []) come("read");
             } catch {

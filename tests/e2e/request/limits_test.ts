@@ -56,8 +56,8 @@ function startLimited(
 }
 
 function answer({ stream }: { stream: boolean }): ScriptedAnswer {
-  if (!stream) return { steps: [whole("chat", "Hello there", "told")] };
-  const { opening, pieces, ending } = frames("chat", ["Hello ", "there"], "told");
+  if (!stream) return { steps: [whole("chat", "Hello there", "reported")] };
+  const { opening, pieces, ending } = frames("chat", ["Hello ", "there"], "reported");
   return { steps: [...opening, ...pieces, ...ending] };
 }
 
@@ -103,15 +103,15 @@ for (const owner of ["key", "group", "model"] as const) {
   Deno.test(`tokens per minute of a ${owner}: first the estimates, then the actual numbers`, async () => {
     const gate = Promise.withResolvers<void>();
     await using limited = startLimited(owner, { tokens_per_minute: 10 * ESTIMATE + 50 }, {
-      says: (asked) => ({ ...answer(asked), before: gate.promise }),
+      says: (pending) => ({ ...answer(pending), before: gate.promise }),
     });
     const { gateway, upstream } = limited;
-    const asked = askAll(gateway, CLIENTS);
+    const pending = askAll(gateway, CLIENTS);
     await until("the requests", () => upstream.requests.length === 10);
     // Requests over the limit are rejected while the others wait.
     await entriesOf(gateway.store.ledger, CLIENTS - 10);
     gate.resolve();
-    const responses = await asked;
+    const responses = await pending;
     assertEquals([count(responses, 200), count(responses, 429), upstream.requests.length], [10, CLIENTS - 10, 10]);
     const [next] = await askAll(gateway, 1);
     const limit = 10 * ESTIMATE + 50;
@@ -128,10 +128,10 @@ for (const owner of ["key", "group", "model"] as const) {
     const gates = Array.from({ length: 12 }, () => Promise.withResolvers<void>());
     let index = 0;
     await using limited = startLimited(owner, { concurrency: 5 }, {
-      says: (asked) => ({ ...answer(asked), before: gates[index++]?.promise ?? Promise.resolve() }),
+      says: (pending) => ({ ...answer(pending), before: gates[index++]?.promise ?? Promise.resolve() }),
     });
     const { gateway, upstream } = limited;
-    const asked = askAll(gateway, CLIENTS);
+    const pending = askAll(gateway, CLIENTS);
     await until("the requests", () => upstream.requests.length === 5);
     await entriesOf(gateway.store.ledger, CLIENTS - 5);
     const refused = await askAll(gateway, 1);
@@ -145,7 +145,7 @@ for (const owner of ["key", "group", "model"] as const) {
     ];
     assertEquals((await seventh)[0]?.status, 429);
     for (const { resolve } of gates) resolve();
-    const responses = [...await asked, ...await sixth];
+    const responses = [...await pending, ...await sixth];
     assertEquals([count(responses, 200), count(responses, 429), upstream.requests.length], [6, CLIENTS - 5, 6]);
     assertEquals(count(await askAll(gateway, 3), 200), 3);
   });
@@ -179,7 +179,7 @@ Deno.test("keys have their own limits, a group's apply to all its keys, a model'
 Deno.test("a refusal by one limit reserves nothing in the others", async () => {
   const gate = Promise.withResolvers<void>();
   await using limited = startLimited("key", { requests_per_minute: 3, concurrency: 1 }, {
-    says: (asked) => ({ ...answer(asked), before: gate.promise }),
+    says: (requested) => ({ ...answer(requested), before: gate.promise }),
   });
   const { gateway, upstream } = limited;
   const first = gateway.ask("chat", asking("chat"));
@@ -220,7 +220,7 @@ Deno.test("a refusal says when to retry, in the terms of each protocol and clien
     for (const protocol of PROTOCOLS) {
       const gate = Promise.withResolvers<void>();
       await using limited = startLimited("key", limits, {
-        says: (asked) => ({ ...answer(asked), before: gate.promise }),
+        says: (requested) => ({ ...answer(requested), before: gate.promise }),
       });
       const { gateway, upstream } = limited;
       const first = gateway.ask(protocol, asking(protocol));
@@ -283,9 +283,10 @@ Deno.test("report-only limits refuse nothing, log what they would refuse, and ar
 Deno.test("a slow stream keeps its slot to its end, in each protocol", async () => {
   for (const protocol of PROTOCOLS) {
     const goOn = Promise.withResolvers<void>();
-    const { opening, pieces, ending } = frames("chat", ["Hello ", "there"], "told");
+    const { opening, pieces, ending } = frames("chat", ["Hello ", "there"], "reported");
     await using limited = startLimited("key", { concurrency: 1 }, {
-      says: (asked) => asked.stream ? { steps: [...opening, ...pieces, goOn.promise, ...ending] } : answer(asked),
+      says: (requested) =>
+        requested.stream ? { steps: [...opening, ...pieces, goOn.promise, ...ending] } : answer(requested),
     });
     const { gateway } = limited;
     const response = await gateway.ask(protocol, asking(protocol, { stream: true }));

@@ -18,11 +18,11 @@ async function usageOf(
 
 Deno.test("a running request is held and reserves limits, and an ended one is spent", async () => {
   const first = Promise.withResolvers<void>();
-  const told = answer("chat");
+  const reported = answer("chat");
   await using budgeted = startBudgeted({
     async says(asked) {
       await first.promise;
-      return told(asked);
+      return reported(asked);
     },
     groups: {
       default: {
@@ -99,22 +99,22 @@ Deno.test("the holder of a key reads the limits of the models that it may use", 
   await (await gateway.ask("chat", { model: "acme/one", messages: [{ role: "user", content: "Hi" }] }, { key: other }))
     .text();
   await gateway.gateway.ledger.flush();
-  const told = (await usageOf(gateway)).limits as JsonObject[];
+  const reported = (await usageOf(gateway)).limits as JsonObject[];
   assertEquals(
-    told.map(({ owner, model, unit, limit, used, left }) => [owner, model, unit, limit, used, left]).slice(0, 2),
+    reported.map(({ owner, model, unit, limit, used, left }) => [owner, model, unit, limit, used, left]).slice(0, 2),
     [
       ["key", undefined, "requests", 10, 0, 10],
       ["model", "acme/one", "requests", 4, 1, 3],
     ],
   );
-  assertEquals(told.slice(2).map(({ owner, model, unit, limit }) => [owner, model, unit, limit]), [
+  assertEquals(reported.slice(2).map(({ owner, model, unit, limit }) => [owner, model, unit, limit]), [
     ["model", "acme/one", "tokens", 900_000],
   ]);
   assertEquals(
-    told.slice(1).every(({ limit, used, left }) => Number(used) > 0 && Number(used) + Number(left) === limit),
+    reported.slice(1).every(({ limit, used, left }) => Number(used) > 0 && Number(used) + Number(left) === limit),
     true,
   );
-  assertEquals(told.map(({ resets_at }) => typeof resets_at), ["object", "string", "string"]);
+  assertEquals(reported.map(({ resets_at }) => typeof resets_at), ["object", "string", "string"]);
 });
 
 Deno.test("a key without the usage endpoint may not read its usage", async () => {

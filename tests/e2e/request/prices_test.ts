@@ -56,7 +56,7 @@ Deno.test("a request pays the price at its start across a price change", async (
   const change = Date.UTC(2026, 5, 1);
   let now = change - 1;
   let gate = Promise.withResolvers<void>();
-  const says = (asked: UpstreamRequest): ScriptedAnswer => ({ ...answer("chat")(asked), before: gate.promise });
+  const says = (request: UpstreamRequest): ScriptedAnswer => ({ ...answer("chat")(request), before: gate.promise });
   const row = {
     price_changes: [
       { from: "2026-07-01T00:00:00Z", prompt: "0", completion: "0.00000001" },

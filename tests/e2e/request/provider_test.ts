@@ -129,16 +129,16 @@ Deno.test("max_price excludes expensive models, and a sort across models starts 
 Deno.test("allow_fallbacks: false tries only the first target, or those of the order", async () => {
   await using hosts = server(() => true);
   await using gateway = start(hosts);
-  const asked = async (provider: JsonObject) => {
+  const sendWith = async (provider: JsonObject) => {
     const before = hosts.requests.length;
     await who(gateway, "chat", { provider });
     return hosts.requests.slice(before).map(({ path }) => path);
   };
   const [chat, messages] = ["/v1/chat/completions", "/v1/messages"];
-  assertEquals(await asked({}), [chat, chat, messages]);
-  assertEquals(await asked({ allow_fallbacks: false }), [chat]);
-  assertEquals(await asked({ allow_fallbacks: false, order: ["other"] }), [messages]);
-  assertEquals(await asked({ allow_fallbacks: false, order: ["other", "spare"] }), [messages, chat]);
+  assertEquals(await sendWith({}), [chat, chat, messages]);
+  assertEquals(await sendWith({ allow_fallbacks: false }), [chat]);
+  assertEquals(await sendWith({ allow_fallbacks: false, order: ["other"] }), [messages]);
+  assertEquals(await sendWith({ allow_fallbacks: false, order: ["other", "spare"] }), [messages, chat]);
 });
 
 Deno.test("require_parameters moves on to an upstream that supports them all, or refuses", async () => {

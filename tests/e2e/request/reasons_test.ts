@@ -54,9 +54,9 @@ Deno.test("a refused request is entered with its reason, in each protocol", asyn
       const [details] = (await detailsOf(gateway, before + 1)).slice(before);
       return details?.reason;
     };
-    const asked = prompt(protocol, { model: "acme/one" });
-    assertEquals(await ask(undefined, asked), undefined);
-    const limit = await ask(undefined, asked);
+    const requested = prompt(protocol, { model: "acme/one" });
+    assertEquals(await ask(undefined, requested), undefined);
+    const limit = await ask(undefined, requested);
     assertEquals({ ...limit, limit: { ...limit?.limit, free_after_ms: 0 } }, {
       code: "limit",
       error: "rate_limit_requests",
@@ -71,7 +71,7 @@ Deno.test("a refused request is entered with its reason, in each protocol", asyn
       },
       set_by: "group",
     });
-    const tokens = await ask("limited", asked);
+    const tokens = await ask("limited", requested);
     assertEquals([tokens?.code, tokens?.limit?.scope, tokens?.limit?.id, tokens?.limit?.unit, tokens?.set_by], [
       "limit",
       "group",
@@ -80,7 +80,7 @@ Deno.test("a refused request is entered with its reason, in each protocol", asyn
       undefined,
     ]);
     assertEquals(tokens?.limit?.free_after_ms, undefined, "no wait helps");
-    assertEquals(await ask("narrow", asked), {
+    assertEquals(await ask("narrow", requested), {
       code: "permission",
       param: "model",
       permission: { of: "model", name: "acme/one" },
@@ -90,7 +90,7 @@ Deno.test("a refused request is entered with its reason, in each protocol", asyn
       param: "model",
       permission: { of: "model", name: "other" },
     });
-    const budget = await ask("poor", asked);
+    const budget = await ask("poor", requested);
     assertEquals([budget?.code, budget?.set_by, budget?.budget?.scope, budget?.budget?.period], [
       "budget",
       "group",

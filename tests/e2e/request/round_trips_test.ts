@@ -35,15 +35,15 @@ function counted<Part extends object>(part: Part, note: (name: string) => void):
   });
 }
 
-function startCounted(group: JsonObject, says: (asked: UpstreamRequest) => ScriptedAnswer = answer("chat")): Counted {
+function startCounted(group: JsonObject, says: (request: UpstreamRequest) => ScriptedAnswer = answer("chat")): Counted {
   const calls: string[] = [];
   const noting = (part: string) => (name: string) => void calls.push(`${part}.${name}`);
   const store = openMemoryStore();
   // Its version is no round trip: a store over the network has none.
   const { version: _, ...keys } = store.keys;
-  const one = startUpstream((asked) => {
+  const one = startUpstream((request) => {
     calls.push("asked");
-    return says(asked);
+    return says(request);
   });
   const gateway = startGateway({
     upstreams: { one: upstream("openai", one.url, { protocols: ["chat"] }) },

@@ -3,7 +3,7 @@ import type { TestProtocol as Protocol } from "../../upstream/replies.ts";
 import { loadTokenCounter } from "../../../lib/o200k/mod.ts";
 import { simulateTime } from "../../support/simulated_time.ts";
 import { prompt, PROTOCOLS, SUCCESS } from "../../upstream/replies.ts";
-import { frames, TOLD } from "../../upstream/frames.ts";
+import { frames, REPORTED } from "../../upstream/frames.ts";
 import type { ScriptedAnswer, Step } from "../../upstream/mod.ts";
 import { chargeOf, priceOf, spokenBy, startWorld, tokens, type Way, type World } from "./world.ts";
 
@@ -26,7 +26,7 @@ function textIn(stream: string): string {
 }
 
 function says(protocol: Protocol, way: Way): () => ScriptedAnswer {
-  const { opening, pieces, ending } = frames(spokenBy(protocol, way), PIECES, "told");
+  const { opening, pieces, ending } = frames(spokenBy(protocol, way), PIECES, "reported");
   return () => ({ steps: [...opening, ...pieces, ...ending] });
 }
 
@@ -40,9 +40,9 @@ async function assertSentCharged(
   await world.assertSettled(entry, protocol);
   const text = textIn(stream);
   assert(text.length > 10_000 && text.length < most, `${text.length}`);
-  const told = way !== "embedded" && spokenBy(protocol, way) === "messages";
-  const input = told
-    ? { prompt: TOLD.prompt, input_cache_read: TOLD.input_cache_read }
+  const reported = way !== "embedded" && spokenBy(protocol, way) === "messages";
+  const input = reported
+    ? { prompt: REPORTED.prompt, input_cache_read: REPORTED.input_cache_read }
     : { prompt: counter.count(said) + 6 };
   const charged = tokens({ ...input, completion: counter.count(text) });
   assertEquals(chargeOf(entry), {
@@ -88,7 +88,7 @@ Deno.test("an unread stream is read to its end if its model continues", async ()
   const response = await world.gateway.ask("chat", prompt("chat", { stream: true }));
   const entry = await world.entry();
   await world.assertSettled(entry, "drained");
-  assertEquals([entry.ending, entry.tokens], ["abandoned", tokens(TOLD)]);
+  assertEquals([entry.ending, entry.tokens], ["abandoned", tokens(REPORTED)]);
   assert((await response.text()).includes("left unread"));
 });
 
@@ -114,7 +114,7 @@ Deno.test("a client that reads too slowly pays for what was sent to it", async (
 
 Deno.test("an upstream that takes too long is not paid, even if the client reads", async () => {
   await Promise.all((["relayed", "translated"] as const).map(async (way) => {
-    const { opening, pieces } = frames(spokenBy("chat", way), Array(20).fill("slow "), "told");
+    const { opening, pieces } = frames(spokenBy("chat", way), Array(20).fill("slow "), "reported");
     const pauses: Step[] = [];
     const steps = function* () {
       for (const frame of [...opening, ...pieces]) {
@@ -161,7 +161,7 @@ Deno.test("a slow client that reads now and then gets its whole stream", async (
   }
   assert(pauses > 2 && stream.includes("[DONE]"), stream.slice(-200));
   const entry = await world.entry();
-  assertEquals([entry.ending, entry.tokens], ["end", tokens(TOLD)]);
+  assertEquals([entry.ending, entry.tokens], ["end", tokens(REPORTED)]);
   await world.assertSettled(entry, "slow");
 });
 
@@ -174,7 +174,7 @@ function* slowly(frames: readonly string[]): Generator<Step> {
 
 Deno.test("a client that waits for its model is not taken for one that does not read", async () => {
   for (const way of ["relayed", "translated"] as const) {
-    const { opening, pieces, ending } = frames(spokenBy("chat", way), ["one ", "two"], "told");
+    const { opening, pieces, ending } = frames(spokenBy("chat", way), ["one ", "two"], "reported");
     await using world = startWorld({
       protocol: "chat",
       way,
@@ -185,6 +185,6 @@ Deno.test("a client that waits for its model is not taken for one that does not 
     const text = await response.text();
     assert(text.includes("[DONE]"), text);
     const entry = await world.entry();
-    assertEquals([entry.ending, entry.tokens], ["end", tokens(TOLD)]);
+    assertEquals([entry.ending, entry.tokens], ["end", tokens(REPORTED)]);
   }
 });

@@ -10,7 +10,7 @@ import { soon, until } from "../../support/soon.ts";
 import { model, startGateway, type TestGateway, upstream } from "../../support/gateway.ts";
 import { prompt, PROTOCOLS } from "../../upstream/replies.ts";
 import { departure, leavesAfter } from "./exchange.ts";
-import { frames, REASONED, TOLD, type Told, whole } from "../../upstream/frames.ts";
+import { frames, REASONED, REPORTED, type ReportedUsage, whole } from "../../upstream/frames.ts";
 import { type FakeUpstream, type ScriptedAnswer, startUpstream, type Step } from "../../upstream/mod.ts";
 import { entriesOf, tokens } from "./world.ts";
 
@@ -35,13 +35,13 @@ interface Answer {
   ending: string[];
 }
 
-function answerIn(spoken: Protocol, told: Told = "reasoned"): Answer {
+function answerIn(spoken: Protocol, told: ReportedUsage = "reasoned"): Answer {
   if (spoken === "gemini") return geminiAnswer(told);
   const { opening, pieces, ending } = frames(spoken, PIECES, told);
   return { opening: [...opening, ...pieces], ending };
 }
 
-function geminiAnswer(told: Told): Answer {
+function geminiAnswer(reported: ReportedUsage): Answer {
   const piece = (text: string, more: JsonObject = {}) =>
     `data: ${
       JSON.stringify({ candidates: [{ index: 0, content: { role: "model", parts: [{ text }] }, ...more }], ...more })
@@ -50,7 +50,7 @@ function geminiAnswer(told: Told): Answer {
     promptTokenCount: 11,
     cachedContentTokenCount: 4,
     candidatesTokenCount: 5,
-    ...(told === "reasoned" && { thoughtsTokenCount: 20_000 }),
+    ...(reported === "reasoned" && { thoughtsTokenCount: 20_000 }),
   };
   return { opening: PIECES.map((text) => piece(text)), ending: [piece("", { finishReason: "STOP", usageMetadata })] };
 }
@@ -149,14 +149,14 @@ function assertBilled(entry: KeptEntry, expected: Partial<BilledTokens>, about: 
 }
 
 /** Sends visible output, then the rest of its answer once the client has left. */
-function speaksOn(spoken: Protocol, told?: Told): Says {
-  const { opening, ending } = answerIn(spoken, told);
+function speaksOn(spoken: Protocol, reported?: ReportedUsage): Says {
+  const { opening, ending } = answerIn(spoken, reported);
   return (gone) => ({ steps: [...opening, gone, ...ending] });
 }
 
 /** Expected charge: the visible output, and the input as far as it was known. */
 function seen(spoken: Protocol): Partial<BilledTokens> {
-  const input = spoken === "messages" ? { prompt: TOLD.prompt, input_cache_read: TOLD.input_cache_read } : {
+  const input = spoken === "messages" ? { prompt: REPORTED.prompt, input_cache_read: REPORTED.input_cache_read } : {
     prompt: INPUT,
   };
   return { ...input, completion: counter.count(PIECES.join("")) };
@@ -175,18 +175,18 @@ for (const spoken of SPOKEN) {
 
   Deno.test(`${spoken} upstream: a whole answer is billed by usage if the client leaves before it`, async () => {
     await Promise.all(PROTOCOLS.map(async (protocol) => {
-      const said = spoken === "gemini"
+      const content = spoken === "gemini"
         ? answerIn(spoken).ending.join("").replace("data: ", "")
         : whole(spoken, "alpha", "reasoned");
       await using place = start(spoken, {
-        says: (gone) => ({ before: gone, headers: { "content-type": "application/json" }, steps: [said] }),
+        says: (gone) => ({ before: gone, headers: { "content-type": "application/json" }, steps: [content] }),
         row: UNREASONING,
       });
       const leave = new AbortController();
-      const asked = place.gateway.ask(protocol, asking(protocol), { signal: leave.signal });
+      const pending = place.gateway.ask(protocol, asking(protocol), { signal: leave.signal });
       await until("the upstream was asked", () => place.upstream.requests.length === 1);
       leave.abort();
-      await asked.catch(() => {});
+      await pending.catch(() => {});
       const entry = await place.settled();
       assertBilled(entry, REASONED, protocol);
       assertEquals([entry.status, entry.attempts], [499, 1], protocol);
@@ -195,13 +195,13 @@ for (const spoken of SPOKEN) {
 }
 
 Deno.test("the sent output is billed and the upstream cancelled if the model's output is all visible", async () => {
-  const cases: [name: string, row: JsonObject, asked: JsonObject][] = [
+  const cases: [name: string, row: JsonObject, requested: JsonObject][] = [
     ["a model that does not reason", UNREASONING, {}],
     ["reasoning that was switched off", {}, { reasoning_effort: "none" }],
   ];
-  for (const [name, row, asked] of cases) {
+  for (const [name, row, requested] of cases) {
     await using place = start("chat", { says: () => neverEnding(answerIn("chat")), row });
-    await looksAndLeaves(place, "chat", asked);
+    await looksAndLeaves(place, "chat", requested);
     await soon("the upstream is cancelled", place.upstream.requests[0]?.gone ?? Promise.reject(new Error("not asked")));
     assertBilled(await place.settled(), seen("chat"), name);
   }
@@ -224,7 +224,7 @@ Deno.test("other invisible output makes the answer be read to its end", async ()
     JSON.stringify({ id: "c", choices: [{ index: 0, delta: { reasoning_content: "hm" }, finish_reason: null }] })
   }\n\n`;
   const mcp = { type: "mcp", server_label: "one", server_url: "https://mcp.example.com" };
-  const cases: [name: string, protocol: TestProtocol, row: JsonObject, asked: JsonObject, before?: Step][] = [
+  const cases: [name: string, protocol: TestProtocol, row: JsonObject, requested: JsonObject, before?: Step][] = [
     ["a tool that runs at the vendor", "responses", UNREASONING, { tools: [mcp] }],
     ["several answers", "chat", UNREASONING, { n: 2 }],
     ["images", "chat", {
@@ -237,11 +237,11 @@ Deno.test("other invisible output makes the answer be read to its end", async ()
       reasoning: { modes: ["adaptive"], efforts: ["low"], mandatory: true },
     }, { reasoning_effort: "none" }],
   ];
-  await Promise.all(cases.map(async ([name, protocol, row, asked, before]) => {
+  await Promise.all(cases.map(async ([name, protocol, row, requested, before]) => {
     const { opening, ending } = answerIn(protocol);
-    const said = before === undefined ? opening : [before, ...opening];
-    await using place = start(protocol, { says: (gone) => ({ steps: [...said, gone, ...ending] }), row });
-    await looksAndLeaves(place, protocol, asked);
+    const received = before === undefined ? opening : [before, ...opening];
+    await using place = start(protocol, { says: (gone) => ({ steps: [...received, gone, ...ending] }), row });
+    await looksAndLeaves(place, protocol, requested);
     assertBilled(await place.settled(), REASONED, name);
   }));
 });
@@ -269,9 +269,9 @@ function fileOf(protocol: TestProtocol, data: string): JsonObject {
 
 Deno.test("a file whose tokens only the upstream knows is billed by usage", async () => {
   await Promise.all(PROTOCOLS.map(async (protocol) => {
-    await using place = start("chat", { says: speaksOn("chat", "told"), row: UNREASONING });
+    await using place = start("chat", { says: speaksOn("chat", "reported"), row: UNREASONING });
     await looksAndLeaves(place, protocol, fileOf(protocol, pdf(10_000, 3)));
-    assertBilled(await place.settled(), TOLD, protocol);
+    assertBilled(await place.settled(), REPORTED, protocol);
   }));
 });
 
@@ -310,10 +310,10 @@ Deno.test("a drained answer keeps its slot and hold, and may begin after its cli
     says: (gone) => ({ before: gone, steps: [...opening, usage.promise, ...ending] }),
   });
   const leave = new AbortController();
-  const asked = place.gateway.ask("chat", asking("chat", { stream: true }), { signal: leave.signal });
+  const pending = place.gateway.ask("chat", asking("chat", { stream: true }), { signal: leave.signal });
   await until("the upstream was asked", () => place.upstream.requests.length === 1);
   leave.abort();
-  await asked.catch(() => {});
+  await pending.catch(() => {});
   await place.gone;
   assertEquals([await place.free(), (await place.gateway.store.ledger.holds()).length], [SLOTS - 1, 1]);
   usage.resolve();

@@ -134,9 +134,9 @@ async function behaves(place: Place): Promise<void> {
   assertEquals(await linesOf("group=default"), []);
   const { error } = await admin("budgets?user=u1");
   assertEquals(error.param, "user");
-  const told = (await run(["budgets", "--key", "own", "--exact"], place)).out;
+  const reported = (await run(["budgets", "--key", "own", "--exact"], place)).out;
   assertMatch(
-    told,
+    reported,
     /\nkey +own +- +apps .*\nuser +own +u1 +apps +total +0\.000012 +0\.000007 +0 +0\.000005 +58% +never\n$/,
   );
   gateway.kill("SIGTERM");

@@ -51,9 +51,9 @@ export interface WorldOptions {
   protocol: Protocol;
   way: Way;
   /** The upstream's answer. */
-  says?: (asked: UpstreamRequest) => ScriptedAnswer;
+  says?: (request: UpstreamRequest) => ScriptedAnswer;
   /** Answer of the second upstream, which is tried after the first. */
-  then?: (asked: UpstreamRequest) => ScriptedAnswer;
+  then?: (request: UpstreamRequest) => ScriptedAnswer;
   onDisconnect?: "cancel" | "drain";
   timeouts?: JsonObject;
   config?: JsonObject;

@@ -160,8 +160,8 @@ Deno.test("a relay requests encrypted reasoning only if it stores the answer", a
     await answerOf(await ask(gateway, more));
   }
   const encrypted = "reasoning.encrypted_content";
-  const asked = server.requests.map((request) => request.json.include);
-  assertEquals(asked, [[encrypted], ["x", encrypted], undefined, undefined]);
+  const requested = server.requests.map((request) => request.json.include);
+  assertEquals(requested, [[encrypted], ["x", encrypted], undefined, undefined]);
 });
 
 Deno.test("encrypted reasoning that only the gateway requested is stored and not shown", async () => {

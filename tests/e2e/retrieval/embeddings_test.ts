@@ -276,10 +276,10 @@ Deno.test("embeddings: a disconnected client pays for running work, unless the m
       return { ...vectors(["[1,0]", "[0,1]"]), before: answered.promise };
     }, async (gateway, requests) => {
       const client = new AbortController();
-      const asking = post(gateway, PATH, ASK, { signal: client.signal }).catch(() => undefined);
+      const pending = post(gateway, PATH, ASK, { signal: client.signal }).catch(() => undefined);
       await soon("the upstream", reached.promise);
       client.abort();
-      await asking;
+      await pending;
       if (on_disconnect === "cancel") await soon("the cancelled call", requests[0]?.gone ?? Promise.reject());
       // Disconnects are checked after 20 ms.
       else await new Promise((resolve) => setTimeout(resolve, 60));
@@ -323,10 +323,10 @@ Deno.test("embeddings: a shutdown aborts running work, free of charge", async ()
     reached.resolve();
     return { ...vectors(["[1,0]", "[0,1]"]), before: never.promise };
   }, async (running, requests) => {
-    const asking = post(running, PATH, ASK);
+    const pending = post(running, PATH, ASK);
     await soon("the upstream", reached.promise);
     await stopRequests(running.gateway);
-    const response = await asking;
+    const response = await pending;
     assertEquals(response.status, 503, await response.text());
     await soon("the cancelled call", requests[0]?.gone ?? Promise.reject());
     const [entry] = await entriesOf(running);

@@ -48,8 +48,8 @@ export function post(
 }
 
 /** The status of an answer, whose body is discarded. */
-export async function statusOf(asking: Promise<Response>): Promise<number> {
-  const response = await asking;
+export async function statusOf(pending: Promise<Response>): Promise<number> {
+  const response = await pending;
   await response.body?.cancel();
   return response.status;
 }

@@ -172,8 +172,8 @@ Deno.test("a session named by its client stays together through a compaction", a
       const headers: Record<string, string> = header === "" ? {} : { [header]: "one" };
       await (await gateway.ask("chat", body, { headers })).body?.cancel();
     }
-    const asked = [a, b].map(({ requests }) => requests.filter(({ method }) => method === "POST").length);
-    assertEquals(asked.toSorted(), [0, 8], header);
+    const calls = [a, b].map(({ requests }) => requests.filter(({ method }) => method === "POST").length);
+    assertEquals(calls.toSorted(), [0, 8], header);
   }
 });
 

@@ -65,13 +65,13 @@ Deno.test("a breaker opens after five failures, and closes with one of a hundred
   clock.pass(retryAfter);
   const held = Promise.withResolvers<void>();
   script = { ...ANSWER, before: held.promise };
-  const asked = Array.from({ length: 100 }, () => ask(gateway));
-  const first = await Promise.race(asked);
+  const pending = Array.from({ length: 100 }, () => ask(gateway));
+  const first = await Promise.race(pending);
   assertEquals(first[0], 503);
   // All others get an answer at once.
-  await Promise.all(asked.map((one) => Promise.race([one, until("6 requests", () => server.requests.length === 6)])));
+  await Promise.all(pending.map((one) => Promise.race([one, until("6 requests", () => server.requests.length === 6)])));
   held.resolve();
-  const statuses = (await Promise.all(asked)).map(([status]) => status);
+  const statuses = (await Promise.all(pending)).map(([status]) => status);
   assertEquals(statuses.filter((status) => status === 200).length, 1);
   assertEquals(statuses.filter((status) => status === 503).length, 99);
   assertEquals([server.requests.length, statesOf(gateway)], [6, { "only/one": "closed" }]);
@@ -118,10 +118,10 @@ Deno.test("client errors and disconnects do not count for a target", async () =>
   for (let request = 0; request < 20; request++) assertEquals((await ask(gateway))[0], 400);
   for (let request = 0; request < 20; request++) {
     const leave = new AbortController();
-    const asked = gateway.ask("chat", prompt("chat", { user: "leave" }), { signal: leave.signal }).catch(() => {});
+    const pending = gateway.ask("chat", prompt("chat", { user: "leave" }), { signal: leave.signal }).catch(() => {});
     await until("the next request", () => server.requests.length === 21 + request);
     leave.abort();
-    await asked;
+    await pending;
     await server.requests.at(-1)?.gone;
   }
   held.resolve();

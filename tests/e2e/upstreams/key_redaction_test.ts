@@ -90,7 +90,7 @@ async function hear(
     key: string;
     stream: boolean;
     play: Parameters<typeof startUpstream>[0];
-    check: (heard: Heard, about: string, server: FakeUpstream) => void;
+    check: (received: Heard, about: string, server: FakeUpstream) => void;
   },
 ): Promise<void> {
   await using server = startUpstream(play);

@@ -52,9 +52,9 @@ for (const protocol of PROTOCOLS) {
     for (const client of PROTOCOLS.filter((client) => client !== protocol)) {
       const response = await gateway.ask(client, prompt(client, { stream: true }));
       const stream = await response.text();
-      const said = saidIn(client, stream);
-      assert(said.join("") === `${LONG} thére 🙂`, client);
-      assert(said.length > 3 && said.every((text) => text.isWellFormed()), client);
+      const content = saidIn(client, stream);
+      assert(content.join("") === `${LONG} thére 🙂`, client);
+      assert(content.length > 3 && content.every((text) => text.isWellFormed()), client);
       assertEquals(stream.split(SUCCESS[client]).length > 1, true, client);
     }
   });

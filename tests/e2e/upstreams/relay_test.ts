@@ -129,22 +129,22 @@ Deno.test("a byte order mark within a text reaches the client, even if the upstr
     const said = STREAMED[spoken].join("").replaceAll(" th\\u00e9re", "\ufeffthere");
     const bytes = new TextEncoder().encode(`: ${" ".repeat(said.length)}\n\n${said}`);
     const cut = new TextEncoder().encode(new TextDecoder().decode(bytes).split("\ufeff")[0]).length;
-    let heard = Promise.withResolvers<void>();
+    let arrived = Promise.withResolvers<void>();
     await using server = startUpstream(() => ({
       headers: { "content-type": "text/event-stream" },
       body: bytes,
       chunkBytes: cut,
-      beforeLast: heard.promise,
+      beforeLast: arrived.promise,
     }));
     for (const transport of ["http1", "fetch"]) {
       await using gateway = startGateway(oneModel(spoken, server.url, { transport }));
       for (const protocol of PROTOCOLS) {
-        heard = Promise.withResolvers();
+        arrived = Promise.withResolvers();
         const response = await gateway.ask(protocol, prompt(protocol, { stream: true }));
         const got: number[] = [];
         for await (const piece of response.body ?? []) {
           got.push(...piece);
-          heard.resolve();
+          arrived.resolve();
         }
         const text = new TextDecoder().decode(Uint8Array.from(got));
         assertMatch(text, /"\ufeffthere 🙂"/, `${protocol} from ${spoken} over ${transport}`);

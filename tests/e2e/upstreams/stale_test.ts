@@ -38,7 +38,7 @@ Deno.test("a kept connection that was just closed is no failure: the request goe
           0,
           "closed",
         ]]);
-        assert(server.asked.length > 30, `${server.asked.length}`);
+        assert(server.received.length > 30, `${server.received.length}`);
       }
     }
   }
@@ -61,7 +61,7 @@ Deno.test("the retry uses a new connection, not another kept one", async () => {
   };
   assertEquals(await Promise.all([ask(), ask()]), [[200, true], [200, true]]);
   assertEquals(await ask(), [200, true]);
-  assertEquals([server.accepted, server.asked.length], [3, 4]);
+  assertEquals([server.accepted, server.received.length], [3, 4]);
 });
 
 Deno.test("a new connection has no retry: its failure leads to another target", async () => {
@@ -86,17 +86,17 @@ Deno.test("a new connection has no retry: its failure leads to another target", 
   well = false;
   const response = await gateway.ask("chat", prompt("chat"));
   assertEquals([response.status, response.headers.get("x-sluice-attempts")], [200, "2"], await response.text());
-  assertEquals([server.asked.length, second.asked.length], [3, 1]);
+  assertEquals([server.received.length, second.received.length], [3, 1]);
   assertEquals(gateway.logs.map(({ event, upstream }) => [event, upstream]), [["target_failed", "first"]]);
 });
 
 Deno.test("an answer that had begun or taken its time fails at once", async () => {
-  for (const [said, waitMs] of [["HTTP", 0], ["", 1_050]] as const) {
+  for (const [content, waitMs] of [["HTTP", 0], ["", 1_050]] as const) {
     using time = simulateTime(0);
     await using server = startRawUpstream(async (socket, { request }) => {
       if (request > 0) {
         await time.pass(waitMs);
-        await say(socket, said);
+        await say(socket, content);
         return "close";
       }
       await say(socket, answer(WHOLE.chat));
@@ -106,6 +106,6 @@ Deno.test("an answer that had begun or taken its time fails at once", async () =
     await (await gateway.ask("chat", prompt("chat"))).text();
     const response = await gateway.ask("chat", prompt("chat"));
     assertEquals(response.status, 502, await response.text());
-    assertEquals(server.asked.length, 2);
+    assertEquals(server.received.length, 2);
   }
 });

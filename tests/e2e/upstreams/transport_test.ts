@@ -102,8 +102,8 @@ for (const transport of ["http1", "fetch"]) {
       assert(reader !== undefined);
       const { value } = await reader.read();
       // More than one where this machine was busy.
-      const said = new TextDecoder().decode(value);
-      assert(said !== "" && said.replaceAll(keepAlives[protocol], "") === "", said);
+      const received = new TextDecoder().decode(value);
+      assert(received !== "" && received.replaceAll(keepAlives[protocol], "") === "", received);
       ready.resolve();
       const text = await readUntil(reader, SUCCESS[protocol]);
       assert(text.includes("Hello"), text);

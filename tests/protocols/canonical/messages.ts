@@ -36,6 +36,6 @@ export function text(text: string): ContentBlock {
   return { type: "text", text };
 }
 
-function toBlock(said: string | ContentBlock): ContentBlock {
-  return typeof said === "string" ? text(said) : said;
+function toBlock(content: string | ContentBlock): ContentBlock {
+  return typeof content === "string" ? text(content) : content;
 }

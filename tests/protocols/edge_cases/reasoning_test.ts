@@ -98,7 +98,7 @@ Deno.test("reasoning returns only to the vendor that signed it", () => {
 });
 
 Deno.test("thinking between calls keeps its position and index", () => {
-  const said = [
+  const reported = [
     THINKING,
     { ...CALL, id: "t0" },
     { ...THINKING, signature: "c2Vj" },
@@ -106,13 +106,13 @@ Deno.test("thinking between calls keeps its position and index", () => {
     { type: "text", text: "And:" },
   ];
   const body = sent("messages", "messages", {
-    ...round(...said),
-    messages: [USER, { role: "assistant", content: [...said, CALL] }, {
+    ...round(...reported),
+    messages: [USER, { role: "assistant", content: [...reported, CALL] }, {
       role: "user",
       content: [{ type: "tool_result", tool_use_id: "t0", content: "0" }, ...RESULT.content],
     }],
   });
-  assertEquals(get(body, "messages", 1, "content"), [...said, CALL]);
+  assertEquals(get(body, "messages", 1, "content"), [...reported, CALL]);
   const stream = message([
     ...block(0, { type: "thinking", thinking: "", signature: "" }, { type: "signature_delta", signature: "czE=" }),
     ...block(1, CALL),

@@ -73,10 +73,10 @@ Deno.test("at most four cache marks are sent, hour-long ones first, none on reas
 });
 
 Deno.test("context edits of one vendor are dropped for others", () => {
-  const said = { messages: [USER], context_management: { edits: [{ type: "clear_tool_uses_20250919" }] } };
-  assertEquals(sent("messages", "messages", said).context_management, said.context_management);
+  const received = { messages: [USER], context_management: { edits: [{ type: "clear_tool_uses_20250919" }] } };
+  assertEquals(sent("messages", "messages", received).context_management, received.context_management);
   for (const to of ["chat", "responses", "gemini"]) {
-    assertEquals(get(sent("messages", to, said), "context_management"), undefined, to);
-    assertEquals(lost("messages", to, said), ["context_management"], to);
+    assertEquals(get(sent("messages", to, received), "context_management"), undefined, to);
+    assertEquals(lost("messages", to, received), ["context_management"], to);
   }
 });

@@ -168,29 +168,29 @@ Deno.test("generated ids are stable for an answer and differ between answers", (
 });
 
 Deno.test("finish reasons are mapped, and with calls to tool_use", () => {
-  const said = [{ text: "a" }];
+  const reported = [{ text: "a" }];
   const call = [{ functionCall: { id: "1", name: "now", args: {} } }];
   const cases: [string, JsonObject[], string][] = [
-    ["STOP", said, "end"],
+    ["STOP", reported, "end"],
     ["STOP", call, "tool_use"],
-    ["MAX_TOKENS", said, "length"],
+    ["MAX_TOKENS", reported, "length"],
     ["MAX_TOKENS", call, "length"],
-    ["CONTINUATION", said, "length"],
+    ["CONTINUATION", reported, "length"],
     ...["SAFETY", "PROHIBITED_CONTENT", "BLOCKLIST", "SPII", "IMAGE_SAFETY", "LANGUAGE", "RECITATION"].flatMap((
       reason,
-    ): [string, JsonObject[], string][] => [[reason, [], "refusal"], [reason, said, "refusal"]]),
+    ): [string, JsonObject[], string][] => [[reason, [], "refusal"], [reason, reported, "refusal"]]),
     ["SAFETY", call, "tool_use"],
-    ["OTHER", said, "end"],
+    ["OTHER", reported, "end"],
     ["OTHER", call, "tool_use"],
     ["OTHER", [], "error"],
-    ["A_NEW_ONE", said, "end"],
+    ["A_NEW_ONE", reported, "end"],
     ["A_NEW_ONE", [], "error"],
-    ["MALFORMED_FUNCTION_CALL", said, "length"],
+    ["MALFORMED_FUNCTION_CALL", reported, "length"],
     ["MALFORMED_FUNCTION_CALL", call, "tool_use"],
     ["MALFORMED_FUNCTION_CALL", [], "error"],
     ["UNEXPECTED_TOOL_CALL", [], "length"],
     ["TOO_MANY_TOOL_CALLS", call, "tool_use"],
-    ["FINISH_REASON_UNSPECIFIED", said, "error"],
+    ["FINISH_REASON_UNSPECIFIED", reported, "error"],
   ];
   for (const [finishReason, parts, expected] of cases) {
     const data = JSON.stringify({ candidates: [{ content: { parts }, finishReason }] });

@@ -14,11 +14,11 @@ Deno.test("a client sends back what the model wrote, with each signature on its 
   for (const name of ANSWERS.filter((name) => !name.startsWith("other_"))) {
     const frames = framesOf(name);
     const reply = aggregateEvents(read(frames));
-    const said = partsOf(whole(frames)).flatMap(sentBack);
+    const received = partsOf(whole(frames)).flatMap(sentBack);
     for (const [protocol, codec, turn] of CLIENTS) {
       const prompt = turn(codec, reply);
       const contents = modelParts(geminiUpstream.writePrompt(prompt, targetOf()));
-      assertEquals(withoutIds(contents), withoutIds(said), `${name} through ${protocol}`);
+      assertEquals(withoutIds(contents), withoutIds(received), `${name} through ${protocol}`);
       const ids = reply.blocks.flatMap((block) => block.type === "tool_call" ? [block.id] : []);
       assertEquals(contents.flatMap(callId), ids, `${name} through ${protocol}`);
     }

@@ -39,7 +39,7 @@ Deno.test("readError() maps errors to kinds", () => {
 });
 
 Deno.test("readError() passes on client errors without addresses and keys", () => {
-  const cases: [said: string, told: string][] = [
+  const cases: [said: string, reported: string][] = [
     ["messages.0.content: Field required", "messages.0.content: Field required"],
     ["see https://api.example.test/docs?key=1 for more", "see [address] for more"],
     ["bad key sk-ant-api03-abcdef_ghi and Bearer abc.def", "bad key [key] and [key]"],
@@ -47,8 +47,8 @@ Deno.test("readError() passes on client errors without addresses and keys", () =
     ["", "The model's vendor refused this request"],
     ["x".repeat(5000), "x".repeat(1000)],
   ];
-  for (const [said, told] of cases) {
-    assertEquals(messagesUpstream.readError(400, body("invalid_request_error", said)).message, told);
+  for (const [said, reported] of cases) {
+    assertEquals(messagesUpstream.readError(400, body("invalid_request_error", said)).message, reported);
   }
 });
 

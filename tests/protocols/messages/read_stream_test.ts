@@ -11,15 +11,15 @@ Deno.test("every stream in the fixtures is listed", async () => {
   assertEquals(Object.keys(ANSWERS).sort(), await fixtureNames());
 });
 
-for (const [name, said] of Object.entries(ANSWERS)) {
+for (const [name, content] of Object.entries(ANSWERS)) {
   Deno.test(`reader() reads ${name}`, async () => {
     const events = read(await framesOf(name));
     checkEvents(events);
-    if (!("error" in said)) return assertEquals(aggregateEvents(events), said);
+    if (!("error" in content)) return assertEquals(aggregateEvents(events), content);
     const last = events.at(-1);
     assert(last?.type === "error");
-    assertEquals([last.error.kind, last.error.message], [said.error, said.message]);
-    assertEquals(textOf(events), said.text ?? "");
+    assertEquals([last.error.kind, last.error.message], [content.error, content.message]);
+    assertEquals(textOf(events), content.text ?? "");
   });
 }
 

@@ -8,7 +8,7 @@ Deno.test("writeThinking() writes the client's reasoning depth as the model supp
   const manual = { modes: ["manual"] };
   const shown = { type: "adaptive", display: "summarized" };
   const cases: [
-    asked: Partial<Prompt> & { reasoning: Reasoning },
+    requested: Partial<Prompt> & { reasoning: Reasoning },
     reasoning: Record<string, unknown> | undefined,
     thinking: JsonObject | undefined,
     effort: string | undefined,
@@ -101,13 +101,13 @@ Deno.test("writeThinking() writes the client's reasoning depth as the model supp
       "thinking",
     ]],
   ];
-  for (const [asked, reasoning, thinking, effort, dropped] of cases) {
-    const written = write(asked, { reasoning });
+  for (const [requested, reasoning, thinking, effort, dropped] of cases) {
+    const written = write(requested, { reasoning });
     const config = effort === undefined ? undefined : { effort };
     assertEquals<unknown>(
       [written.body.thinking, written.body.output_config, written.dropped],
       [thinking, config, dropped],
-      JSON.stringify([asked, reasoning]),
+      JSON.stringify([requested, reasoning]),
     );
   }
 });

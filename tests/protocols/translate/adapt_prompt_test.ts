@@ -56,10 +56,10 @@ Deno.test("adaptPrompt() keeps the prefix of a growing conversation", () => {
     for (const seed of SEEDS.slice(0, 200)) {
       const random = randomPrompt(seed);
       // Marks are counted from the end, and a turn without reasoning may lack what the next one adds.
-      const asked = { ...random, messages: unmarked([...random.messages, user("and?")]) };
-      const more = [...asked.messages, { role: "assistant" as const, blocks: [word("well")] }, user("thanks")];
-      const before = adaptPrompt(asked, targetOf(kind)).prompt.messages;
-      const after = adaptPrompt({ ...asked, messages: more }, targetOf(kind)).prompt.messages;
+      const requested = { ...random, messages: unmarked([...random.messages, user("and?")]) };
+      const more = [...requested.messages, { role: "assistant" as const, blocks: [word("well")] }, user("thanks")];
+      const before = adaptPrompt(requested, targetOf(kind)).prompt.messages;
+      const after = adaptPrompt({ ...requested, messages: more }, targetOf(kind)).prompt.messages;
       assertEquals(after.slice(0, before.length), before, `${kind}, seed ${seed}`);
     }
   }
@@ -80,8 +80,8 @@ Deno.test("a restored answer to a plain prompt is the answer itself", () => {
 Deno.test("a restored answer obeys the grammar, and calls tools by the client's names", () => {
   for (const kind of KINDS) {
     for (const seed of SEEDS) {
-      const asked = randomPrompt(seed);
-      const { prompt, restore } = adaptPrompt(asked, targetOf(kind));
+      const requested = randomPrompt(seed);
+      const { prompt, restore } = adaptPrompt(requested, targetOf(kind));
       const callable = prompt.tools.flatMap((tool) => tool.type === "hosted" ? [] : [calls(tool)]);
       const answer = randomAnswer(seed, [...callable, { name: "unknown" }, { name: "" }]);
       const machine = restore();
@@ -93,7 +93,7 @@ Deno.test("a restored answer obeys the grammar, and calls tools by the client's 
         if (block.type !== "tool_call" || block.name === "unknown") continue;
         const { name, namespace, custom } = block;
         const called = JSON.stringify(calls({ name, ...(namespace !== undefined && { namespace }), custom }));
-        const meant = asked.tools.some((tool) => tool.type !== "hosted" && JSON.stringify(calls(tool)) === called);
+        const meant = requested.tools.some((tool) => tool.type !== "hosted" && JSON.stringify(calls(tool)) === called);
         assert(meant, `${kind}, seed ${seed}: ${called}`);
       }
     }
@@ -207,10 +207,10 @@ function contentProblems({ messages, protocol, tools }: Prompt, target: AdaptTar
 
 function turnProblems({ messages }: Prompt, { dialect, protocol }: AdaptTarget): string[] {
   const problems: string[] = [];
-  const said = messages.filter(({ role }) => role !== "system");
+  const content = messages.filter(({ role }) => role !== "system");
   if (dialect.alternates) {
-    if (said[0]?.role !== "user") problems.push("the user does not begin");
-    if (said.some(({ role }, index) => role === said[index - 1]?.role)) problems.push("two turns of one role");
+    if (content[0]?.role !== "user") problems.push("the user does not begin");
+    if (content.some(({ role }, index) => role === content[index - 1]?.role)) problems.push("two turns of one role");
   }
   const last = messages.at(-1);
   if (!dialect.prefill && last?.role === "assistant") problems.push("the assistant ends");

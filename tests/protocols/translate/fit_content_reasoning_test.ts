@@ -54,23 +54,23 @@ Deno.test("manual thinking is disabled where the vendor would reject it", () => 
     ["no thinking", bare, { mode: "off" }, { type: "required" }, []],
   ];
   for (const [claim, messages, reasoning, toolChoice, names] of cases) {
-    const asked = promptOf(messages, {
+    const requested = promptOf(messages, {
       protocol: "messages",
       reasoning,
       ...(toolChoice !== undefined && { toolChoice }),
     });
     const target = targetOf("messages");
-    const settled = fitReasoning(asked, target);
+    const settled = fitReasoning(requested, target);
     assertEquals(settled.reasoning, names.length > 0 ? { mode: "off" } : reasoning, claim);
     assertEquals(target.dropped.names, names, claim);
-    assertEquals(fitReasoning(asked, targetOf("chat")), asked, claim);
+    assertEquals(fitReasoning(requested, targetOf("chat")), requested, claim);
   }
 });
 
 Deno.test("an effort becomes manual thinking if the model has no other mode", () => {
-  const asked = promptOf([user("a"), assistant(call("1")), user(result("1"))], { reasoning: { effort: "high" } });
+  const requested = promptOf([user("a"), assistant(call("1")), user(result("1"))], { reasoning: { effort: "high" } });
   const manual = targetOf("messages", { row: { reasoning: { modes: ["manual"] } } });
-  assertEquals(fitReasoning(asked, manual).reasoning, { mode: "off" });
+  assertEquals(fitReasoning(requested, manual).reasoning, { mode: "off" });
   assertEquals(manual.dropped.names, ["reasoning_effort"]);
-  assertEquals(fitReasoning(asked, targetOf("messages")), asked);
+  assertEquals(fitReasoning(requested, targetOf("messages")), requested);
 });

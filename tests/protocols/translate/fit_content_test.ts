@@ -41,17 +41,17 @@ Deno.test("foreign blocks that the model must read become text and media", () =>
   ];
   for (const [claim, value, blocks] of cases) {
     const target = targetOf("chat");
-    const asked = promptOf([user(foreign("messages", value))], { protocol: "messages" });
-    assertEquals(flattenContent(asked, target).messages, [user(...blocks)], claim);
+    const requested = promptOf([user(foreign("messages", value))], { protocol: "messages" });
+    assertEquals(flattenContent(requested, target).messages, [user(...blocks)], claim);
     assertEquals(target.dropped.names, [], claim);
-    assertEquals(flattenContent(asked, targetOf("messages")), asked);
+    assertEquals(flattenContent(requested, targetOf("messages")), requested);
   }
 });
 
 Deno.test("a foreign block inside a result becomes text there", () => {
   const value = { type: "tool_reference", tool_name: "x" };
-  const asked = promptOf([user(result("1", foreign("messages", value)))], { protocol: "messages" });
-  assertEquals(flattenContent(asked, targetOf("chat")).messages, [user(result("1", "[Loaded tool: x]"))]);
+  const requested = promptOf([user(result("1", foreign("messages", value)))], { protocol: "messages" });
+  assertEquals(flattenContent(requested, targetOf("chat")).messages, [user(result("1", "[Loaded tool: x]"))]);
 });
 
 Deno.test("records of tools at another vendor are dropped and named", () => {
@@ -63,8 +63,8 @@ Deno.test("records of tools at another vendor are dropped and named", () => {
   ];
   for (const [protocol, type, name] of cases) {
     const target = targetOf("gemini");
-    const asked = promptOf([user("a"), assistant("b", foreign(protocol, { type }))], { protocol });
-    assertEquals(flattenContent(asked, target).messages, [user("a"), assistant("b")]);
+    const requested = promptOf([user("a"), assistant("b", foreign(protocol, { type }))], { protocol });
+    assertEquals(flattenContent(requested, target).messages, [user("a"), assistant("b")]);
     assertEquals(target.dropped.names, [name]);
   }
 });
@@ -80,8 +80,8 @@ Deno.test("unreadable content that the model needs is rejected", () => {
     ["messages", {}, "messages"],
   ];
   for (const [protocol, value, param] of cases) {
-    const asked = promptOf([user(foreign(protocol, value))], { protocol });
-    const error = assertThrows(() => flattenContent(asked, targetOf("gemini")), GatewayError);
+    const requested = promptOf([user(foreign(protocol, value))], { protocol });
+    const error = assertThrows(() => flattenContent(requested, targetOf("gemini")), GatewayError);
     assertEquals([error.kind, error.param], ["invalid", param]);
   }
 });
@@ -232,9 +232,9 @@ Deno.test("four cache marks stay in the vendor's order, and none where unsupport
     ["an hour before five minutes", promptOf([user(mark("a", "1h"), mark("b"))]), ["1h", "5m"], false],
     ["on reasoning", promptOf([assistant({ type: "reasoning", text: "x", cache: { ttl: "5m" } })]), [], true],
   ];
-  for (const [claim, asked, ttls, named] of cases) {
+  for (const [claim, requested, ttls, named] of cases) {
     const target = targetOf("messages");
-    const { tools, messages } = fitCacheMarks(asked, target);
+    const { tools, messages } = fitCacheMarks(requested, target);
     const all = messages.flatMap(({ blocks }) => blocks).flatMap((block) =>
       block.type === "tool_result" ? [...block.blocks, block] : [block]
     );
@@ -245,8 +245,8 @@ Deno.test("four cache marks stay in the vendor's order, and none where unsupport
   assertEquals(fitCacheMarks(promptOf([user(mark("a"))]), target).messages, [user("a")]);
   assertEquals(target.dropped.names, ["cache_control"]);
   const carrying = targetOf("chat", { dialect: { cacheMarks: true } });
-  const asked = promptOf([user(mark("a"))], { protocol: "messages" });
-  assertEquals(fitCacheMarks(asked, carrying), asked);
+  const requested = promptOf([user(mark("a"))], { protocol: "messages" });
+  assertEquals(fitCacheMarks(requested, carrying), requested);
 });
 
 Deno.test("require_parameters rejects every loss", () => {

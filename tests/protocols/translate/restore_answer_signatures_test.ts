@@ -44,6 +44,6 @@ Deno.test("an error after a signature follows it", () => {
   const machine = dropTrailingSignatures();
   const events = eventsOf({ blocks: [TEXT, SIGNATURE], finish: "end", usage: {} }).slice(0, -1);
   const error: ReplyEvent = { type: "error", error: new GatewayError("upstream", "Broke off") };
-  const told = [...events, error].flatMap((event) => machine.push(event));
-  assertEquals(told.map(({ type }) => type), ["start", "open", "delta", "close", "open", "close", "error"]);
+  const reported = [...events, error].flatMap((event) => machine.push(event));
+  assertEquals(reported.map(({ type }) => type), ["start", "open", "delta", "close", "open", "close", "error"]);
 });

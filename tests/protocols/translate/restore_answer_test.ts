@@ -64,16 +64,16 @@ Deno.test("an answer ends at the first complete stop sequence", () => {
     ["no stop here", ["###", "STOP"], "no stop here", undefined],
   ];
   const random = seeded(3);
-  for (const [said, stops, left, stop] of cases) {
-    for (const cut of [[said], [...said].flatMap((character) => character.split("")), pieces(said, random)]) {
+  for (const [content, stops, left, stop] of cases) {
+    for (const cut of [[content], [...content].flatMap((character) => character.split("")), pieces(content, random)]) {
       const events = pass(say(...cut), chainMachines([enforceStopSequences(stops)]));
       const reply = aggregateEvents(events);
-      assertEquals(reply.blocks, [text(left)], said);
+      assertEquals(reply.blocks, [text(left)], content);
       assertEquals(
         [reply.finish, reply.stopSequence],
         stop === undefined ? ["end", undefined] : ["stop_sequence", stop],
       );
-      for (const event of events) if (event.type === "delta") assertEquals(event.text.isWellFormed(), true, said);
+      for (const event of events) if (event.type === "delta") assertEquals(event.text.isWellFormed(), true, content);
     }
   }
 });
@@ -163,11 +163,11 @@ Deno.test("blank arguments of a function become an empty object; blank input of 
     [[], true, ""],
     [[" "], true, " "],
   ];
-  for (const [said, custom, meant] of cases) {
+  for (const [content, custom, meant] of cases) {
     const events: ReplyEvent[] = [
       { type: "start" },
       { type: "open", index: 0, block: { type: "tool_call", id: "1", name: "t", ...(custom && { custom }) } },
-      ...said.map((text): ReplyEvent => ({ type: "delta", index: 0, text })),
+      ...content.map((text): ReplyEvent => ({ type: "delta", index: 0, text })),
       { type: "close", index: 0 },
       { type: "finish", reason: "tool_use", usage: {} },
     ];

@@ -43,15 +43,15 @@ Deno.test("a choice is reduced to what the target supports", () => {
     [{ type: "allowed", mode: "auto", names: ["x"] }, [SEARCH], { tools: [] }],
   ];
   for (const [toolChoice, tools, expected] of cases) {
-    const asked = promptOf([], { protocol: "responses", tools, ...(toolChoice !== undefined && { toolChoice }) });
-    const { tools: left, toolChoice: choice } = selectTools(asked, targetOf("chat"));
+    const requested = promptOf([], { protocol: "responses", tools, ...(toolChoice !== undefined && { toolChoice }) });
+    const { tools: left, toolChoice: choice } = selectTools(requested, targetOf("chat"));
     assertEquals({ tools: left, ...(choice !== undefined && { toolChoice: choice }) }, expected);
   }
 });
 
 Deno.test("an allowed choice stays in the client's own protocol", () => {
-  const asked = promptOf([], { tools: [A, B], toolChoice: { type: "allowed", mode: "auto", names: ["a"] } });
-  assertEquals(selectTools(asked, targetOf("chat")), asked);
+  const requested = promptOf([], { tools: [A, B], toolChoice: { type: "allowed", mode: "auto", names: ["a"] } });
+  assertEquals(selectTools(requested, targetOf("chat")), requested);
 });
 
 Deno.test("a choice that forces a dropped tool is rejected", () => {
@@ -63,8 +63,8 @@ Deno.test("a choice that forces a dropped tool is rejected", () => {
     [{ type: "vendor_specific", from: "responses", value: { type: "web_search" } }, [A]],
   ];
   for (const [toolChoice, tools] of cases) {
-    const asked = promptOf([], { protocol: "messages", tools, toolChoice });
-    const error = assertThrows(() => selectTools(asked, targetOf("chat")), GatewayError);
+    const requested = promptOf([], { protocol: "messages", tools, toolChoice });
+    const error = assertThrows(() => selectTools(requested, targetOf("chat")), GatewayError);
     assertEquals([error.kind, error.param], ["invalid", "tool_choice"]);
     const ofGemini = promptOf([], { tools, toolChoice, protocol: "gemini" });
     const other = assertThrows(() => selectTools(ofGemini, targetOf("chat")), GatewayError);
@@ -87,9 +87,9 @@ Deno.test("a choice without tools is dropped, and named if it forces a call", ()
 });
 
 Deno.test("parallel calls without tools are ignored", () => {
-  const asked = promptOf([], { parallelToolCalls: false });
-  assertEquals("parallelToolCalls" in selectTools(asked, targetOf("chat")), false);
-  assertEquals(selectTools({ ...asked, tools: [A] }, targetOf("chat")).parallelToolCalls, false);
+  const requested = promptOf([], { parallelToolCalls: false });
+  assertEquals("parallelToolCalls" in selectTools(requested, targetOf("chat")), false);
+  assertEquals(selectTools({ ...requested, tools: [A] }, targetOf("chat")).parallelToolCalls, false);
 });
 
 Deno.test("legal names stay, others become legal and unique everywhere", () => {

@@ -226,7 +226,7 @@ function startWriter(path: string, { count, limit }: { count: number; limit?: nu
 }
 
 async function acked(child: Deno.ChildProcess, enough = Infinity): Promise<{ acked: string[]; refused: string[] }> {
-  const said = { acked: [] as string[], refused: [] as string[] };
+  const content = { acked: [] as string[], refused: [] as string[] };
   let rest = "";
   let isKilled = false;
   for await (const text of child.stdout.pipeThrough(new TextDecoderStream())) {
@@ -234,28 +234,28 @@ async function acked(child: Deno.ChildProcess, enough = Infinity): Promise<{ ack
     rest = lines.pop() ?? "";
     for (const line of lines) {
       const [how, id = ""] = line.split(" ");
-      if (how === "acked" || how === "refused") said[how].push(id);
+      if (how === "acked" || how === "refused") content[how].push(id);
     }
     // Only once: earlier output may still arrive after the kill.
-    if (said.acked.length < enough || isKilled) continue;
+    if (content.acked.length < enough || isKilled) continue;
     isKilled = true;
     child.kill("SIGKILL");
   }
   await child.status;
-  return said;
+  return content;
 }
 
 Deno.test("Journal loses no acknowledged entry whenever the process is killed", () =>
   inFolder(async (folder) => {
     for (const enough of [1, 30, 100]) {
       const path = `${folder}/${enough}`;
-      const said = (await acked(startWriter(path, { count: 100_000 }), enough)).acked;
+      const acknowledged = (await acked(startWriter(path, { count: 100_000 }), enough)).acked;
       const { journal } = await open(path, { maxEntries: 1e6 });
       const found = ids(await empty(journal));
       await journal.close();
-      const expected = said.flatMap((id) => [id, `${id}b`]);
+      const expected = acknowledged.flatMap((id) => [id, `${id}b`]);
       assertEquals(found.slice(0, expected.length), expected);
-      assertGreater(said.length, enough - 1);
+      assertGreater(acknowledged.length, enough - 1);
       // A write in progress is there completely, or not at all.
       assertEquals((found.length - expected.length) % 2, 0);
     }
@@ -267,12 +267,12 @@ Deno.test({
   fn: () =>
     inFolder(async (folder) => {
       const path = `${folder}/journal`;
-      const said = await acked(startWriter(path, { count: 1000, limit: 40 }));
-      assertEquals(said.refused.length, 3);
-      assertGreater(said.acked.length, 5);
+      const content = await acked(startWriter(path, { count: 1000, limit: 40 }));
+      assertEquals(content.refused.length, 3);
+      assertGreater(content.acked.length, 5);
       const { journal, lines } = await open(path);
       assertEquals(lines.map(({ event }) => event), ["journal_found"]);
-      assertEquals(ids(await empty(journal)), said.acked.flatMap((id) => [id, `${id}b`]));
+      assertEquals(ids(await empty(journal)), content.acked.flatMap((id) => [id, `${id}b`]));
       await journal.close();
     }),
 });

@@ -236,11 +236,11 @@ Deno.test("JournaledLedger detects a silent store after 2 seconds, with or witho
   inWorld(async (world) => {
     const ledger = await world.open();
     world.mood = "silent";
-    const asked = assertOverloaded(() => ledger.hold(hold()));
+    const requested = assertOverloaded(() => ledger.hold(hold()));
     await world.clock.pass(1_900);
     assertEquals(ledger.reach().up, true);
     await world.clock.pass(100);
-    await asked;
+    await requested;
     assertEquals(ledger.reach().up, false);
     world.mood = "up";
     await world.until(() => ledger.reach().up);

@@ -82,8 +82,8 @@ Deno.test({
     assertEquals((await other.configs.latest())?.version, 1);
     await one.configs.put("second");
     await other.changes.poll();
-    let told = 0;
-    other.configs.watch(() => told++);
-    assertLess(await until(() => told === 1), 500);
+    let count = 0;
+    other.configs.watch(() => count++);
+    assertLess(await until(() => count === 1), 500);
   },
 });

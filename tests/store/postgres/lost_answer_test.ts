@@ -77,7 +77,7 @@ Deno.test({
       const fragile = connect(new Secret(database.url), 4);
       const name = new URL(database.url).pathname.slice(1);
       let isOver = false;
-      const asking = Promise.all(Array.from({ length: 4 }, async () => {
+      const pending = Promise.all(Array.from({ length: 4 }, async () => {
         let answers = 0;
         while (!isOver) {
           await inTime(insist(() => fragile`SELECT pg_sleep(0.001)`)).then((came) => answers += Number(came), () => {});
@@ -92,7 +92,7 @@ Deno.test({
         await sql`SELECT pg_sleep(0.004)`;
       }
       isOver = true;
-      assertGreater(Math.max(...await asking), 0);
+      assertGreater(Math.max(...await pending), 0);
       await fragile.end({ timeout: 1 });
     }),
 });

@@ -96,7 +96,7 @@ async function readBesideWriters(path: string): Promise<number> {
   let expected = -BigInt((days - 10) * keys / 2 * 10);
   using turns = watchTurns();
   let over = false;
-  const asked = ledger.left(claim).finally(() => over = true);
+  const requested = ledger.left(claim).finally(() => over = true);
   let number = 0;
   let meanwhile = 0;
   while (!over) {
@@ -111,7 +111,7 @@ async function readBesideWriters(path: string): Promise<number> {
       if (!over) meanwhile++;
     }
   }
-  await asked;
+  await requested;
   assertEquals(await ledger.left(claim), expected);
   assertGreater(turns.count(), 3);
   assertLess(turns.longest(), 1_000);

@@ -180,13 +180,13 @@ Deno.test("the SQLite ledger sums a snapshot while old entries are pruned", () =
     const query = { since: MIDNIGHT + 2, until: MIDNIGHT + 2 * 86_400_000 + 2000, by: "key" } as const;
     const before = await store.ledger.usage(query);
     assertEquals(before.reduce((sum, { requests }) => sum + requests, 0), 2999 + 3000 + 1999);
-    const asked = [store.ledger.usage(query), store.ledger.usage({ ...query, by: "day" })];
+    const calls = [store.ledger.usage(query), store.ledger.usage({ ...query, by: "day" })];
     const pruned = (async () => {
       // From here on it is under way.
       await new Promise((resolve) => setTimeout(resolve, 0));
       while (await store.ledger.prune(DAY + 3));
     })();
-    const [first, second] = await Promise.all(asked);
+    const [first, second] = await Promise.all(calls);
     // A day whose entries are being pruned counts completely: no day yet, the first one, or also the last one.
     const whole = 9000;
     const requests = first?.reduce((sum, each) => sum + each.requests, 0);
@@ -234,10 +234,10 @@ Deno.test("closing a SQLite store ends running sums", () =>
     await store.ledger.append(many(5));
     const query = { since: 0, until: MIDNIGHT * 2, by: "key" } as const;
     assertEquals((await store.ledger.usage(query)).length, 1);
-    const asked = store.ledger.usage(query);
+    const requested = store.ledger.usage(query);
     const waits = store.ledger.usage(query);
     await store.close();
-    for (const each of [asked, waits, store.ledger.usage(query)]) await assertRejects(() => each, Error);
+    for (const each of [requested, waits, store.ledger.usage(query)]) await assertRejects(() => each, Error);
     const next = openSqliteStore(`${folder}/${FILE}`, { own: true });
     assertEquals((await next.ledger.usage(query))[0]?.requests, 5);
     await next.close();
@@ -268,19 +268,19 @@ Deno.test("a SQLite store whose owner was killed has every acknowledged entry, a
       stdout: "piped",
     }).spawn();
     const reader = child.stdout.pipeThrough(new TextDecoderStream()).getReader();
-    let said = "";
-    while (!said.includes("acked w20\n")) {
+    let text = "";
+    while (!text.includes("acked w20\n")) {
       const { value, done } = await reader.read();
-      assert(!done, said);
-      said += value;
+      assert(!done, text);
+      text += value;
     }
     assertThrows(() => openSqliteStore(path, { own: true }), StoreError, "another gateway is serving from it");
     child.kill("SIGKILL");
-    for (let next = await reader.read(); !next.done; next = await reader.read()) said += next.value;
+    for (let next = await reader.read(); !next.done; next = await reader.read()) text += next.value;
     await child.stdin.close().catch(() => {});
     await child.status;
 
-    const acked = [...said.matchAll(/acked (\w+)\n/g)].map(([, id]) => id);
+    const acked = [...text.matchAll(/acked (\w+)\n/g)].map(([, id]) => id);
     const store = openSqliteStore(path, { own: true });
     const kept = await readChain(store.ledger);
     assertEquals(kept.slice(0, acked.length).map(({ id }) => id), acked);
@@ -334,8 +334,8 @@ Deno.test({
     await inFolder(async (folder) => {
       // A small disk of its own, which disappears with the process; only the process can read it.
       const disk = `mount -t tmpfs -o size=1500k tmpfs "${folder}" && head -c 400000 /dev/zero > "${folder}/ballast"`;
-      const said = await writeBehind(`exec unshare -rm bash -c '${disk} && exec "$@"' bash "$@" && true`, folder);
-      const lines = said.trim().split("\n");
+      const content = await writeBehind(`exec unshare -rm bash -c '${disk} && exec "$@"' bash "$@" && true`, folder);
+      const lines = content.trim().split("\n");
       const [first = "", second = ""] = lines.filter((line) => line.startsWith("refused"));
       const at = lines.indexOf(first);
       assertStringIncludes(first, "database or disk is full");
@@ -351,8 +351,8 @@ Deno.test({
   async fn() {
     await inFolder(async (folder) => {
       // Writes beyond a size fail, as those to a broken disk do.
-      const said = await writeBehind("trap '' XFSZ && ulimit -f 600", folder);
-      const lines = said.trim().split("\n");
+      const content = await writeBehind("trap '' XFSZ && ulimit -f 600", folder);
+      const lines = content.trim().split("\n");
       const refused = lines.filter((line) => line.startsWith("refused"));
       assertStringIncludes(refused[0] ?? "", "disk I/O error");
       for (const line of refused.slice(1)) assertStringIncludes(line, "the disk or the file failed before");

@@ -6,9 +6,9 @@ function slow(words: string, more: Record<string, number> = {}) {
 }
 
 /** When each piece of a stream's text came, in milliseconds since it was asked for. */
-async function arrivals(asked: Promise<Response>): Promise<number[]> {
+async function arrivals(pending: Promise<Response>): Promise<number[]> {
   const begin = performance.now();
-  const response = await asked;
+  const response = await pending;
   const times: number[] = [];
   for await (const text of (response.body ?? new ReadableStream()).pipeThrough(new TextDecoderStream())) {
     if (/"content":"[^"]/.test(text)) times.push(performance.now() - begin);

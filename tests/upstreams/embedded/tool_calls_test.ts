@@ -107,14 +107,14 @@ Deno.test("chooseCalls() makes one call if parallel calls are disabled", () => {
 });
 
 Deno.test("chooseCalls() never loops by itself", () => {
-  const asked = [user("weather?"), assistant(call("c", "get_weather"))];
-  assertEquals(called([...asked, user(result("c", "the weather is fine"))]), []);
-  assertEquals(called([...asked, user(result("c", "fine"), "weather?")]), []);
-  assertEquals(called(asked), []);
+  const requests = [user("weather?"), assistant(call("c", "get_weather"))];
+  assertEquals(called([...requests, user(result("c", "the weather is fine"))]), []);
+  assertEquals(called([...requests, user(result("c", "fine"), "weather?")]), []);
+  assertEquals(called(requests), []);
   assertEquals(called([user("call:readTextFile"), assistant(call("c", "readTextFile"))]), []);
-  assertEquals(called([...asked, user(result("c", "fine")), assistant("fine"), user("weather?")]).length, 1);
-  assertEquals(called([...asked, user(result("c", "fine"), "call:readTextFile")]), ["readTextFile {}"]);
-  assertEquals(called([...asked, user(result("c", "fine"))], { toolChoice: { type: "required" } }).length, 1);
+  assertEquals(called([...requests, user(result("c", "fine")), assistant("fine"), user("weather?")]).length, 1);
+  assertEquals(called([...requests, user(result("c", "fine"), "call:readTextFile")]), ["readTextFile {}"]);
+  assertEquals(called([...requests, user(result("c", "fine"))], { toolChoice: { type: "required" } }).length, 1);
 });
 
 Deno.test("chooseCalls() marks custom tools and namespaces", () => {

@@ -35,8 +35,8 @@ export function saidIn(spoken: Protocol, stream: boolean): Said {
   return {
     spoken,
     stream,
-    ...frames(spoken, PIECES, "told"),
-    whole: whole(spoken, TEXT, "told"),
+    ...frames(spoken, PIECES, "reported"),
+    whole: whole(spoken, TEXT, "reported"),
     errorFrame: errorFrame(spoken, "The upstream's own words"),
     errorBody: JSON.stringify(errorBody(spoken, "The upstream's own words")),
   };

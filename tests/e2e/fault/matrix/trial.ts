@@ -5,7 +5,7 @@ import type { JsonObject } from "../../../../lib/json/mod.ts";
 import type { Protocol } from "../../../../lib/protocols/canonical/types.ts";
 import type { TransportKind } from "../../../../lib/upstreams/select_transport.ts";
 import { assertSameBill, streamedBill, wholeBill } from "../../request/bills.ts";
-import { TOLD } from "../../../upstream/frames.ts";
+import { REPORTED } from "../../../upstream/frames.ts";
 import { model, startGateway, type TestGateway, upstream } from "../../../support/gateway.ts";
 import { SOME } from "./broken.ts";
 import type { Seen, WireFault } from "./fault.ts";
@@ -169,7 +169,7 @@ export function startBench(transport: TransportKind): Bench {
     // Chat clients get the usage of a stream if they ask for it, as these do.
     assertSameBill(bill, entry, "what the client is told");
     assertEquals(entry.source, fault.counted === "gateway" ? "counted" : "upstream", "who counted");
-    if (fault.counted === undefined) assertEquals({ prompt, input_cache_read, completion }, TOLD, "tokens");
+    if (fault.counted === undefined) assertEquals({ prompt, input_cache_read, completion }, REPORTED, "tokens");
   }
 
   let entered = 0;
