@@ -24,7 +24,8 @@ tr.new { animation: new 2s; }
 @keyframes new { from { background: light-dark(#fff3c4, #4a3f12); } }
 button[aria-pressed="true"]::before { content: "● "; color: var(--bad); }
 .copyable button { height: auto; padding: .05rem .5rem; font-size: .8rem; }
-div.copyable { position: relative; } div.copyable button { position: absolute; top: .5rem; right: .5rem; }
+div.copyable { display: grid; grid-template-columns: minmax(0, 1fr) auto; gap: .5rem; align-items: start; margin: 0 0 1rem; }
+div.copyable pre { margin: 0; }
 .sides { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 26rem), 1fr)); gap: 1rem; }
 .sides section { min-width: 0; } .sides img { max-width: 100%; border-radius: var(--radius); }
 .answer { white-space: pre-wrap; overflow-wrap: anywhere; min-height: 3rem; }

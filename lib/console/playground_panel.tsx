@@ -5,7 +5,7 @@ import type { Gateway } from "../gateway.ts";
 import type { JsonObject } from "../json/mod.ts";
 import { codeFor } from "./client_code.ts";
 import { CopyableBlock } from "./copy.tsx";
-import { Cards, Count, Usd } from "./format.tsx";
+import { Cards, Count, Duration, Usd } from "./format.tsx";
 import { CONSOLE } from "./html.tsx";
 import type { PlaygroundAnswer } from "./playground_answer.ts";
 import type { PlaygroundEndpoint } from "./playground_request.ts";
@@ -76,8 +76,8 @@ async function facts(
       cards={[
         ["Status", status],
         ["Cost", <Usd usd={request.charged_usd} />],
-        ["First token", request.first_ms === null ? "–" : `${request.first_ms} ms`],
-        ["Duration", `${request.total_ms} ms`],
+        ["First token", <Duration ms={request.first_ms} />],
+        ["Duration", <Duration ms={request.total_ms} />],
         ["Input tokens", <Count value={input} />],
         ["Output tokens", <Count value={tokens.completion} />],
         ["Upstream", request.upstream ?? "–"],

@@ -48,7 +48,8 @@ function htmlPage(title: string, parts: readonly string[], status = 200): Respon
 function baseUrls(origin: string): string {
   return "<p>Base URLs; every request needs an API key:</p><ul>" +
     `<li>OpenAI's SDKs and compatible clients: <code>${origin}/v1</code></li>` +
-    `<li>Anthropic's SDKs and Claude Code: <code>${origin}/anthropic</code></li></ul>`;
+    `<li>Anthropic's SDKs and Claude Code: <code>${origin}/anthropic</code></li>` +
+    `<li>Google's SDKs and Gemini CLI: <code>${origin}</code></li></ul>`;
 }
 
 /** The origin that the browser asked for, as far as it can be known. The text holds nothing that HTML gives a meaning. */

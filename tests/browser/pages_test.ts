@@ -63,10 +63,22 @@ async function faultsOf(path: string, page: Page): Promise<string[]> {
     await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
     const shown = await page.evaluate(() => document.documentElement.scrollWidth);
     if (shown > width) faults.push(`${path} is ${shown} wide at ${width}`);
+    faults.push(...(await coveredTexts(page)).map((label) => `${path}: a button covers ${label} at ${width}`));
     // Nothing but colors depends on the scheme, and nothing but places on the width.
     if (CHECKED.has(`${width} ${scheme}`)) {
       faults.push(...(await violationsOf(page)).map((text) => `${path} ${scheme} ${width}: ${text}`));
     }
   }
   return faults;
+}
+
+/** Labels of texts that lie under their button to copy them. */
+function coveredTexts(page: Page): Promise<string[]> {
+  return page.$$eval("div.copyable", (all) =>
+    all.flatMap((block) => {
+      const [text, button] = [...block.children].map((child) => child.getBoundingClientRect());
+      const isCovered = text !== undefined && button !== undefined && button.width > 0 && button.left < text.right &&
+        button.top < text.bottom;
+      return isCovered ? [block.firstElementChild?.getAttribute("aria-label") ?? ""] : [];
+    }));
 }

@@ -10,7 +10,7 @@ const MOST_BYTES = 150_000;
 
 /** Pages by the names of their files, and what is done there first. */
 const SHOTS: Readonly<Record<string, { path: string; height: number; act?: (page: Page) => Promise<void> }>> = {
-  overview: { path: "?period=30d", height: 1000 },
+  overview: { path: "?period=30d", height: 1060 },
   request: {
     path: "/requests?model=open/kestrel-70b&upstream=meridian",
     height: 1200,

@@ -96,7 +96,7 @@ for (const endpoint of Object.keys(CLIENT_CODECS)) {
     const { text, panel } = await stream(gateway, browser, { ...ASKED, endpoint, other: "acme/second" });
     for (const side of [0, 1]) {
       assertEquals(text(side), HOSTILE);
-      assertMatch(panel(side), /First token<\/dt><dd>\d+ ms/);
+      assertMatch(panel(side), /First token<\/dt><dd><span title="[\d,]+ ms">/);
       assertStringIncludes(panel(side), "The embedded model answers in this process");
     }
     assertStringIncludes(panel(1), "<h2>acme/second</h2>");

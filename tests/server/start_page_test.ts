@@ -102,6 +102,7 @@ Deno.test("the page repeats a host only where it is one", async () => {
   assertStringIncludes(
     await pageFor(gateway, "llm.example.com", "X-Forwarded-Proto: https\r\n"),
     "<code>https://llm.example.com/anthropic</code>",
+    "Gemini CLI: <code>https://llm.example.com</code>",
   );
   assertStringIncludes(await pageFor(gateway, "[::1]:8790"), "<code>http://[::1]:8790/v1</code>");
   for (const host of ["<script>alert(1)</script>", 'a"onload="x', "a&lt;b"]) {

@@ -80,7 +80,11 @@ function cachePriceWarnings(
     path: `${path}.pricing`,
     message: `${
       same.map((name) => `\`${name}\``).join(", ")
-    } cost what \`prompt\` does; Anthropic bills reads a tenth of ` +
+    } ${
+      same.length === 1
+        ? "costs"
+        : "cost"
+    } what \`prompt\` does; Anthropic bills reads a tenth of ` +
       "it, writes 1.25 or 2 times: set them",
   }];
 }
