@@ -20,7 +20,7 @@ export interface UsageWork {
 }
 
 /** Deno's types lack this method of Node. */
-type ArrayStatement = StatementSync & { setReturnArrays(isOn: boolean): void };
+type ArrayStatement = StatementSync & { setReturnArrays?(isOn: boolean): void };
 
 /** Prepares sums of a migrated database. */
 export function prepareUsage(db: DatabaseSync): UsageWork {
@@ -225,14 +225,18 @@ class StatementSums implements UsageWork {
       { asArrays: true },
     );
     const values = filters.map(({ value }) => value);
-    return (range) => rows.add(statement.all(...range, ...values) as unknown as (string | number)[][]);
+    return (range) => {
+      const found: readonly object[] = statement.all(...range, ...values);
+      // Deno Deploy's version has no setReturnArrays().
+      rows.add(found.map((row) => Array.isArray(row) ? row : Object.values(row)));
+    };
   }
 
   #prepare(text: string, { asArrays = false } = {}): ReturnType<DatabaseSync["prepare"]> {
     let statement = this.#prepared.get(text);
     if (statement === undefined) {
       statement = this.#db.prepare(text);
-      if (asArrays) (statement as ArrayStatement).setReturnArrays(true);
+      if (asArrays) (statement as ArrayStatement).setReturnArrays?.(true);
       else statement.setReadBigInts(true);
       this.#prepared.set(text, statement);
     }
