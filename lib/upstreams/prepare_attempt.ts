@@ -43,7 +43,7 @@ export function createAttemptMaker(
     try {
       if (canRelay(call, route)) return relayAttempt(call, attemptOptions);
       const prompt = await readLongInputs(call.prompt, protocol);
-      const attempt = translationAttempt(call, prompt, attemptOptions);
+      const attempt = await translationAttempt(call, prompt, attemptOptions);
       return { ...attempt, body: await writeBody(attempt.body, call) };
     } catch (error) {
       throw unfitError(error);

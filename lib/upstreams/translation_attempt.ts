@@ -2,6 +2,7 @@
 import { PARAMETER_NAMES } from "../protocols/canonical/parameter_names.ts";
 import type { Machine, Prompt, Protocol, ReplyEvent } from "../protocols/canonical/types.ts";
 import { GatewayError } from "../errors.ts";
+import { runSlicedNow, runToEnd } from "../scheduler.ts";
 import { type JsonObject, writeJsonSliced, writeWithRawSpans } from "../json/mod.ts";
 import type { Dialect, WriteTarget } from "../protocols/upstream_codec.ts";
 import { adaptPrompt } from "../protocols/translate/adapt_prompt.ts";
@@ -32,10 +33,14 @@ export interface Translation {
  * @throws {GatewayError} `invalid` if dropping something would change the meaning, or if the client requires all
  * parameters and one is dropped
  */
-export function translatePrompt(
+export function translatePrompt(prompt: Prompt, destination: Destination): Translation {
+  return runToEnd(translateSteps(prompt, destination));
+}
+
+function* translateSteps(
   prompt: Prompt,
   { protocol, model, row, issuer, quirk, dropped }: Destination,
-): Translation {
+): Generator<void, Translation> {
   const codec = UPSTREAM_CODECS[protocol];
   const dialect: Dialect = {
     ...codec.dialect,
@@ -43,7 +48,8 @@ export function translatePrompt(
     ...row.features?.prefill !== undefined && { prefill: row.features.prefill },
   };
   const target: WriteTarget = { model, row, issuer, dialect, dropped };
-  const adapted = adaptPrompt(oneAnswer(prompt, dropped), { ...target, protocol });
+  const adapted = yield* adaptPrompt(oneAnswer(prompt, dropped), { ...target, protocol });
+  yield;
   const written = codec.writePrompt(adapted.prompt, target);
   const body = quirk.body?.(written, adapted.prompt, dropped) ?? written;
   dropped.refuseIfRequired(prompt);
@@ -68,21 +74,15 @@ function oneAnswer(prompt: Prompt, dropped: WriteTarget["dropped"]): Prompt {
 /** A translated request whose body is still a value. */
 export type UnwrittenAttempt = Omit<UpstreamAttempt, "body"> & { body: JsonObject };
 
-/** Translates the prompt, whose long arguments are already parsed. */
-export function translationAttempt(
+/** Translates the prompt, whose long arguments are already parsed, in slices. */
+export async function translationAttempt(
   call: Call,
   prompt: Prompt,
   { protocol, quirk, origin, filter }: UpstreamAttemptOptions,
-): UnwrittenAttempt {
+): Promise<UnwrittenAttempt> {
   const { target, model: row, dropped } = call;
-  const { body, restore, limit } = translatePrompt(prompt, {
-    protocol,
-    model: target.model,
-    row,
-    issuer: origin.issuer,
-    quirk,
-    dropped,
-  });
+  const destination = { protocol, model: target.model, row, issuer: origin.issuer, quirk, dropped };
+  const { body, restore, limit } = await runSlicedNow(translateSteps(prompt, destination));
   const codec = UPSTREAM_CODECS[protocol];
   const answered = (feed: EventFeed): Answer => ({
     type: "events",

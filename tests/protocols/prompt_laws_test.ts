@@ -7,7 +7,7 @@ import { GatewayError } from "../../lib/errors.ts";
 import { isObject, type Json, type JsonObject, parseJson } from "../../lib/json/mod.ts";
 import { checkBody } from "../../lib/protocols/fields.ts";
 import type { WriteTarget } from "../../lib/protocols/upstream_codec.ts";
-import { adaptPrompt } from "../../lib/protocols/translate/adapt_prompt.ts";
+import { adapt } from "./translate/targets.ts";
 import { UPSTREAM_CODECS } from "../../lib/upstreams/protocols.ts";
 import { CLIENTS, PROTOCOLS, rowOf, sideOf, UPSTREAMS } from "../golden/crossings.ts";
 import { crossRequest } from "../golden/requests.ts";
@@ -159,7 +159,7 @@ Deno.test("random prompts survive writing and reading in every protocol", () => 
         dialect,
         dropped: new UnsupportedParameters(),
       };
-      const adapted = orRefused(() => adaptPrompt(possible(randomPrompt(seed)), { ...target, protocol }).prompt);
+      const adapted = orRefused(() => adapt(possible(randomPrompt(seed)), { ...target, protocol }).prompt);
       // No upstream accepts an empty conversation.
       if (adapted === undefined || adapted.messages.every(({ role }) => role === "system")) continue;
       const body = orRefused(() => UPSTREAM_CODECS[protocol].writePrompt(adapted, target));

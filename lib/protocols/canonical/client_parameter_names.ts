@@ -66,9 +66,8 @@ const OTHER_NAMES: Readonly<Record<Protocol, ReadonlyMap<string, readonly string
 
 /** Returns the name that the client's body has for a parameter; the same name if it has none. */
 export function clientParameterName(name: string, { prompt: { protocol }, request }: NamedRequest): string {
-  if (has(request, name)) return name;
   const others = OTHER_NAMES[protocol].get(name);
-  if (others === undefined || has(request, `messages.${name}`)) return name;
+  if (others === undefined || has(request, name) || has(request, `messages.${name}`)) return name;
   return others.find((other) => has(request, other)) ?? name;
 }
 

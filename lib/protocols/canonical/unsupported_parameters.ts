@@ -11,6 +11,8 @@ const NONE: readonly string[] = [];
 export class UnsupportedParameters {
   /** Absent while empty, as for most requests. */
   #names: Set<string> | undefined;
+  /** Names as they were added. A search for the client's name walks through the body, so each is looked up once. */
+  #added: Set<string> | undefined;
   readonly #client: NamedRequest | undefined;
 
   /** @param client the request whose names are used; absent: names are the client's already */
@@ -20,6 +22,8 @@ export class UnsupportedParameters {
 
   /** Adds a parameter that was not passed on, under the client's own name for it. */
   add(name: string): void {
+    if (this.#added?.has(name) === true) return;
+    (this.#added ??= new Set()).add(name);
     (this.#names ??= new Set()).add(this.#client === undefined ? name : clientParameterName(name, this.#client));
   }
 

@@ -105,13 +105,17 @@ export function ownUnknownMembers(
   unknownMembers: UnknownMembers | undefined,
   dropped: UnsupportedParameters,
 ): JsonObject {
-  if (unknownMembers === undefined || unknownMembers.from === "chat") return unknownMembers?.members ?? {};
+  if (unknownMembers === undefined) return NO_MEMBERS;
+  if (unknownMembers.from === "chat") return unknownMembers.members;
   for (const name of Object.keys(unknownMembers.members)) dropped.add(name);
-  return {};
+  return NO_MEMBERS;
 }
+
+const NO_MEMBERS: JsonObject = Object.freeze({});
 
 /** Puts unknown members back: beside the written members, and inside objects among them. */
 export function withUnknownMembers(written: JsonObject, unknownMembers: JsonObject): JsonObject {
+  if (unknownMembers === NO_MEMBERS) return written;
   const members = new Map<string, Json | undefined>(Object.entries(written));
   for (const [name, value] of Object.entries(unknownMembers)) {
     const had = members.get(name);

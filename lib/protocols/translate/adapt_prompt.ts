@@ -22,10 +22,11 @@ import { renameTools } from "./tool_names.ts";
 
 /**
  * Adapts a prompt to its target. Deterministic and idempotent. Names what the target does not support in
- * `target.dropped`. Steps for rare contents run only for prompts that have them.
+ * `target.dropped`. Steps for rare contents run only for prompts that have them. A prompt may have tens of thousands of
+ * blocks, so callers may yield to the event loop between the steps.
  * @throws {GatewayError} `invalid`, if leaving something out would change the meaning
  */
-export function adaptPrompt(asked: Prompt, target: AdaptTarget): AdaptedPrompt {
+export function* adaptPrompt(asked: Prompt, target: AdaptTarget): Generator<void, AdaptedPrompt> {
   const { dialect, dropped } = target;
   if (asked.maxTokens === 0 && target.protocol !== "messages") throw tooFewTokens();
   const restores: (() => Machine<ReplyEvent, ReplyEvent>)[] = [];
@@ -36,6 +37,7 @@ export function adaptPrompt(asked: Prompt, target: AdaptTarget): AdaptedPrompt {
     ({ types, hasMarks, hasBlank, hasUnknown } = surveyPrompt(prompt));
   }
   if (hasUnknown) prompt = dropUnknownMembers(prompt, target);
+  yield;
 
   const hasCalls = types.has("tool_call") || types.has("tool_result");
   const hasChoice = prompt.toolChoice !== undefined || prompt.parallelToolCalls !== undefined;
@@ -47,15 +49,18 @@ export function adaptPrompt(asked: Prompt, target: AdaptTarget): AdaptedPrompt {
       restores.push(unwrapCustomCalls);
       prompt = wrapCustomTools(prompt);
     }
+    yield;
   }
 
   if (types.has("reasoning")) prompt = dropUnreadableReasoning(prompt, target);
   if (hasBlank) prompt = dropEmpty(prompt, target);
   prompt = orderMessages(prompt, target);
+  yield;
   if (hasCalls) prompt = legalizeCallIds(prompt, dialect.callId);
   if (hasCalls && types.has("media") && !dialect.mediaInResults) prompt = moveMediaOutOfResults(prompt);
 
   if (prompt.reasoning !== undefined) prompt = fitReasoning(prompt, target);
+  yield;
   if (hasMarks) prompt = fitCacheMarks(prompt, target);
   const hasSchemas = prompt.tools.length > 0 || prompt.format?.type === "json_schema";
   if (hasSchemas && prompt.protocol !== target.protocol) prompt = fitSchemas(prompt, target);

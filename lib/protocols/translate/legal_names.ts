@@ -1,12 +1,12 @@
 /** Short legal names for long or illegal ones. The same text always gets the same name. */
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import type { TextRule } from "../upstream_codec.ts";
 
 const DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
 /** Returns the first `length` (at most 40) base62 digits of a text's hash. */
 export function hashText(text: string, length: number): string {
-  let rest = BigInt(`0x${createHash("sha256").update(text).digest("hex")}`);
+  let rest = BigInt(`0x${hash("sha256", text, "hex")}`);
   let digits = "";
   for (; digits.length < length; rest /= 62n) digits += DIGITS[Number(rest % 62n)];
   return digits;

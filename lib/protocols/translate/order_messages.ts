@@ -4,7 +4,6 @@
  */
 import type { ContentBlock, ContentBlockOf, Message, Prompt } from "../canonical/types.ts";
 import type { AdaptTarget } from "./adapt_target.ts";
-import { hashText } from "./legal_names.ts";
 
 const OPENING = ".";
 const CONTINUE =
@@ -59,7 +58,7 @@ function splitRounds(messages: readonly Message[]): [Message[], Message[][]] {
 function mergeRound(round: readonly Message[]): Message[] {
   const assistant = merge(round.filter(({ role }) => role === "assistant"));
   const users = round.filter(({ role }) => role === "user");
-  const results = resultsFor(assistant === undefined ? [] : [assistant], users).map(({ block }) => block);
+  const results = assistant === undefined ? [] : resultsFor(assistant, resultsOf(users)).map(({ block }) => block);
   const user = merge(users);
   const others = user?.blocks.filter(({ type }) => type !== "tool_result") ?? [];
   const answer = [...results, ...others];
@@ -86,21 +85,21 @@ function merge(messages: readonly Message[]): Message | undefined {
 
 /** Keeps messages apart, but moves results up to the message of their calls. */
 function orderRound(round: readonly Message[]): Message[] {
-  const users = round.filter(({ role }) => role === "user");
+  const results = resultsOf(round.filter(({ role }) => role === "user"));
   const ordered: Message[] = [];
   const begun = new Map<Message, Message>();
   for (const message of round) {
     if (message.role === "user") {
       const blocks = message.blocks.filter(({ type }) => type !== "tool_result");
       if (blocks.length === 0 && message.blocks.length > 0) continue;
-      const results = begun.get(message);
+      const begunWith = begun.get(message);
       // Text that came with the last result stays in its message.
-      if (results !== undefined && results === ordered.at(-1)) results.blocks.push(...blocks);
-      else ordered.push(results === undefined ? { ...message, blocks } : { role: "user", blocks });
+      if (begunWith !== undefined && begunWith === ordered.at(-1)) begunWith.blocks.push(...blocks);
+      else ordered.push(begunWith === undefined ? { ...message, blocks } : { role: "user", blocks });
       continue;
     }
     ordered.push(message);
-    if (message.role === "assistant") ordered.push(...resultMessages(resultsFor([message], users), begun));
+    if (message.role === "assistant") ordered.push(...resultMessages(resultsFor(message, results), begun));
   }
   return ordered;
 }
@@ -134,16 +133,18 @@ interface Result {
   source: Message | undefined;
 }
 
-/** Returns the results of the messages' calls, in the order of the calls. */
-function resultsFor(
-  assistants: readonly Message[],
-  users: readonly Message[],
-): Result[] {
+/** The results in messages, by the ids of their calls. */
+function resultsOf(users: readonly Message[]): ReadonlyMap<string, Result> {
   const results = new Map<string, Result>();
   for (const source of users) {
     for (const block of source.blocks) if (block.type === "tool_result") results.set(block.callId, { block, source });
   }
-  const calls = assistants.flatMap(({ blocks }) => blocks).filter((block: ContentBlock) => block.type === "tool_call");
+  return results;
+}
+
+/** Returns the results of a message's calls, in the order of the calls. */
+function resultsFor({ blocks }: Message, results: ReadonlyMap<string, Result>): Result[] {
+  const calls = blocks.filter((block) => block.type === "tool_call");
   return calls.map((call) => results.get(call.id) ?? { block: missingResult(call), source: undefined });
 }
 
@@ -200,21 +201,24 @@ const ORPHAN = "Result of a tool call that is no longer part of this conversatio
  */
 function pairCalls(messages: readonly Message[]): Message[] {
   const ids = uniqueIds();
-  /** Open calls of this round: their new ids by the client's ids. */
-  let open = new Map<string, string[]>();
+  /** Calls of this round: their new ids by the client's ids. Those before `next` have a result. */
+  let calls = new Map<string, { ids: string[]; next: number }>();
   let answered = false;
   return messages.map((message): Message => {
-    if (message.role === "assistant" && answered) open = new Map();
+    if (message.role === "assistant" && answered) calls = new Map();
     if (message.role !== "system") answered = message.role === "user";
     if (!message.blocks.some(isPaired)) return message;
     const blocks = message.blocks.flatMap((block): ContentBlock[] => {
       if (block.type === "tool_call") {
         const id = ids(block.id);
-        if (block.id !== "") open.set(block.id, [...open.get(block.id) ?? [], id]);
+        const known = calls.get(block.id);
+        if (known !== undefined) known.ids.push(id);
+        else if (block.id !== "") calls.set(block.id, { ids: [id], next: 0 });
         return [{ ...block, id }];
       }
       if (block.type !== "tool_result") return [block];
-      const id = message.role === "user" ? open.get(block.callId)?.shift() : undefined;
+      const open = message.role === "user" ? calls.get(block.callId) : undefined;
+      const id = open?.ids[open.next++];
       return id === undefined ? [{ type: "text", text: ORPHAN }, ...block.blocks] : [{ ...block, callId: id }];
     });
     return { ...message, blocks };
@@ -226,12 +230,18 @@ function isPaired({ type }: ContentBlock): boolean {
   return type === "tool_call" || type === "tool_result";
 }
 
-/** Some models number their calls from 0 in every message: repeated ids are replaced, the same way each time. */
+/** Some models number their calls from 0 in every message: repeated ids get another number, the same each time. */
 function uniqueIds(): (id: string) => string {
   const seen = new Set<string>();
+  /** Numbers given to each id, so that the next one is found at once. */
+  const counts = new Map<string, number>();
   return (id) => {
     let unique = id;
-    for (let count = 1; unique === "" || seen.has(unique); count++) unique = `call_${hashText(`${id}#${count}`, 24)}`;
+    while (unique === "" || seen.has(unique)) {
+      const count = (counts.get(id) ?? 0) + 1;
+      counts.set(id, count);
+      unique = id === "" ? `call_${count}` : `${id}_${count}`;
+    }
     seen.add(unique);
     return unique;
   };

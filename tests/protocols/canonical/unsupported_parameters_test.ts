@@ -41,3 +41,21 @@ Deno.test("UnsupportedParameters uses the names of the client's body", () => {
     assertEquals(dropped.names, [own], JSON.stringify(request));
   }
 });
+
+Deno.test("UnsupportedParameters searches the body once for each name", () => {
+  let reads = 0;
+  const messages = [{ role: "assistant", content: "x" }];
+  const request = {
+    get messages() {
+      reads++;
+      return messages;
+    },
+  };
+  const dropped = new UnsupportedParameters({ prompt: { protocol: "chat" }, request });
+  for (let count = 0; count < 100; count++) {
+    dropped.add("reasoning_content");
+    dropped.add(`messages.unknown_${count}`);
+  }
+  assertEquals(dropped.names.length, 101);
+  assertEquals(reads <= 4, true, `${reads} searches`);
+});

@@ -8,12 +8,11 @@ import type {
   Prompt,
   ReplyEvent,
 } from "../../../lib/protocols/canonical/types.ts";
-import { adaptPrompt } from "../../../lib/protocols/translate/adapt_prompt.ts";
 import { isLegal } from "../../../lib/protocols/translate/legal_names.ts";
 import type { AdaptTarget } from "../../../lib/protocols/translate/adapt_target.ts";
 import { type Callable, randomAnswer, randomPrompt } from "./random_prompt.ts";
 import { promptOf, user } from "../canonical/messages.ts";
-import { KINDS, targetOf } from "./targets.ts";
+import { adapt, KINDS, targetOf } from "./targets.ts";
 
 const SEEDS = Array.from({ length: 400 }, (_, seed) => seed);
 
@@ -21,7 +20,7 @@ Deno.test("adaptPrompt() fits every target's dialect", () => {
   for (const kind of KINDS) {
     for (const seed of SEEDS) {
       const target = targetOf(kind);
-      const { prompt } = adaptPrompt(randomPrompt(seed), target);
+      const { prompt } = adapt(randomPrompt(seed), target);
       const problems = findProblems(prompt, target);
       assertEquals(problems, [], `${kind}, seed ${seed}`);
     }
@@ -31,9 +30,9 @@ Deno.test("adaptPrompt() fits every target's dialect", () => {
 Deno.test("adaptPrompt() is idempotent", () => {
   for (const kind of KINDS) {
     for (const seed of SEEDS) {
-      const once = adaptPrompt(randomPrompt(seed), targetOf(kind)).prompt;
+      const once = adapt(randomPrompt(seed), targetOf(kind)).prompt;
       const target = targetOf(kind);
-      const twice = adaptPrompt(once, target).prompt;
+      const twice = adapt(once, target).prompt;
       assertEquals(twice, once, `${kind}, seed ${seed}`);
       assertEquals(target.dropped.names, [], `${kind}, seed ${seed}`);
     }
@@ -44,8 +43,8 @@ Deno.test("adaptPrompt() is deterministic and does not modify its argument", () 
   for (const kind of KINDS) {
     for (const seed of SEEDS.slice(0, 100)) {
       const prompt = randomPrompt(seed);
-      const first = JSON.stringify(adaptPrompt(prompt, targetOf(kind)).prompt);
-      assertEquals(JSON.stringify(adaptPrompt(prompt, targetOf(kind)).prompt), first, `${kind}, seed ${seed}`);
+      const first = JSON.stringify(adapt(prompt, targetOf(kind)).prompt);
+      assertEquals(JSON.stringify(adapt(prompt, targetOf(kind)).prompt), first, `${kind}, seed ${seed}`);
       assertEquals(prompt, randomPrompt(seed), `${kind}, seed ${seed}`);
     }
   }
@@ -58,8 +57,8 @@ Deno.test("adaptPrompt() keeps the prefix of a growing conversation", () => {
       // Marks are counted from the end, and a turn without reasoning may lack what the next one adds.
       const requested = { ...random, messages: unmarked([...random.messages, user("and?")]) };
       const more = [...requested.messages, { role: "assistant" as const, blocks: [word("well")] }, user("thanks")];
-      const before = adaptPrompt(requested, targetOf(kind)).prompt.messages;
-      const after = adaptPrompt({ ...requested, messages: more }, targetOf(kind)).prompt.messages;
+      const before = adapt(requested, targetOf(kind)).prompt.messages;
+      const after = adapt({ ...requested, messages: more }, targetOf(kind)).prompt.messages;
       assertEquals(after.slice(0, before.length), before, `${kind}, seed ${seed}`);
     }
   }
@@ -68,7 +67,7 @@ Deno.test("adaptPrompt() keeps the prefix of a growing conversation", () => {
 Deno.test("a restored answer to a plain prompt is the answer itself", () => {
   for (const kind of KINDS) {
     for (const seed of SEEDS) {
-      const { restore } = adaptPrompt(promptOf([user("hi")]), targetOf(kind));
+      const { restore } = adapt(promptOf([user("hi")]), targetOf(kind));
       const answer = randomAnswer(seed);
       const machine = restore();
       assertEquals(answer.flatMap((event) => machine.push(event)), answer, `${kind}, seed ${seed}`);
@@ -81,7 +80,7 @@ Deno.test("a restored answer obeys the grammar, and calls tools by the client's 
   for (const kind of KINDS) {
     for (const seed of SEEDS) {
       const requested = randomPrompt(seed);
-      const { prompt, restore } = adaptPrompt(requested, targetOf(kind));
+      const { prompt, restore } = adapt(requested, targetOf(kind));
       const callable = prompt.tools.flatMap((tool) => tool.type === "hosted" ? [] : [calls(tool)]);
       const answer = randomAnswer(seed, [...callable, { name: "unknown" }, { name: "" }]);
       const machine = restore();
@@ -101,7 +100,7 @@ Deno.test("a restored answer obeys the grammar, and calls tools by the client's 
 });
 
 Deno.test("each answer has its own machine", () => {
-  const { restore } = adaptPrompt(promptOf([user("hi")], { stop: ["END"] }), targetOf("responses"));
+  const { restore } = adapt(promptOf([user("hi")], { stop: ["END"] }), targetOf("responses"));
   const said: ReplyEvent[] = [
     { type: "start" },
     { type: "open", index: 0, block: { type: "text" } },

@@ -1,13 +1,12 @@
 import { assert, assertEquals } from "@std/assert";
 import { aggregateEvents, eventsOf } from "../../../lib/protocols/canonical/aggregate_events.ts";
 import type { ReplyEvent } from "../../../lib/protocols/canonical/types.ts";
-import { adaptPrompt } from "../../../lib/protocols/translate/adapt_prompt.ts";
 import { unwrapCustomCalls, wrapCustomTools } from "../../../lib/protocols/translate/custom_tools.ts";
 import { inputDecoder } from "../../../lib/protocols/translate/input_decoder.ts";
 import { type Random, seeded } from "../../support/random.ts";
 import { pieces } from "./random_prompt.ts";
 import { promptOf, user } from "../canonical/messages.ts";
-import { targetOf } from "./targets.ts";
+import { adapt, targetOf } from "./targets.ts";
 
 /** Arguments as a model sends them, and the input they mean. */
 const INPUTS: [string, string][] = [
@@ -140,7 +139,7 @@ Deno.test("past calls and results of custom tools are wrapped too", () => {
 });
 
 Deno.test("calls of wrapped tools come back as custom calls, others as they are", () => {
-  const { restore } = adaptPrompt(
+  const { restore } = adapt(
     promptOf([user("go")], {
       tools: [{ type: "custom", name: "patch", namespace: "files" }, { type: "function", name: "f" }],
     }),

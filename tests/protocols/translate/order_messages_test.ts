@@ -168,3 +168,34 @@ Deno.test("empty ids match nothing, and repeated ids are separated", () => {
   assertEquals(messages[4], user(result(ids[1] ?? "", "first"), result(ids[2] ?? "", "second")));
   assertEquals(messages[6], user(result(ids[3] ?? "", "third")));
 });
+
+Deno.test("tens of thousands of calls are ordered in linear time", () => {
+  const count = 20_000;
+  const repeat = (of: (at: number) => Message) => Array.from({ length: count }, (_, at) => of(at));
+  const shapes: [string, Message[]][] = [
+    ["of one id", [user("a"), { role: "assistant", blocks: repeat(() => assistant(call("c"))).flatMap(blocksOf) }]],
+    ["of one id, with results", [
+      user("a"),
+      ...repeat(() => assistant(call("c"))),
+      ...repeat(() => user(result("c"))),
+    ]],
+    ["each in a message", [
+      user("a"),
+      ...repeat((at) => assistant(call(`c${at}`))),
+      ...repeat((at) => user(result(`c${at}`))),
+    ]],
+  ];
+  for (const [name, messages] of shapes) {
+    for (const kind of ["chat", "messages"] as const) {
+      const start = performance.now();
+      order(messages, kind);
+      const ms = performance.now() - start;
+      // About 100, and 20,000 or more with a step that is quadratic.
+      assertEquals(ms < 8_000, true, `${name}, ${kind}: ${ms} ms`);
+    }
+  }
+});
+
+function blocksOf({ blocks }: Message): ContentBlock[] {
+  return blocks;
+}

@@ -1,12 +1,11 @@
 import { assertEquals, assertThrows } from "@std/assert";
 import type { Prompt, Tool, ToolChoice } from "../../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../../lib/errors.ts";
-import { adaptPrompt } from "../../../lib/protocols/translate/adapt_prompt.ts";
 import { isLegal } from "../../../lib/protocols/translate/legal_names.ts";
 import { renameTools } from "../../../lib/protocols/translate/tool_names.ts";
 import { selectTools } from "../../../lib/protocols/translate/select_tools.ts";
 import { assistant, call, promptOf, result, user } from "../canonical/messages.ts";
-import { DIALECTS, targetOf } from "./targets.ts";
+import { adapt, DIALECTS, targetOf } from "./targets.ts";
 
 const SEARCH: Tool = { type: "hosted", from: "messages", value: { type: "web_search_20250305", name: "web_search" } };
 const A: Tool = { type: "function", name: "a" };
@@ -120,7 +119,7 @@ Deno.test("a tool in a namespace and a tool with the joined name are separate", 
     { type: "function", name: "b" },
     { type: "custom", name: "b" },
   ];
-  const { prompt, restore } = adaptPrompt(
+  const { prompt, restore } = adapt(
     promptOf([user("hi")], { protocol: "responses", tools }),
     targetOf("mistral"),
   );
@@ -145,7 +144,7 @@ Deno.test("a tool in a namespace and a tool with the joined name are separate", 
 
 Deno.test("a past call without a namespace matches the tool with its name", () => {
   const tools: Tool[] = [{ type: "function", name: "b", namespace: "a" }];
-  const { prompt } = adaptPrompt(
+  const { prompt } = adapt(
     promptOf([assistant(call("1", "b")), user(result("1"))], { tools, toolChoice: { type: "tool", name: "a.b" } }),
     targetOf("chat"),
   );

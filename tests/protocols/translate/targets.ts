@@ -1,9 +1,11 @@
 /** Targets that support different features. */
 import { UnsupportedParameters } from "../../../lib/protocols/canonical/unsupported_parameters.ts";
-import type { ContentBlock } from "../../../lib/protocols/canonical/types.ts";
+import type { ContentBlock, Prompt } from "../../../lib/protocols/canonical/types.ts";
 import { modelSchema } from "../../../lib/catalog/model.ts";
 import type { Dialect } from "../../../lib/protocols/upstream_codec.ts";
-import type { AdaptTarget } from "../../../lib/protocols/translate/adapt_target.ts";
+import { adaptPrompt } from "../../../lib/protocols/translate/adapt_prompt.ts";
+import type { AdaptedPrompt, AdaptTarget } from "../../../lib/protocols/translate/adapt_target.ts";
+import { runToEnd } from "../../../lib/scheduler.ts";
 
 const CHAT: Dialect = {
   customTools: false,
@@ -118,3 +120,8 @@ export const picture: ContentBlock = {
   type: "media",
   media: { kind: "bytes", base64: "AAAA", mediaType: "image/png" },
 };
+
+/** Adapts a prompt at once. */
+export function adapt(prompt: Prompt, target: AdaptTarget): AdaptedPrompt {
+  return runToEnd(adaptPrompt(prompt, target));
+}
