@@ -18,8 +18,8 @@ export type PriceClass = typeof PRICE_CLASSES[number];
 /** Prices of one token of each class. */
 export type UnitPrices = Readonly<Record<PriceClass, Amount>>;
 
-/** Cached sheets by their prices, then by factor. Both are immutable. */
-const sheets = new WeakMap<object, Map<string, Readonly<PriceSheet>>>();
+/** Cached prices by pricing, factor and model: models derived from one another share a pricing. All are immutable. */
+const requestPrices = new WeakMap<Pricing, Map<string, Map<string, RequestPrices>>>();
 
 /** Parsed prices of frozen sheets. Other sheets are parsed each time. */
 const read = new WeakMap<PriceSheet, UnitPrices>();
@@ -37,39 +37,33 @@ export function pricesAt(model: Model, { factor, now }: { factor: string; now: n
   return pricesOf(pricingAt(model, now), { model: model.id, factor });
 }
 
-/** The prices of a pricing. Its extra prices are shared. */
+/** The prices of a pricing. Shared. */
 export function pricesOf(pricing: Pricing, of: SheetOf): RequestPrices {
-  const { hosted_tools, service_tiers, context_tiers, window } = pricing;
-  const sheet = sheetOf(pricing, of);
-  if ((hosted_tools ?? service_tiers ?? context_tiers ?? window) === undefined) {
-    return { sheet, extraPrices: undefined };
-  }
-  let known = extraPrices.get(pricing);
-  if (known === undefined) extraPrices.set(pricing, known = new Map());
-  const name = `${of.factor} ${of.model}`;
-  let prices = known.get(name);
-  if (prices === undefined) known.set(name, prices = createExtraPrices(pricing, of));
-  return { sheet, extraPrices: prices };
+  let byFactor = requestPrices.get(pricing);
+  if (byFactor === undefined) requestPrices.set(pricing, byFactor = new Map());
+  let byModel = byFactor.get(of.factor);
+  if (byModel === undefined) byFactor.set(of.factor, byModel = new Map());
+  let prices = byModel.get(of.model);
+  if (prices === undefined) byModel.set(of.model, prices = createPrices(pricing, of));
+  return prices;
 }
-
-/** Cached extra prices by pricing, then by factor and model. */
-const extraPrices = new WeakMap<Pricing, Map<string, ExtraPrices>>();
 
 /** The model and the factor of a sheet. */
 type SheetOf = Pick<PriceSheet, "model" | "factor">;
 
-/** The price sheet for these prices. Frozen and shared. */
-function sheetOf(pricing: TokenPrices, { model, factor }: SheetOf): Readonly<PriceSheet> {
-  let byFactor = sheets.get(pricing);
-  if (byFactor === undefined) sheets.set(pricing, byFactor = new Map());
-  let sheet = byFactor.get(factor);
-  // Models derived from one another share the same pricing object.
-  if (sheet?.model !== model) {
-    const { prompt, completion, input_cache_read, input_cache_write_5m, input_cache_write_1h } = pricing;
-    const classes = { prompt, completion, input_cache_read, input_cache_write_5m, input_cache_write_1h };
-    byFactor.set(factor, sheet = Object.freeze({ model, factor, ...classes }));
-  }
-  return sheet;
+function createPrices(pricing: Pricing, of: SheetOf): RequestPrices {
+  const { hosted_tools, service_tiers, context_tiers, window } = pricing;
+  const isPlain = (hosted_tools ?? service_tiers ?? context_tiers ?? window) === undefined;
+  return { sheet: createSheet(pricing, of), extraPrices: isPlain ? undefined : createExtraPrices(pricing, of) };
+}
+
+/** The price sheet for these prices. Frozen: requests share it. */
+function createSheet(
+  { prompt, completion, input_cache_read, input_cache_write_5m, input_cache_write_1h }: TokenPrices,
+  { model, factor }: SheetOf,
+): Readonly<PriceSheet> {
+  const classes = { prompt, completion, input_cache_read, input_cache_write_5m, input_cache_write_1h };
+  return Object.freeze({ model, factor, ...classes });
 }
 
 /** A price sheet for requests with more than `above` input tokens. */
@@ -106,8 +100,8 @@ function createExtraPrices(pricing: Pricing, of: SheetOf): ExtraPrices {
 function contextSheets(prices: TieredPrices, of: SheetOf): ContextSheets {
   const { context_tiers = [] } = prices;
   return [
-    { above: 0, sheet: sheetOf(prices, of) },
-    ...context_tiers.map((tier) => ({ above: tier.above, sheet: sheetOf(tier, of) })),
+    { above: 0, sheet: createSheet(prices, of) },
+    ...context_tiers.map((tier) => ({ above: tier.above, sheet: createSheet(tier, of) })),
   ];
 }
 

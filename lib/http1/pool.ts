@@ -30,19 +30,16 @@ export class ConnectionPool {
   readonly #idle: Http1Connection[] = [];
   readonly #ended = (connection: Http1Connection) => this.#drop(connection);
   #timer: ReturnType<typeof setTimeout> | undefined;
-  #closed = false;
+  /** True where connections are reused. */
+  keeps: boolean;
 
   constructor(
     address: HostAddress,
     { idleConnections, idleMs = address.tls ? TLS_IDLE_MS : PLAIN_IDLE_MS, addresses }: PoolOptions,
   ) {
     this.#options = { idleConnections, idleMs };
+    this.keeps = idleConnections > 0;
     this.#dialer = new Dialer(address, addresses);
-  }
-
-  /** True where connections are reused. */
-  get keeps(): boolean {
-    return this.#options.idleConnections > 0 && !this.#closed;
   }
 
   /** An idle connection, if there is one. Connections closed by their peers were removed before. */
@@ -75,7 +72,7 @@ export class ConnectionPool {
   }
 
   close(): void {
-    this.#closed = true;
+    this.keeps = false;
     clearTimeout(this.#timer);
     this.#dialer.close();
     for (const connection of this.#idle.splice(0)) connection.close();

@@ -73,7 +73,7 @@ export function createTransportSelector(options: TransportSelectorOptions): Tran
           const headers = traced && { ...request.headers, ...traced.headers };
           const answer = await client.send(headers === undefined ? request : { ...request, headers });
           ({ status } = answer);
-          if (wanted === "http1" || !wantsHttp2(answer)) return answer;
+          if (wanted === "http1" || status !== 426 || !namesHttp2(answer.header("upgrade"))) return answer;
           throw upgradeError(answer);
         } catch (error) {
           if (!(error instanceof GatewayError)) throw error;
@@ -120,8 +120,8 @@ function upgradeError(answer: Incoming): GatewayError {
 }
 
 /** A 426 names the wanted protocol (RFC 9110, section 15.5.22). Only HTTP/2 has a fallback. */
-function wantsHttp2(answer: Incoming): boolean {
-  return answer.status === 426 && /(^|[\s,])(h2c?|HTTP\/2(\.0)?)($|[\s,])/i.test(answer.header("upgrade") ?? "");
+function namesHttp2(upgrade: string | null): boolean {
+  return upgrade !== null && /(^|[\s,])(h2c?|HTTP\/2(\.0)?)($|[\s,])/i.test(upgrade);
 }
 
 /** Options of an HTTP/1.1 transport. */

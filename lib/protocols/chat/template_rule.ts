@@ -9,9 +9,11 @@ export const chatTemplateRule: TemplateRule = {
     const [choice, ...others] = Array.isArray(choices) ? choices : [];
     if (!isObject(choice) || others.length > 0 || !isObject(choice.delta)) return undefined;
     const { delta } = choice;
-    if (Object.values(delta).some((member) => typeof member === "object" && member !== null)) return undefined;
-    const name = TEXT_MEMBERS.find((name) => typeof delta[name] === "string" && delta[name] !== "");
-    return name === undefined ? undefined : { holder: delta, name };
+    for (const member of Object.values(delta)) if (typeof member === "object" && member !== null) return undefined;
+    for (const name of TEXT_MEMBERS) {
+      if (typeof delta[name] === "string" && delta[name] !== "") return { holder: delta, name };
+    }
+    return undefined;
   },
   // OpenAI pads chunks with random text to hide the length of their content.
   unread: ["obfuscation"],

@@ -135,7 +135,8 @@ function readFormat({ output_config: config, output_format: older }: JsonObject)
 /** Returns unknown members, also of objects that are partly modelled. */
 function readTopRest(body: JsonObject): UnknownMembers | undefined {
   const members = readUnknownMembers(body, MODELLED)?.members ?? {};
-  if (isOurs(members.fallbacks)) delete members.fallbacks;
+  // A list is the gateway's own feature; any other value is the vendor's.
+  if (Array.isArray(members.fallbacks)) delete members.fallbacks;
   const { output_config: config, metadata } = body;
   const configRest = isObject(config) ? readUnknownMembers(config, OUTPUT_CONFIG) : undefined;
   if (configRest !== undefined) members.output_config = configRest.members;
@@ -156,8 +157,8 @@ function readStrings(value: Json | undefined, param: string): string[] | undefin
 /** Reads the models to try next: `models`, then `fallbacks`. */
 function readFallbacks({ models, fallbacks }: JsonObject): string[] | undefined {
   const ids = readStrings(models, "models");
-  if (!isOurs(fallbacks)) return ids;
-  const more = readArray(fallbacks, "fallbacks").map((item, index) => {
+  if (!Array.isArray(fallbacks)) return ids;
+  const more = fallbacks.map((item, index) => {
     const { model, ...others } = readObject(item, `fallbacks[${index}]`);
     const [other] = Object.keys(others);
     if (other === undefined) return readString(model, `fallbacks[${index}].model`);
@@ -166,11 +167,6 @@ function readFallbacks({ models, fallbacks }: JsonObject): string[] | undefined 
     });
   });
   return [...ids ?? [], ...more];
-}
-
-/** A list is the gateway's own feature; any other value is the vendor's. */
-function isOurs(fallbacks: Json | undefined): boolean {
-  return Array.isArray(fallbacks);
 }
 
 function checkBudget(budget: number | undefined, maxTokens: number | undefined): void {
