@@ -1,7 +1,7 @@
 /** Reads answers: each piece of a stream has the form of a whole answer. */
 import { aggregateEvents } from "../canonical/aggregate_events.ts";
 import type { Machine, OpenBlock, Reply, ReplyEvent, Signature, TokenUsage } from "../canonical/types.ts";
-import { cutAnswerError, toGatewayError } from "../../errors.ts";
+import { cutAnswerError, GatewayError, toGatewayError } from "../../errors.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import { withReported } from "../extras.ts";
 import { countOf, numberOf, objectsOf, textsOf } from "../members.ts";
@@ -15,6 +15,9 @@ import { inputUsage, readUsage } from "./read_gemini_usage.ts";
 
 /** Most UTF-16 code units of an id that is kept. */
 const ID_LENGTH = 256;
+
+/** Most blocks of one answer. */
+const MAX_BLOCKS = 4_096;
 
 /** The counts of `usageMetadata` that are read. */
 const COUNTS = [
@@ -52,6 +55,9 @@ export function replyReader({ issuer, texts }: Origin): Machine<JsonObject, Repl
   let searches = 0;
 
   function openBlock(block: OpenBlock): ReplyEvent[] {
+    if (index + 1 === MAX_BLOCKS) {
+      throw new GatewayError("upstream", "The model's answer has too many parts", { fault: "oversized" });
+    }
     const events = closeBlock();
     open = block.type;
     events.push({ type: "open", index: ++index, block });

@@ -13,20 +13,23 @@ interface Part {
   text: string;
   citations: number;
   state: "new" | "open" | "closed";
-  /** True after the complete part was seen. */
-  whole: boolean;
 }
+
+/** Unfinished parts that are compared with a complete one. */
+const COMPARED = 64;
 
 /** Returns a reader of messages. A part opens with its first text; a refusal counts even without text. */
 export function messageReader(sequence: BlockSequence): ItemReader {
   const parts = new Map<string, Part>();
+  /** Parts with text, before the complete part was seen. */
+  const unfinished = new Set<Part>();
   let open: Part | undefined;
 
   function partAt(kind: Kind, at: Json | undefined): Part {
     const index = numberOf(at) ?? 0;
     if (open?.index === index && open.kind === kind) return open;
     const key = `${kind} ${index}`;
-    const part = parts.get(key) ?? { kind, index, text: "", citations: 0, state: "new", whole: false };
+    const part = parts.get(key) ?? { kind, index, text: "", citations: 0, state: "new" };
     parts.set(key, part);
     return part;
   }
@@ -34,8 +37,8 @@ export function messageReader(sequence: BlockSequence): ItemReader {
   /** Finds the streamed part that belongs to a complete one. Some servers number stream parts wrongly. */
   function partOf(kind: Kind, index: number, whole: string): Part {
     if (!parts.has(`${kind} ${index}`)) {
-      for (const part of parts.values()) {
-        if (part.kind === kind && !part.whole && part.text !== "" && whole.startsWith(part.text)) return part;
+      for (const part of unfinished.values().take(COMPARED)) {
+        if (part.kind === kind && whole.startsWith(part.text)) return part;
       }
     }
     return partAt(kind, index);
@@ -59,6 +62,7 @@ export function messageReader(sequence: BlockSequence): ItemReader {
   function say(part: Part, text: string): void {
     if (text === "") return;
     enter(part);
+    if (part.text === "") unfinished.add(part);
     part.text += text;
     sequence.delta(text);
   }
@@ -84,7 +88,7 @@ export function messageReader(sequence: BlockSequence): ItemReader {
     const part = partOf(kind, index, whole);
     complete(part, whole);
     if (kind === "text") cite(part, objectsOf(value.annotations).slice(part.citations));
-    part.whole = true;
+    unfinished.delete(part);
     if (open === part) leave();
   }
 

@@ -11,7 +11,7 @@ import { readInnerError } from "./read_error.ts";
 import { itemReader } from "./read_items.ts";
 import { readUsage } from "./read_responses_usage.ts";
 
-/** Most items of one answer. */
+/** Most items of one answer, and most blocks. */
 const ITEMS = 4_096;
 
 /** Most characters kept of unfinished items. */
@@ -60,6 +60,7 @@ export function responseItems({ issuer, tier: asked }: Origin, answerId: () => s
   const byCall = new Map<string, Entry>();
   let held = 0;
   let calls = 0;
+  let blocks = 0;
   /** Index of the refusal block, and whether it has text. */
   let refusal: number | undefined;
   let hasRefusalText = false;
@@ -159,15 +160,17 @@ export function responseItems({ issuer, tier: asked }: Origin, answerId: () => s
   function emit(event: ReplyEvent): void {
     if (event.type === "delta" && event.index === refusal) hasRefusalText = true;
     if (event.type === "open") {
+      blocks++;
       if (event.block.type === "tool_call") calls++;
       if (event.block.type === "refusal") refusal = event.index;
     }
-    out.push(event);
+    if (blocks <= ITEMS) out.push(event);
   }
 
   function take(): ReplyEvent[] {
     const events = out;
     out = [];
+    if (blocks > ITEMS) return [...events, tooMuch("it has too many parts")];
     if (held + serializer.waiting <= HELD_CHARACTERS && entries.length <= ITEMS) return events;
     return [...events, tooMuch("it leaves too much unfinished")];
   }

@@ -221,12 +221,14 @@ Deno.test("an invalid chunk ends the answer", () => {
   const good = framesOf("text");
   const nameless = { candidates: [{ content: { parts: [{ functionCall: { args: {} } }] } }] };
   const many = Array.from({ length: 1_025 }, () => ({ functionCall: { name: "now" } }));
+  const alternating = Array.from({ length: 5_000 }, (_, at) => ({ text: "a", thought: at % 2 === 0 }));
   const cases: [string, string][] = [
     ["no JSON", "{"],
     ["no object", "7"],
     ["a list of no objects", '["a"]'],
     ["an error that is a text", '{"error":"down"}'],
     ["a call without a name", JSON.stringify(nameless)],
+    ["too many parts", JSON.stringify({ candidates: [{ content: { parts: alternating } }] })],
     ["too many calls", JSON.stringify({ candidates: [{ content: { parts: many } }] })],
   ];
   for (const [name, data] of cases) {

@@ -126,6 +126,16 @@ Deno.test("reader() gives up on answers with too much unfinished", () => {
   });
 });
 
+Deno.test("reader() gives up on answers with too many parts", () => {
+  const parts = Array.from({ length: 60_000 }, (_, at) => ({ type: "output_text", text: `${at}` }));
+  const item = { type: "message", id: "msg_1", role: "assistant", content: parts };
+  const data = JSON.stringify({ type: "response.completed", response: { status: "completed", output: [item] } });
+  assertEquals(outcomeOf(read([{ data }])), {
+    error: "upstream",
+    message: "Cannot read the model's answer: it has too many parts",
+  });
+});
+
 Deno.test("readReply() agrees with reader() for the same response", async (t) => {
   for (const [name, wanted] of Object.entries(STREAMS)) {
     if ("error" in wanted || ["completed_without_output", "call_without_name"].includes(name)) continue;
