@@ -137,9 +137,9 @@ export function startTraffic(origin: string, { load, mix }: { load: Load; mix: M
     const { status, headers } = response;
     const id = headers.get("x-request-id")?.replace("req_", "") ?? "";
     const isRefusable = kind === "limited" || kind === "slots" || kind === "budget";
-    if (status === 429 && isRefusable) return void asked.push({ kind, id, status });
     // A database that a busy machine starves for seconds refuses charges: clients send them again.
-    if (status === 503 && text.includes("cannot write its ledger")) return;
+    const isStarved = status === 503 && text.includes("cannot write its ledger");
+    if (isRefusable && (status === 429 || isStarved)) return void asked.push({ kind, id, status });
     const isStream = kind === "slots";
     const told = isStream ? /"sluice_cost":"([^"]*)"/.exec(text)?.[1] : headers.get("x-sluice-cost");
     if (status !== 200 || typeof told !== "string" || isStream && !text.endsWith("data: [DONE]\n\n")) {
