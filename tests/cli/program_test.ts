@@ -1,17 +1,6 @@
-import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
-import {
-  HAS_TERMINAL,
-  inFolder,
-  reuseProcess,
-  run,
-  type Running,
-  type RunningWithKey,
-  start,
-  startAtTerminal,
-  startWithKey,
-} from "../support/program.ts";
+import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
+import { HAS_TERMINAL, inFolder, reuseProcess, run, type Running, start, startAtTerminal } from "../support/program.ts";
 import { skipInQuick } from "../support/skip.ts";
-import { until } from "../support/soon.ts";
 
 if (skipInQuick("A process of its own for each command")) reuseProcess();
 
@@ -82,46 +71,6 @@ Deno.test("a first start without a terminal creates no key and explains how to c
     const { code, out, err } = await first.ended;
     assertEquals([code, keyIn(out + err)], [0, ""]);
     assertMatch((await run(["keys", "list"], { folder })).out, /^ID .*\n.* first .*\n$/);
-  }));
-
-Deno.test("repeated signals do not kill a gateway while it closes", () =>
-  inFolder(async (folder) => {
-    const gateway = await start([], { folder });
-    let isOver = false;
-    const ended = gateway.ended.finally(() => isOver = true);
-    // Like Ctrl-C, which arrives from the terminal and again from `deno task`.
-    for (let sent = 0; sent < 50 && !isOver; sent++) {
-      try {
-        gateway.kill("SIGINT");
-      } catch {
-        break; // It has ended.
-      }
-      await new Promise((resolve) => setTimeout(resolve, 2));
-    }
-    const { code, err } = await ended;
-    // On a machine that is slow enough a later one counts as the second, and the end is `cut`, with 1.
-    assert(code === 0 || code === 1, `exit code ${code}`);
-    assertStringIncludes(err, '"event":"stopped"');
-  }));
-
-Deno.test("a running gateway applies key changes of the command line at the next request", () =>
-  inFolder(async (folder) => {
-    const gateway = await start([], { folder });
-    const added = await run(["keys", "add", "ci"], { folder });
-    assertEquals([added.code, added.out], [0, `${keyIn(added.out)}\n`]);
-    const key = keyIn(added.out);
-    const states: [string[], number][] = [
-      [["keys", "list"], 200],
-      [["keys", "disable", "ci"], 403],
-      [["keys", "enable", "ci"], 200],
-      [["keys", "revoke", "ci"], 401],
-    ];
-    for (const [args, expected] of states) {
-      assertEquals((await run(args, { folder })).code, 0, args.join(" "));
-      assertEquals(await status(gateway, key), expected, args.join(" "));
-    }
-    gateway.kill("SIGTERM");
-    await gateway.ended;
   }));
 
 Deno.test("keys add, list and revoke print what they did and why they failed", () =>
@@ -307,30 +256,6 @@ Deno.test("a memory store without a terminal explains how to set keys, and leave
     assertEquals(await Array.fromAsync(Deno.readDir(folder)), []);
   }));
 
-Deno.test("a second signal ends running answers", () =>
-  inFolder(async (folder) => {
-    const gateway = await startWithKey([], { folder });
-    const answer = await openAnswer(gateway);
-    gateway.kill("SIGTERM");
-    await refusesConnections(gateway);
-    const { ended } = gateway;
-    let isOver = false;
-    void ended.then(() => isOver = true);
-    // One that follows the first too soon counts as a repetition of it.
-    await until("the end", () => {
-      try {
-        gateway.kill("SIGTERM");
-      } catch {
-        // It has ended.
-      }
-      return isOver;
-    });
-    const { code, err } = await ended;
-    assertEquals(code, 1);
-    assertStringIncludes(err, '"outcome":"cut"');
-    answer.close();
-  }));
-
 Deno.test("health checks the configured gateway", () =>
   inFolder(async (folder) => {
     const gateway = await start([], { folder });
@@ -352,43 +277,3 @@ Deno.test("check, help and version print and do not touch the store", () =>
     assertMatch((await run(["version"], { folder })).out, /^sluice \d+\.\d+\.\d+\n$/);
     assertEquals(await Array.fromAsync(Deno.readDir(folder)), []);
   }));
-
-/** Asks for a stream of several megabytes and reads only its head, so that the answer waits for its reader. */
-async function openAnswer(gateway: RunningWithKey): Promise<Deno.TcpConn> {
-  const { hostname, port } = new URL(gateway.origin);
-  const body = JSON.stringify({
-    model: "sluice/echo",
-    stream: true,
-    messages: [{ role: "user", content: "word ".repeat(30_000) }],
-  });
-  const connection = await Deno.connect({ hostname, port: Number(port) });
-  const request = new Response(
-    [
-      "POST /v1/chat/completions HTTP/1.1",
-      `host: ${hostname}`,
-      `authorization: Bearer ${gateway.key}`,
-      "content-type: application/json",
-      `content-length: ${body.length}`,
-      "connection: close",
-      "",
-      body,
-    ].join("\r\n"),
-  );
-  await request.body?.pipeTo(connection.writable, { preventClose: true });
-  const head = new Uint8Array(12);
-  await connection.read(head);
-  assertEquals(new TextDecoder().decode(head), "HTTP/1.1 200");
-  return connection;
-}
-
-/** Waits until the gateway has stopped listening. */
-async function refusesConnections({ origin }: Running): Promise<void> {
-  const { hostname, port } = new URL(origin);
-  for (;;) {
-    try {
-      (await Deno.connect({ hostname, port: Number(port) })).close();
-    } catch {
-      return;
-    }
-  }
-}

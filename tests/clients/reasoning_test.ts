@@ -9,13 +9,6 @@ const gateway = sharedCrossing();
 
 const HELLO = "Hello there";
 
-/** Members of a chat message beyond the SDK's types. */
-interface Reasoned {
-  content?: string | null;
-  reasoning_content?: string;
-  reasoning_details?: { type: string; text?: string; signature?: string }[];
-}
-
 crossOpenai(
   "responses shows of its reasoning what was asked for",
   gateway,

@@ -1,7 +1,6 @@
 /** Requests of nodes that die: each is entered once, even if the entering nodes fail, too. */
 import { assertEquals } from "@std/assert";
 import { Redis } from "ioredis";
-import type { AdmittedRequest } from "../../lib/limits/limiter.ts";
 import { HAS_REDIS, startRedis } from "../support/databases.ts";
 import { type Hammer, startHammer } from "./hammers.ts";
 import { leftOf, limitOf, openNode, takeOne, until } from "./redis_nodes.ts";
@@ -50,55 +49,6 @@ async function lostIn(url: string): Promise<number> {
   await ended;
   return count;
 }
-
-Deno.test({
-  name: "requests of a killed node are entered once, even if the node that enters them is killed",
-  ...OPTIONS,
-  async fn() {
-    await using redis = await startRedis();
-    const hammer = await startHolding(redis.url);
-    const begun = Date.now();
-    const death = Promise.withResolvers<boolean[]>();
-    const ledger = new Map<string, AdmittedRequest>();
-    const attempts: number[] = [];
-    /** As a ledger does: each id once. */
-    function enter(requests: readonly AdmittedRequest[]): boolean[] {
-      attempts.push(requests.length);
-      return requests.map((request) => {
-        const isNew = !ledger.has(request.id);
-        if (isNew) ledger.set(request.id, request);
-        return isNew;
-      });
-    }
-    await using first = await openNode(redis.url, {
-      leaseMs: LEASE_MS,
-      enterLost(requests) {
-        enter(requests);
-        // It never learns that this worked, and never informs Redis.
-        return death.promise;
-      },
-    });
-    await kill(hammer);
-    await until(() => ledger.size > 0, { ...SOON, what: "some are entered" });
-    const seen = ledger.size;
-    await using second = await openNode(redis.url, {
-      leaseMs: LEASE_MS,
-      enterLost: (all) => Promise.resolve(enter(all)),
-    });
-    await until(async () => ledger.size === SLOT.limit && await lostIn(redis.url) === 0, { ...SOON, what: "all are" });
-    assertEquals([...ledger.keys()].sort(), idsOf(hammer));
-    const entries = attempts.reduce((sum, count) => sum + count);
-    assertEquals(entries > SLOT.limit && entries <= SLOT.limit + seen * attempts.length, true, `${attempts}`);
-    for (const { at, ...facts } of ledger.values()) {
-      assertEquals({ ...facts, id: "" }, { id: "", keyId: "hammered", group: "g", model: "m", endpoint: "chat" });
-      assertEquals(Math.abs(at - begun) < 60_000, true);
-    }
-    const reported = second.lines.filter(({ event }) => event === "requests_lost");
-    assertEquals(reported.reduce((sum, { requests }) => sum + Number(requests), 0), SLOT.limit - seen);
-    death.reject(new Error("killed"));
-    assertEquals(await leftOf(first.limiter, SLOT), SLOT.limit);
-  },
-});
 
 Deno.test({
   name: "requests killed between the end of their slots and their entry are entered as lost",

@@ -53,34 +53,6 @@ Deno.test("an admin listener shares the store and the shutdown with the clients'
     for (const secret of [ADMIN_KEY, key]) assert(!`${out}${err}`.includes(secret));
   }));
 
-Deno.test("the admin API reports upstream usage like the command", () =>
-  inFolder(async (folder) => {
-    await Deno.writeTextFile(`${folder}/sluice.jsonc`, configWith(0));
-    const added = await run(["keys", "add", "ci"], { folder, env: ENV });
-    const gateway = await start([], { folder, env: ENV });
-    for (const content of ["one", "two words"]) {
-      const answer = await fetch(`${gateway.origin}/v1/chat/completions`, {
-        method: "POST",
-        headers: { authorization: `Bearer ${added.out.trim()}` },
-        body: JSON.stringify({ model: "sluice/echo", messages: [{ role: "user", content }] }),
-      });
-      await answer.text();
-      assertEquals(answer.status, 200);
-    }
-    const [since, until] = [-1, 1].map((days) => new Date(Date.now() + days * 86_400_000).toISOString().slice(0, 10));
-    const answer = await fetch(`${adminSideOf(gateway)}/usage?by=upstream&since=${since}&until=${until}`, {
-      headers: { authorization: `Bearer ${ADMIN_KEY}` },
-    });
-    const reported = await answer.json();
-    assertEquals(reported.lines.map(({ upstream, requests }: Record<string, unknown>) => [upstream, requests]), [
-      ["embedded", 2],
-    ]);
-    const flags = ["--by", "upstream", "--since", `${since}`, "--until", `${until}`, "--json"];
-    assertEquals((await run(["usage", ...flags], { folder, env: ENV })).out, `${JSON.stringify(reported, null, 2)}\n`);
-    gateway.kill("SIGTERM");
-    assertEquals((await gateway.ended).code, 0);
-  }));
-
 Deno.test("at SIGTERM both listeners close at once, and a running answer is completed", () =>
   inFolder(async (folder) => {
     await Deno.writeTextFile(`${folder}/sluice.jsonc`, configWith(0));

@@ -7,8 +7,6 @@ import { rounds } from "../../support/skip.ts";
 import { prompt, PROTOCOLS } from "../../upstream/replies.ts";
 import { answer, asking, COST, leftOf, MOST, PRICE, startBudgeted, worth } from "./budgeted.ts";
 import { usd } from "./bills.ts";
-import type { ScriptedAnswer, UpstreamRequest } from "../../upstream/mod.ts";
-import { until } from "../../support/soon.ts";
 
 /** Tokens that a budget pays for: more than the minimum for a request, less than the model's maximum. */
 const TOKENS = 300;
@@ -173,32 +171,6 @@ Deno.test("the embedded model stops at the budget", async () => {
       const next = await gateway.ask(protocol, prompt(protocol), { key });
       assertEquals(next.status, 429, await next.text());
     }
-  }
-});
-
-Deno.test("of concurrent requests without a maximum, one holds the whole budget, and its rest returns to others", async () => {
-  let gate = Promise.withResolvers<void>();
-  const says = (requested: UpstreamRequest): ScriptedAnswer => ({ ...answer("chat")(requested), before: gate.promise });
-  await using budgeted = startBudgeted({ says });
-  const { gateway, upstream } = budgeted;
-  for (let round = 1; round <= rounds(10); round++) {
-    gate = Promise.withResolvers();
-    const key = await gateway.addKey(worth(BUDGET));
-    const statuses: number[] = [];
-    const requested = Promise.all(Array.from({ length: 64 }, async (_, index) => {
-      const protocol = OPEN[index % 2] ?? "chat";
-      const response = await gateway.ask(protocol, prompt(protocol), { key });
-      await response.text();
-      statuses.push(response.status);
-    }));
-    await until("63 refusals", () => statuses.length >= 63);
-    assertEquals(statuses.every((status) => status === 429), true);
-    gate.resolve();
-    await requested;
-    assertEquals([statuses.at(-1), upstream.requests.length], [200, 2 * round - 1]);
-    const next = await gateway.ask("chat", prompt("chat"), { key });
-    await next.text();
-    assertEquals([next.status, next.headers.get("x-sluice-max-tokens")], [200, `${TOKENS - 5}`]);
   }
 });
 

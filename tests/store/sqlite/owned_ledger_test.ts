@@ -259,37 +259,6 @@ Deno.test("a SQLite store has one owner at a time", () =>
     await second.close();
   }));
 
-Deno.test("a SQLite store whose owner was killed has every acknowledged entry, and can be opened again", () =>
-  inFolder(async (folder) => {
-    const path = `${folder}/${FILE}`;
-    const child = new Deno.Command(Deno.execPath(), {
-      args: ["run", "--no-prompt", "--allow-read", "--allow-write", writerPath(), folder, "1000000"],
-      stdin: "piped",
-      stdout: "piped",
-    }).spawn();
-    const reader = child.stdout.pipeThrough(new TextDecoderStream()).getReader();
-    let text = "";
-    while (!text.includes("acked w20\n")) {
-      const { value, done } = await reader.read();
-      assert(!done, text);
-      text += value;
-    }
-    assertThrows(() => openSqliteStore(path, { own: true }), StoreError, "another gateway is serving from it");
-    child.kill("SIGKILL");
-    for (let next = await reader.read(); !next.done; next = await reader.read()) text += next.value;
-    await child.stdin.close().catch(() => {});
-    await child.status;
-
-    const acked = [...text.matchAll(/acked (\w+)\n/g)].map(([, id]) => id);
-    const store = openSqliteStore(path, { own: true });
-    const kept = await readChain(store.ledger);
-    assertEquals(kept.slice(0, acked.length).map(({ id }) => id), acked);
-    // One more may have been on its way, and then the open hold of the dead.
-    assertLess(kept.length, acked.length + 3);
-    assertEquals([kept.at(-1)?.id, kept.at(-1)?.ending], ["open", "lost"]);
-    await store.close();
-  }));
-
 Deno.test({
   name: "an entry is acknowledged after a sync of the log that began after its write",
   ignore: skipIf(!await canRun("strace", "-o", "/dev/null", "true"), "strace is not installed, or may not trace"),
