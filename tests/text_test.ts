@@ -4,7 +4,7 @@ import { runToEnd } from "../lib/scheduler.ts";
 import { seeded } from "./support/random.ts";
 
 /** The text, or the error about the bytes. */
-function told(read: () => string): string {
+function outcomeOf(read: () => string): string {
   try {
     return read();
   } catch (error) {
@@ -29,10 +29,12 @@ Deno.test("decodeUtf8Steps() agrees with decodeUtf8(), split anywhere", () => {
       bytes.push(...(below(60) === 0 ? wrong[below(wrong.length)] : parts[below(parts.length)]) ?? []);
     }
     const body = new Uint8Array(bytes);
-    const expected = told(() => decodeUtf8(body));
+    const expected = outcomeOf(() => decodeUtf8(body));
     if (expected.startsWith("refused")) refused++;
     else assertStrictEquals(expected, new TextDecoder("utf-8", { fatal: true }).decode(body));
-    for (const size of [4, 5, 7, 16]) assertStrictEquals(told(() => runToEnd(decodeUtf8Steps(body, size))), expected);
+    for (const size of [4, 5, 7, 16]) {
+      assertStrictEquals(outcomeOf(() => runToEnd(decodeUtf8Steps(body, size))), expected);
+    }
   }
   assertEquals(refused > 1_000 && refused < 10_000, true, String(refused));
 });

@@ -74,17 +74,17 @@ Deno.test("KeyRing finds a rotated key by its previous secret until the overlap 
 
 /** A store with a version, which counts reads of keys. */
 function versioned(inner = openMemoryStore().keys) {
-  const told = { version: 1, asked: 0 };
+  const state = { version: 1, lookups: 0 };
   const store: KeyStore = {
     ...inner,
-    version: () => told.version,
-    findByHash: (hash, now) => (told.asked++, inner.findByHash(hash, now)),
+    version: () => state.version,
+    findByHash: (hash, now) => (state.lookups++, inner.findByHash(hash, now)),
   };
-  return { inner, store, told };
+  return { inner, store, state };
 }
 
 Deno.test("KeyRing reads each key, valid or wrong, once per store version", async () => {
-  const { inner, store, told } = versioned();
+  const { inner, store, state } = versioned();
   const ring = createKeyRing({ config: parseConfig({}), store, now: () => 100 });
   const [one, two] = ["one", "two"].map((name) => issueKey({ name, group: "default", now: 5 }));
   assert(one !== undefined && two !== undefined);
@@ -92,31 +92,31 @@ Deno.test("KeyRing reads each key, valid or wrong, once per store version", asyn
   for (let times = 0; times < 3; times++) {
     assertEquals([await ring.find(one.key), await ring.find(two.key)], [one.record, two.record]);
   }
-  assertEquals(told.asked, 2);
+  assertEquals(state.lookups, 2);
   await inner.change(one.record.id, { disabled: true });
-  told.version++;
+  state.version++;
   for (let times = 0; times < 2; times++) assertEquals((await ring.find(one.key))?.disabled, true);
-  assertEquals(told.asked, 3);
+  assertEquals(state.lookups, 3);
   await inner.revoke(one.record.id, 6);
-  told.version++;
+  state.version++;
   const late = issueKey({ name: "late", group: "default", now: 5 });
   for (const secret of [one.key, one.key, late.key, late.key]) assertEquals(await ring.find(secret), undefined);
-  assertEquals(told.asked, 5);
+  assertEquals(state.lookups, 5);
   await inner.add(late.record);
-  told.version++;
+  state.version++;
   assertEquals(await ring.find(late.key), late.record);
-  assertEquals(told.asked, 6);
+  assertEquals(state.lookups, 6);
   // However many there are, the good ones stay known.
   for (let times = 0; times < 1_500; times++) await ring.find(mintKey());
   assertEquals(await ring.find(late.key), late.record);
-  assertEquals(told.asked, 1_506);
+  assertEquals(state.lookups, 1_506);
   // A new configuration starts without cached keys of the old one.
   const admin = { hash: two.record.hash };
   assertEquals(await ring.renewed({ ...parseConfig({}), admin }).find(two.key), undefined);
 });
 
 Deno.test("KeyRing caches no key that changed during the read, and nothing without a store version", async () => {
-  const { inner, store, told } = versioned();
+  const { inner, store, state } = versioned();
   const { key, record } = issueKey({ name: "one", group: "default", now: 5 });
   await inner.add(record);
   const changing: KeyStore = {
@@ -124,7 +124,7 @@ Deno.test("KeyRing caches no key that changed during the read, and nothing witho
     async findByHash(hash, now) {
       const found = await store.findByHash(hash, now);
       await inner.change(record.id, { disabled: true });
-      told.version++;
+      state.version++;
       return found;
     },
   };
@@ -148,12 +148,12 @@ Deno.test("KeyRing caches no key that changed during the read, and nothing witho
 });
 
 Deno.test("KeyRing caches 10,000 keys, and wrong keys never evict valid ones", async () => {
-  const { store, told } = versioned();
+  const { store, state } = versioned();
   const record = (id: string) => issueKey({ name: id, group: "default", now: 5 }).record;
   let isGood = true;
   const all: KeyStore = {
     ...store,
-    findByHash: (hash) => (told.asked++, Promise.resolve(isGood ? { ...record("any"), hash } : undefined)),
+    findByHash: (hash) => (state.lookups++, Promise.resolve(isGood ? { ...record("any"), hash } : undefined)),
   };
   const ring = createKeyRing({ config: parseConfig({}), store: all, now: () => 0 });
   const secrets = Array.from({ length: 10_001 }, () => mintKey());
@@ -162,9 +162,9 @@ Deno.test("KeyRing caches 10,000 keys, and wrong keys never evict valid ones", a
   for (let times = 0; times < 100; times++) assertEquals(await ring.find(mintKey()), undefined);
   isGood = true;
   const asks = async (at: number) => {
-    const before = told.asked;
+    const before = state.lookups;
     await ring.find(secrets[at] ?? "");
-    return told.asked - before;
+    return state.lookups - before;
   };
   assertEquals([await asks(0), await asks(9_999), await asks(10_000), await asks(1), await asks(0)], [0, 0, 1, 0, 1]);
 });

@@ -11,14 +11,14 @@ const WHY = new GatewayError("overloaded", "The end");
 /** A request that ends when it is stopped, unless it does not listen. */
 function request(kind: InFlightKind, listens = true) {
   const done = Promise.withResolvers<void>();
-  const told: string[] = [];
+  const calls: string[] = [];
   return {
-    told,
+    calls,
     end: done.resolve,
     meter: {
       done: done.promise,
       fail(status: number) {
-        told.push(`failed ${status}`);
+        calls.push(`failed ${status}`);
         done.resolve();
         return Promise.resolve();
       },
@@ -26,7 +26,7 @@ function request(kind: InFlightKind, listens = true) {
     request: {
       kind,
       stop(reason: GatewayError) {
-        told.push(reason.kind);
+        calls.push(reason.kind);
         if (listens) done.resolve();
       },
     },
@@ -43,14 +43,14 @@ Deno.test("InFlightRequests counts, awaits and stops requests by kind", async ()
   for (const each of [text, deaf, image]) add(running, each);
   assertEquals([running.count(), running.count("text"), running.count("images")], [3, 2, 1]);
   await running.stop(WHY, "text");
-  assertEquals([text.told, deaf.told, image.told], [["overloaded"], ["overloaded", "failed 503"], []]);
+  assertEquals([text.calls, deaf.calls, image.calls], [["overloaded"], ["overloaded", "failed 503"], []]);
   await running.over("text");
   assertEquals([running.count(), running.count("images")], [1, 1]);
   const over = running.over();
   image.end();
   await over;
   await running.stop(WHY);
-  assertEquals([running.count(), image.told], [0, []]);
+  assertEquals([running.count(), image.calls], [0, []]);
 });
 
 Deno.test("InFlightRequests.over() also waits for requests added meanwhile", async () => {

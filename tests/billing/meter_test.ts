@@ -226,20 +226,20 @@ Deno.test("Meter reports limit statuses of whole answers at their end or refusal
 const GROUP_BUDGET: BudgetClaim = { scope: "group", id: "default", budget: 8_000n, since: 0 };
 
 Deno.test("Meter holds a smaller amount if a budget lacks the rest, and keeps its limits reserved", async () => {
-  const cases: { name: string; most: bigint; within?: (left: bigint) => bigint; asked: bigint[]; held: bigint }[] = [
-    { name: "enough left", most: 8_000n, within: (left) => left, asked: [8_000n], held: 8_000n },
-    { name: "all or nothing", most: 9_000n, asked: [9_000n], held: 0n },
-    { name: "one budget has less", most: 9_000n, within: (left) => left, asked: [9_000n, 8_000n], held: 8_000n },
+  const cases: { name: string; most: bigint; within?: (left: bigint) => bigint; amounts: bigint[]; held: bigint }[] = [
+    { name: "enough left", most: 8_000n, within: (left) => left, amounts: [8_000n], held: 8_000n },
+    { name: "all or nothing", most: 9_000n, amounts: [9_000n], held: 0n },
+    { name: "one budget has less", most: 9_000n, within: (left) => left, amounts: [9_000n, 8_000n], held: 8_000n },
     {
       name: "both have less, each another amount",
       most: 20_000n,
       within: (left) => left - 1n,
-      asked: [20_000n, 9_999n, 7_999n],
+      amounts: [20_000n, 9_999n, 7_999n],
       held: 7_999n,
     },
-    { name: "it cannot cost less", most: 20_000n, within: () => 8_500n, asked: [20_000n, 8_500n], held: 0n },
+    { name: "it cannot cost less", most: 20_000n, within: () => 8_500n, amounts: [20_000n, 8_500n], held: 0n },
   ];
-  for (const { name, most, within, asked, held } of cases) {
+  for (const { name, most, within, amounts, held } of cases) {
     const calls: unknown[] = [];
     const { open, wish, store, limiter } = benchOf({
       store: (store) => ({
@@ -267,7 +267,7 @@ Deno.test("Meter holds a smaller amount if a budget lacks the rest, and keeps it
       assertEquals(error.code, "insufficient_quota", name);
       assertEquals(await remaining(limiter), [5, 1_000, 2], name);
     }
-    assertEquals(calls, ["take", ...asked], name);
+    assertEquals(calls, ["take", ...amounts], name);
     assertEquals((await store.holds()).map(({ amount }) => amount), held > 0n ? [held] : [], name);
   }
 });

@@ -214,11 +214,11 @@ Deno.test("without the store neither start nor reload is possible", async () => 
 Deno.test("concurrent reloads run as the highest trigger", async () => {
   const { loaded } = (await openBench({ configs: openMemoryConfigs(), file: {} })).source;
   const gate = Promise.withResolvers<void>();
-  const asked: ReloadTrigger[] = [];
+  const triggers: ReloadTrigger[] = [];
   const reloader = createReloader({
     first: loaded,
     async load(trigger) {
-      asked.push(trigger);
+      triggers.push(trigger);
       await gate.promise;
       return loaded;
     },
@@ -232,25 +232,25 @@ Deno.test("concurrent reloads run as the highest trigger", async () => {
   );
   gate.resolve();
   await Promise.all(all);
-  assertEquals(asked, ["store", "admin"]);
+  assertEquals(triggers, ["store", "admin"]);
 });
 
 /** Reloads that fail as scripted, and a record of what was requested. */
 function scripted(answers: Partial<Record<ReloadTrigger, ("away" | "refused" | "done")[]>>): {
-  asked: ReloadTrigger[];
+  triggers: ReloadTrigger[];
   reloading: ReloadRequests;
 } {
-  const asked: ReloadTrigger[] = [];
+  const triggers: ReloadTrigger[] = [];
   const outcomes: Record<"away" | "refused" | "done", ReloadResult> = {
     away: { outcome: "refused", problems: ["away"], isAway: true },
     refused: { outcome: "refused", problems: ["no"] },
     done: { outcome: "changed", ignored: [] },
   };
   const reload = (trigger: ReloadTrigger): Promise<ReloadResult> => {
-    asked.push(trigger);
+    triggers.push(trigger);
     return Promise.resolve(outcomes[answers[trigger]?.shift() ?? "done"]);
   };
-  return { asked, reloading: createReloadRequests({ reload }, 1) };
+  return { triggers, reloading: createReloadRequests({ reload }, 1) };
 }
 
 async function until(isSo: () => boolean | Promise<boolean>, what: string): Promise<void> {
@@ -261,29 +261,29 @@ async function until(isSo: () => boolean | Promise<boolean>, what: string): Prom
 }
 
 Deno.test("a reload during an outage is retried, a rejected one is not", async () => {
-  const { asked, reloading } = scripted({ store: ["refused", "away", "away"], file: ["away", "away", "done"] });
+  const { triggers, reloading } = scripted({ store: ["refused", "away", "away"], file: ["away", "away", "done"] });
   reloading.ask("store");
-  await until(() => asked.length === 1, "asked");
+  await until(() => triggers.length === 1, "triggers");
   reloading.ask("file");
   reloading.ask("store");
-  await until(() => asked.filter((trigger) => trigger === "file").length === 3, "the file's change is in the store");
-  const countOf = (wanted: ReloadTrigger) => asked.filter((trigger) => trigger === wanted).length;
+  await until(() => triggers.filter((trigger) => trigger === "file").length === 3, "the file's change is in the store");
+  const countOf = (wanted: ReloadTrigger) => triggers.filter((trigger) => trigger === wanted).length;
   await until(() => countOf("store") >= 4, "what the store has is read");
   assertEquals(countOf("file"), 3);
-  const before = asked.length;
+  const before = triggers.length;
   await new Promise((resolve) => setTimeout(resolve, 20));
-  assertEquals(asked.length, before);
+  assertEquals(triggers.length, before);
   reloading.end();
 });
 
 Deno.test("no retry happens after close()", async () => {
-  const { asked, reloading } = scripted({ file: Array.from({ length: 1_000 }, () => "away" as const) });
+  const { triggers, reloading } = scripted({ file: Array.from({ length: 1_000 }, () => "away" as const) });
   reloading.ask("file");
-  await until(() => asked.length > 2, "tried");
+  await until(() => triggers.length > 2, "tried");
   reloading.end();
-  const before = asked.length;
+  const before = triggers.length;
   await new Promise((resolve) => setTimeout(resolve, 20));
-  assertEquals(asked.length, before);
+  assertEquals(triggers.length, before);
 });
 
 interface Node extends AsyncDisposable {
@@ -377,8 +377,8 @@ Deno.test("models, prices, groups and limits changed on one node by file, signal
   assertEquals(nodes.map(({ gateway }) => gateway().config.listen.port), [8790, 4444, 8790]);
 
   three.write({ models: priced("0.003") });
-  const told = await three.admin("POST", "reload");
-  assertEquals([told.status, told.body.outcome, told.body.source], [200, "changed", "store"]);
+  const reply = await three.admin("POST", "reload");
+  assertEquals([reply.status, reply.body.outcome, reply.body.source], [200, "changed", "store"]);
   await until(() => inForce().every((price) => price === "0.003"), "the operator's prices on all nodes");
 
   one.write({ models: priced("0.004") });

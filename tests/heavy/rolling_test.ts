@@ -129,7 +129,7 @@ Deno.test({
     const seconds = (performance.now() - begun) / 1000;
     await traffic.stop();
 
-    const told = assertServed(await cluster.withLedger(readEntries), { load, traffic, counter });
+    const summary = assertServed(await cluster.withLedger(readEntries), { load, traffic, counter });
     assertEquals(await cluster.withLedger((ledger) => ledger.holds()), []);
     await assertSound(cluster);
     assertGreater(under, ROUNDS * NODES);
@@ -137,18 +137,18 @@ Deno.test({
       nodes: NODES,
       rounds: ROUNDS,
       seconds: Math.round(seconds),
-      requests: told.requests,
-      per_second: Math.round(told.requests / seconds),
+      requests: summary.requests,
+      per_second: Math.round(summary.requests / seconds),
       errors: 0,
       cut_streams: 0,
-      entered: told.requests,
+      entered: summary.requests,
       under_way_when_told_to_end: under,
       end_ms: { least: Math.round(Math.min(...ends)), most: Math.round(Math.max(...ends)) },
       start_ms: { least: Math.round(Math.min(...starts)), most: Math.round(Math.max(...starts)) },
-      admitted_per_minute: told.mostPerMinute,
-      slots_at_once: told.slotsAtOnce,
-      budget_usd: formatUsd(told.budgetSpent),
-      spent_usd: formatUsd(told.budgetSpent),
+      admitted_per_minute: summary.mostPerMinute,
+      slots_at_once: summary.slotsAtOnce,
+      budget_usd: formatUsd(summary.budgetSpent),
+      spent_usd: formatUsd(summary.budgetSpent),
     });
   },
 });

@@ -47,14 +47,14 @@ interface Trial {
 
 /** Runs rounds until one is good. */
 async function assertSilent(trial: Trial): Promise<void> {
-  const told: number[] = [];
+  const statistics: number[] = [];
   for (let round = 0; round < ROUNDS; round++) {
     const t = await measure(trial);
-    told.push(Math.round(t * 100) / 100);
+    statistics.push(Math.round(t * 100) / 100);
     if (Math.abs(t) < MOST_T) break;
   }
-  figures[trial.name] = { pairs: trial.pairs, t: told };
-  assert(told.some((t) => Math.abs(t) < MOST_T), `${trial.name}: t is ${told.join(", ")}`);
+  figures[trial.name] = { pairs: trial.pairs, t: statistics };
+  assert(statistics.some((t) => Math.abs(t) < MOST_T), `${trial.name}: t is ${statistics.join(", ")}`);
 }
 
 async function measure({ pairs, make, refuse }: Trial): Promise<number> {

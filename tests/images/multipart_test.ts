@@ -420,16 +420,16 @@ Deno.test("readMultipart() reads a few uploads at a time, and queues a limited n
   const rules = { ...RULES, gate, pace: { ...RULES.pace, gapMs: 1000, graceMs: 1000 } };
   const uploads = Array.from({ length: 5 }, () => {
     let controller: ReadableStreamDefaultController<Uint8Array> | undefined;
-    let asked = false;
+    let pulled = false;
     const body = new ReadableStream<Uint8Array>({
       start: (given) => void (controller = given),
-      pull: () => void (asked = true),
+      pull: () => void (pulled = true),
     }, { highWaterMark: 0 });
     const aborter = new AbortController();
     const request = new Request(upload(body), { signal: aborter.signal });
     return {
       aborter,
-      asked: () => asked,
+      pulled: () => pulled,
       reading: readMultipart(request, rules),
       finish() {
         controller?.enqueue(latin(form(part('name="a"'))));
@@ -441,7 +441,7 @@ Deno.test("readMultipart() reads a few uploads at a time, and queues a limited n
   assert(one && two && three && four && five);
   const error = await assertRejects(() => five.reading, GatewayError);
   assertEquals([error.kind, error.retryAfterMs], ["limited", 2000]);
-  assertEquals(uploads.map((each) => each.asked()), [true, true, false, false, false]);
+  assertEquals(uploads.map((each) => each.pulled()), [true, true, false, false, false]);
   three.aborter.abort(new DOMException("gone", "AbortError"));
   await assertRejects(() => three.reading, DOMException, "gone");
   two.finish();

@@ -18,7 +18,7 @@ import { rounds, skipInQuick } from "../support/skip.ts";
 const ROOMY: JsonLimits = { depth: 1000, nodes: 1e6, keys: 1e6 };
 
 /** Result of reading as text that shows every difference: order, notation of numbers, lone surrogates. */
-function told(read: () => { value: Json; members: unknown; hasRaw: boolean }): unknown {
+function outcomeOf(read: () => { value: Json; members: unknown; hasRaw: boolean }): unknown {
   try {
     const { value, members, hasRaw } = read();
     return { text: writeJson(value), members, hasRaw };
@@ -30,8 +30,8 @@ function told(read: () => { value: Json; members: unknown; hasRaw: boolean }): u
 
 /** Asserts that a text parses in steps as it does at once, and is written the same way. */
 function assertSame(text: string, limits = JSON_LIMITS): void {
-  const short = told(() => parseAtOnce(text, limits));
-  assertEquals(told(() => runToEnd(parseSteps(text, limits))), short, text.slice(0, 200));
+  const short = outcomeOf(() => parseAtOnce(text, limits));
+  assertEquals(outcomeOf(() => runToEnd(parseSteps(text, limits))), short, text.slice(0, 200));
   if (short === null || typeof short !== "object" || !("text" in short)) return;
   const { value } = parseAtOnce(text, limits);
   assertEquals(runToEnd(parseSteps(text, limits)).value, value);

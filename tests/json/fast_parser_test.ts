@@ -165,13 +165,13 @@ function unlike(length: number): string {
 }
 
 Deno.test("parseFast() handles escapes anywhere in a block", () => {
-  const said = unlike(200);
+  const sample = unlike(200);
   for (let first = 0; first < 130; first++) {
     for (const gap of [0, 1, 13, 14, 15, 16, 30, 33, 47, 48, 61, 62, 63, 64]) {
       for (const [one, other] of [["\\n", '\\"'], ["\\\\", "\\\\"], ["\\t", ""], ["\\/", "\\u0041"]]) {
-        const [begin, middle] = [said.slice(0, first), said.slice(first, first + gap)];
+        const [begin, middle] = [sample.slice(0, first), sample.slice(first, first + gap)];
         const text = `["${begin}${one}${middle}${other}${
-          said.slice(first + gap)
+          sample.slice(first + gap)
         }","${one}${begin}",{"${one}":"${middle}"}]`;
         assertEquals(parseFast(encoder.encode(text), JSON_LIMITS)?.value, JSON.parse(text), text);
         assertEquals(parseFast(text, JSON_LIMITS)?.value, JSON.parse(text), text);
@@ -183,11 +183,11 @@ Deno.test("parseFast() handles escapes anywhere in a block", () => {
 Deno.test("parseFast() handles short strings at any offset", () => {
   for (let before = 0; before < 70; before++) {
     for (let length = 0; length < 70; length++) {
-      const said = unlike(length);
+      const sample = unlike(length);
       for (
         const text of [
-          `[${" ".repeat(before)}"${said}","é\\n${said}"]`,
-          `{"${unlike(before)}":"${said}","${said}b":"x"}`,
+          `[${" ".repeat(before)}"${sample}","é\\n${sample}"]`,
+          `{"${unlike(before)}":"${sample}","${sample}b":"x"}`,
         ]
       ) {
         assertEquals(parseFast(encoder.encode(text), JSON_LIMITS)?.value, JSON.parse(text), text);
@@ -198,7 +198,7 @@ Deno.test("parseFast() handles short strings at any offset", () => {
 });
 
 Deno.test("parseFast() rejects misplaced backslashes and control characters", () => {
-  const said = unlike(140);
+  const sample = unlike(140);
   for (let at = 0; at < 140; at++) {
     const space = " ".repeat(at);
     for (const escape of ["\\", '\\"', "\\n", '\\""', '\\\\"']) {
@@ -214,10 +214,10 @@ Deno.test("parseFast() rejects misplaced backslashes and control characters", ()
       }
     }
     for (const control of ["\n", "\0", "\x1f"]) {
-      assertStrictEquals(assertSame(`\n["b", "${said.slice(0, at)}${control}${said.slice(at)}", "\\n"]\n`), false);
-      assertStrictEquals(assertSame(`\n["字", "${said.slice(0, at)}${control}"]`), false);
+      assertStrictEquals(assertSame(`\n["b", "${sample.slice(0, at)}${control}${sample.slice(at)}", "\\n"]\n`), false);
+      assertStrictEquals(assertSame(`\n["字", "${sample.slice(0, at)}${control}"]`), false);
     }
-    assert(assertSame(`\n["b",\n${space}"\x7f${said.slice(at)}",${space}\n"\x7f"\n]`));
+    assert(assertSame(`\n["b",\n${space}"\x7f${sample.slice(at)}",${space}\n"\x7f"\n]`));
   }
 });
 
@@ -304,8 +304,8 @@ Deno.test("parseFast() rejects bytes that are not UTF-8", () => {
       const quick = parseFast(bytes, JSON_LIMITS);
       if (quick === undefined) continue;
       read++;
-      const said = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
-      assertEquals(quick.value, JSON.parse(said));
+      const sample = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+      assertEquals(quick.value, JSON.parse(sample));
     }
   }
   assertLess(500, read);

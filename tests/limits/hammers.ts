@@ -12,7 +12,7 @@ export interface HammerLine {
 
 /** A hammering process, and its output so far. */
 export interface Hammer {
-  told: HammerLine[];
+  reports: HammerLine[];
   kill(signal: Deno.Signal): void;
   /** Ends it after its open requests. */
   end(): Promise<void>;
@@ -27,20 +27,20 @@ export async function startHammer(orders: Orders): Promise<Hammer> {
     stdin: "piped",
     stdout: "piped",
   }).spawn();
-  const told: HammerLine[] = [];
+  const reports: HammerLine[] = [];
   const ready = Promise.withResolvers<void>();
   const reading = (async () => {
     let rest = "";
     for await (const text of child.stdout.pipeThrough(new TextDecoderStream())) {
       const lines = (rest + text).split("\n");
       rest = lines.pop() ?? "";
-      for (const line of lines) told.push(JSON.parse(line));
+      for (const line of lines) reports.push(JSON.parse(line));
       ready.resolve();
     }
   })();
   await ready.promise;
   return {
-    told,
+    reports,
     kill: (signal) => child.kill(signal),
     async end() {
       await child.stdin.close().catch(() => {});

@@ -31,8 +31,8 @@ async function startHolding(url: string): Promise<Hammer> {
   return hammer;
 }
 
-function idsOf({ told }: Hammer): string[] {
-  return told.flatMap(({ id }) => id ?? []).sort();
+function idsOf({ reports }: Hammer): string[] {
+  return reports.flatMap(({ id }) => id ?? []).sort();
 }
 
 async function kill(hammer: Hammer): Promise<void> {

@@ -29,7 +29,7 @@ Deno.test({
     const limit = 2_000;
     // At this speed the window is longer than the test.
     const hammers = await startAll(redis, { unit: "requests", limit, workers: 8, holdMs: 0, speed: 0.1 });
-    const admitted = () => hammers.flatMap(({ told }) => told).filter(({ taken }) => taken !== undefined).length;
+    const admitted = () => hammers.flatMap(({ reports }) => reports).filter(({ taken }) => taken !== undefined).length;
     await until(() => admitted() >= limit, { ...PATIENCE, what: "the limit is reached" });
     await wait(500);
     await Promise.all(hammers.map((hammer) => hammer.end()));
@@ -45,10 +45,10 @@ Deno.test({
     const limit = 500;
     // At this speed a window takes a second and a half. No leap of the clock is a reason to be taken to be over.
     const hammers = await startAll(redis, { unit: "requests", limit, workers: 8, holdMs: 0, speed: 40 });
-    const admitted = () => hammers.flatMap(({ told }) => told).filter(({ taken }) => taken !== undefined).length;
+    const admitted = () => hammers.flatMap(({ reports }) => reports).filter(({ taken }) => taken !== undefined).length;
     await until(() => admitted() > 3 * limit, { ...PATIENCE, what: "three windows have passed" });
     await Promise.all(hammers.map((hammer) => hammer.end()));
-    const takings = hammers.flatMap(({ told }) => told).flatMap(({ asked, taken }) =>
+    const takings = hammers.flatMap(({ reports }) => reports).flatMap(({ asked, taken }) =>
       asked === undefined || taken === undefined ? [] : [{ asked, taken }]
     ).sort((a, b) => a.asked - b.asked);
     assertGreater(takings.length, 2 * limit);
@@ -68,7 +68,7 @@ Deno.test({
     await using redis = await startRedis();
     const orders = { unit: "concurrency", limit, workers: 6, holdMs: 60, speed: 1 } as const;
     const hammers = await startAll(redis, orders, LEASE_MS);
-    const lines = (from: readonly Hammer[]) => from.reduce((sum, { told }) => sum + told.length, 0);
+    const lines = (from: readonly Hammer[]) => from.reduce((sum, { reports }) => sum + reports.length, 0);
     await until(() => lines(hammers) > 300, { ...PATIENCE, what: "slots are taken" });
     const deaths = new Map<Hammer, number>();
     for (const hammer of hammers.slice(0, 3)) {
@@ -82,15 +82,15 @@ Deno.test({
     const slot = limitOf("key:hammered", "concurrency", limit);
     const living = hammers.filter((hammer) => !deaths.has(hammer));
     for (const hammer of living) {
-      const before = hammer.told.length;
-      await until(() => hammer.told.length > before + 100, { ...PATIENCE, what: "each of the living has slots" });
+      const before = hammer.reports.length;
+      await until(() => hammer.reports.length > before + 100, { ...PATIENCE, what: "each of the living has slots" });
     }
     await Promise.all(living.map((hammer) => hammer.end()));
     await until(async () => await leftOf(node.limiter, slot) === limit, { ...PATIENCE, what: "all slots are free" });
 
     const events = hammers.flatMap((hammer) => {
-      const ends = new Map(hammer.told.flatMap(({ id, ended }) => ended === undefined ? [] : [[id, ended]]));
-      return hammer.told.flatMap(({ id, taken }) => {
+      const ends = new Map(hammer.reports.flatMap(({ id, ended }) => ended === undefined ? [] : [[id, ended]]));
+      return hammer.reports.flatMap(({ id, taken }) => {
         if (taken === undefined) return [];
         return [{ at: taken, by: 1 }, { at: ends.get(id) ?? deaths.get(hammer) ?? Infinity, by: -1 }];
       });

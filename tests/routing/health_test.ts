@@ -81,13 +81,13 @@ function clocked(random = () => 0.5): Clocked {
     answers,
     probed,
     pass: (ms) => timers.pass(ms),
-    admit(asked) {
-      const admission = health.acquirePermit(asked);
+    admit(permitRequest) {
+      const admission = health.acquirePermit(permitRequest);
       assert(admission.granted, JSON.stringify(admission));
       return admission.permit;
     },
-    send(asked, times, outcome) {
-      for (let time = 0; time < times; time++) health.report(self.admit(asked), outcome);
+    send(permitRequest, times, outcome) {
+      for (let time = 0; time < times; time++) health.report(self.admit(permitRequest), outcome);
     },
     state: ({ upstream, model }) =>
       health.snapshot().find((row) => row.upstream === upstream && row.model === model)?.state,
@@ -100,7 +100,7 @@ function place(upstream: string, model = "m"): TargetKey {
 }
 
 /** A model and its targets; the first of them is used. */
-function asked(first: TargetKey, ...others: TargetKey[]): PermitRequest {
+function permitRequest(first: TargetKey, ...others: TargetKey[]): PermitRequest {
   return { model: { id: `acme/${first.model}`, targets: [first, ...others] }, target: first, key: "k1" };
 }
 
@@ -119,7 +119,7 @@ function waitOf(admission: PermitDecision): [string, number] | undefined {
 }
 
 Deno.test("a breaker opens at five failures in a row, or at half of ten requests, not before", () => {
-  const one = asked(place("a"));
+  const one = permitRequest(place("a"));
   const cases: [outcomes: TargetOutcome[], opens: boolean][] = [
     [Array(4).fill(FAILURE), false],
     [Array(5).fill(FAILURE), true],
@@ -142,7 +142,7 @@ Deno.test("a breaker opens at five failures in a row, or at half of ten requests
 });
 
 Deno.test("failures count for thirty seconds, consecutive ones without limit", () => {
-  const one = asked(place("a"));
+  const one = permitRequest(place("a"));
   const { health, send, pass, state } = clocked();
   const mixed = () => {
     send(one, 2, FAILURE);
@@ -164,7 +164,7 @@ Deno.test("failures count for thirty seconds, consecutive ones without limit", (
 });
 
 Deno.test("a breaker opens for 5, 10 and 15 seconds, plus or minus a fifth, and for 5 again after a rest", () => {
-  const one = asked(place("a"));
+  const one = permitRequest(place("a"));
   for (const [random, factor] of [[0, 0.8], [0.5, 1], [1 - Number.EPSILON, 1.2]] as const) {
     const { send, pass, health, changes } = clocked(() => random);
     const waits = () => Math.round(waitOf(health.acquirePermit(one))?.[1] ?? 0);
@@ -191,7 +191,7 @@ Deno.test("a breaker opens for 5, 10 and 15 seconds, plus or minus a fifth, and 
 });
 
 Deno.test("a half-open breaker admits one request at a time, for at most thirty seconds", () => {
-  const one = asked(place("a"));
+  const one = permitRequest(place("a"));
   const { send, pass, health, admit, state } = clocked();
   send(one, 5, FAILURE);
   pass(5_000);
@@ -216,7 +216,7 @@ Deno.test("a half-open breaker admits one request at a time, for at most thirty 
 });
 
 Deno.test("an early trial passes an open breaker, one at a time, and its failure does not extend the open time", () => {
-  const one = asked(place("a"));
+  const one = permitRequest(place("a"));
   const early = { ...one, early: true };
   const { send, pass, health, admit, state } = clocked();
   send(one, 5, FAILURE);
@@ -231,7 +231,7 @@ Deno.test("an early trial passes an open breaker, one at a time, and its failure
 });
 
 Deno.test("results of requests that began before a breaker opened are ignored", () => {
-  const one = asked(place("a"));
+  const one = permitRequest(place("a"));
   const { send, pass, health, admit, state } = clocked();
   const early = Array.from({ length: 30 }, () => admit(one));
   send(one, 5, UNREACHABLE);
@@ -244,7 +244,7 @@ Deno.test("results of requests that began before a breaker opened are ignored", 
 });
 
 Deno.test("an answer that breaks off does not count as success between failures", () => {
-  const one = asked(place("a"));
+  const one = permitRequest(place("a"));
   const { health, admit, send, state } = clocked();
   for (let request = 0; request < 5; request++) {
     assertEquals(state(one.target) ?? "closed", "closed");
@@ -254,7 +254,7 @@ Deno.test("an answer that breaks off does not count as success between failures"
   }
   assertEquals(state(one.target), "open");
   // One that ended well in between is.
-  const other = asked(place("b"));
+  const other = permitRequest(place("b"));
   for (let request = 0; request < 4; request++) {
     const stream = admit(other);
     health.report(stream, SUCCESS);
@@ -266,7 +266,7 @@ Deno.test("an answer that breaks off does not count as success between failures"
 });
 
 Deno.test("failures of one client key open the target's breaker for that key only", () => {
-  const target = asked(place("a"), place("b"));
+  const target = permitRequest(place("a"), place("b"));
   const { health, send, state, changes, pass } = clocked();
   send(by("bad", target), 5, FAILURE);
   assertEquals(waitOf(health.acquirePermit(by("bad", target))), ["open", 5_000]);
@@ -292,7 +292,7 @@ Deno.test("failures of one client key open the target's breaker for that key onl
 });
 
 Deno.test("failures open the breaker for all keys if they would without any single key", () => {
-  const one = asked(place("a"));
+  const one = permitRequest(place("a"));
   const cases: [counts: Record<string, number>, opens: boolean][] = [
     [{ k1: 4, k2: 4 }, false],
     [{ k1: 4, k2: 4, k3: 1 }, true],
@@ -321,7 +321,7 @@ Deno.test("failures open the breaker for all keys if they would without any sing
 });
 
 Deno.test("a key whose own requests fail does not keep a recovered target from others", () => {
-  const one = asked(place("a"));
+  const one = permitRequest(place("a"));
   const { health, send, pass } = clocked();
   for (let time = 0; time < 5; time++) for (const key of ["bad", "good"]) send(by(key, one), 1, FAILURE);
   assertEquals(health.acquirePermit(by("other", one)).granted, false);
@@ -340,7 +340,7 @@ Deno.test("a key whose own requests fail does not keep a recovered target from o
 });
 
 Deno.test("a key with a failed trial does not get the next one while another key waits", () => {
-  const one = asked(place("a"));
+  const one = permitRequest(place("a"));
   const { health, send, pass, admit } = clocked();
   send(by("slow", one), 5, UNREACHABLE);
   pass(5_000);
@@ -367,7 +367,7 @@ Deno.test("a key with a failed trial does not get the next one while another key
   assertEquals(health.acquirePermit(by("good", one)).granted, false);
   health.report(trial, { type: "neither" });
   health.report(admit(by("good", one)), { type: "neither" });
-  // No other key has asked since the latest trial began.
+  // No other key has permitRequest since the latest trial began.
   assertEquals(health.acquirePermit(by("good", one)).granted, true);
 });
 
@@ -375,7 +375,7 @@ Deno.test("a dead target is tried at most twice per open period, and once by a s
   for (
     const [count, outcome, most] of [[1, FAILURE, 1], [1, UNREACHABLE, 1], [2, FAILURE, 2], [20, FAILURE, 2]] as const
   ) {
-    const one = asked(place("a"));
+    const one = permitRequest(place("a"));
     const { health, send, pass, state } = clocked();
     const keys = Array.from({ length: count }, (_, number) => `k${number}`);
     send(one, 5, UNREACHABLE);
@@ -402,7 +402,7 @@ Deno.test("a dead target is tried at most twice per open period, and once by a s
 
 Deno.test("a failed trial opens the breaker for all keys after a failed probe", async () => {
   for (const answer of ["up", "down"] as const) {
-    const one = asked(place("a"));
+    const one = permitRequest(place("a"));
     const { health, send, pass, answers } = clocked();
     answers.a = answer;
     send(one, 5, UNREACHABLE);
@@ -414,14 +414,14 @@ Deno.test("a failed trial opens the breaker for all keys after a failed probe", 
 });
 
 Deno.test("a failed connection concerns all keys", () => {
-  const one = asked(place("a"));
+  const one = permitRequest(place("a"));
   const { health, send } = clocked();
   send(one, 5, UNREACHABLE);
   assertEquals(health.acquirePermit(by("other", one)).granted, false);
 });
 
 Deno.test("TargetHealth tracks a limited number of client keys", () => {
-  const one = asked(place("a"));
+  const one = permitRequest(place("a"));
   const { health, send } = clocked();
   for (let number = 0; number < 1_000; number++) {
     send(by(`k${number}`, one), 1, FAILURE);
@@ -436,7 +436,7 @@ Deno.test("TargetHealth tracks a limited number of client keys", () => {
 
 Deno.test("a half-open target is first in the plan only after a successful probe", async () => {
   const { health, send, pass, answers, probed, admit } = clocked();
-  const [a, b] = [asked(place("a"), place("b")), asked(place("b"))];
+  const [a, b] = [permitRequest(place("a"), place("b")), permitRequest(place("b"))];
   answers.a = "down";
   send(a, 5, FAILURE);
   assertEquals(health.isUp(a.target, "k1"), false);
@@ -463,7 +463,7 @@ Deno.test("a half-open target is first in the plan only after a successful probe
 });
 
 Deno.test("a limit of one model does not affect other models of its upstream", () => {
-  const [one, other] = [asked(place("a", "m")), asked(place("a", "n"))];
+  const [one, other] = [permitRequest(place("a", "m")), permitRequest(place("a", "n"))];
   const { send, pass, health, state } = clocked();
   send(one, 1, { type: "limited", retryAfterMs: 7_000 });
   assertEquals(waitOf(health.acquirePermit(one)), ["cooling", 7_000]);
@@ -476,7 +476,7 @@ Deno.test("a limit of one model does not affect other models of its upstream", (
 });
 
 Deno.test("a limit met by one key applies to all once another key meets it", () => {
-  const one = asked(place("a"));
+  const one = permitRequest(place("a"));
   const { health, send, pass } = clocked();
   send(by("k1", one), 1, { type: "limited", retryAfterMs: 30_000 });
   assertEquals(waitOf(health.acquirePermit(by("k1", one))), ["cooling", 30_000]);
@@ -488,7 +488,7 @@ Deno.test("a limit met by one key applies to all once another key meets it", () 
 });
 
 Deno.test("a refused request opens nothing unless a probe finds the gateway's key refused", async () => {
-  const [one, other] = [asked(place("a", "m"), place("b")), asked(place("a", "n"))];
+  const [one, other] = [permitRequest(place("a", "m"), place("b")), permitRequest(place("a", "n"))];
   for (const answer of [undefined, "up", "down"] as const) {
     const { send, health, answers, probed, pass } = clocked();
     if (answer !== undefined) answers.a = answer;
@@ -504,7 +504,7 @@ Deno.test("a refused request opens nothing unless a probe finds the gateway's ke
 });
 
 Deno.test("an upstream with a refused key is out until a probe finds the key accepted", async () => {
-  const [one, other] = [asked(place("a", "m"), place("b")), asked(place("a", "n"))];
+  const [one, other] = [permitRequest(place("a", "m"), place("b")), permitRequest(place("a", "n"))];
   const { send, pass, health, state, changes, answers, probed } = clocked();
   health.acquirePermit(other);
   answers.a = "refused";
@@ -534,7 +534,7 @@ Deno.test("an upstream with a refused key is out until a probe finds the key acc
 });
 
 Deno.test("a new configuration probes refused keys at once", async () => {
-  const one = asked(place("a"));
+  const one = permitRequest(place("a"));
   const { send, health, state, answers } = clocked();
   answers.a = "refused";
   send(one, 1, { type: "refused" });
@@ -589,7 +589,7 @@ Deno.test("speed is measured over the last five minutes", () => {
 });
 
 Deno.test("the snapshot contains times in Unix milliseconds", () => {
-  const one = asked(place("a"));
+  const one = permitRequest(place("a"));
   const { health, send } = clocked();
   send(one, 5, UNREACHABLE);
   assertEquals(health.snapshot(), [{
@@ -607,7 +607,7 @@ Deno.test("the snapshot contains times in Unix milliseconds", () => {
 });
 
 Deno.test("an open breaker waits for a trial of any key; one of a single key, for another key's success", () => {
-  const one = asked(place("a"));
+  const one = permitRequest(place("a"));
   const { health, send, pass, state } = clocked();
   const awaits = () => health.snapshot().map(({ awaits_trial }) => awaits_trial);
   send(one, 4, FAILURE);
@@ -620,12 +620,12 @@ Deno.test("an open breaker waits for a trial of any key; one of a single key, fo
 });
 
 Deno.test("changed settings apply to later results, and known state stays", () => {
-  const one = asked(place("a"));
+  const one = permitRequest(place("a"));
   const { health, send, state } = clocked();
   send(one, 5, FAILURE);
   health.reconfigure({ breaker: { ...BREAKER, consecutiveFailures: 2, windowMs: 60_000 } });
   assertEquals(state(one.target), "open");
-  const other = asked(place("b"));
+  const other = permitRequest(place("b"));
   send(other, 2, FAILURE);
   assertEquals(state(other.target), "open");
 });

@@ -33,7 +33,7 @@ type Script = (time: VirtualTime) => GatewayError | undefined | Promise<GatewayE
 interface World {
   time: VirtualTime;
   health: Health;
-  asked: [upstream: string, at: number][];
+  sentTo: [upstream: string, at: number][];
   scripts: Record<string, Script>;
   /** Sends a request. Resolves with the name of the upstream that answered. */
   send(choices: readonly Choice[], more?: Partial<Parameters<typeof attemptTargets>[0]>): Promise<string>;
@@ -46,7 +46,7 @@ function world(scripts: Record<string, Script>, { next: random } = seeded(1)): W
     time,
     scripts,
     health: createHealth({ breaker: BREAKER, monotonic, now: monotonic, random, later: time.later }),
-    asked: [],
+    sentTo: [],
     send(choices, more = {}) {
       return attemptTargets<string>({
         choices,
@@ -60,7 +60,7 @@ function world(scripts: Record<string, Script>, { next: random } = seeded(1)): W
         isOver: () => false,
         ...more,
         async ask({ target: { upstream } }: Attempt) {
-          self.asked.push([upstream, time.now]);
+          self.sentTo.push([upstream, time.now]);
           const failed = await self.scripts[upstream]?.(time);
           if (failed !== undefined) throw failed;
           return upstream;
@@ -76,11 +76,11 @@ async function once(
   scripts: Record<string, Script>,
   choices: readonly Choice[],
   more?: Parameters<World["send"]>[1],
-): Promise<[result: string, asked: string, ms: number]> {
-  const { send, time, asked } = world(scripts);
+): Promise<[result: string, sentTo: string, ms: number]> {
+  const { send, time, sentTo } = world(scripts);
   const sent = send(choices, more).catch((thrown) => thrown instanceof GatewayError ? `!${thrown.kind}` : "!!");
   await time.run();
-  return [await sent, asked.map(([name]) => name).join(" "), time.now];
+  return [await sent, sentTo.map(([name]) => name).join(" "), time.now];
 }
 
 const ok: Script = () => undefined;
@@ -109,13 +109,13 @@ Deno.test("each error is retried as the table says", async () => {
     ["key", { a: fails("upstream", { fault: "key" }), b: ok }, ab, "b", "a b"],
     ["a bug", { a: () => Promise.reject(new TypeError("x")), b: ok }, ab, "!!", "a"],
     [
-      "told a short time, alone",
+      "counts a short time, alone",
       { a: () => count++ === 0 ? error("exhausted", { retryAfterMs: 1_500 }) : undefined },
       a,
       "a",
       "a a",
     ],
-    ["told a long time, alone", { a: fails("exhausted", { retryAfterMs: 2_500 }) }, a, "!exhausted", "a"],
+    ["counts a long time, alone", { a: fails("exhausted", { retryAfterMs: 2_500 }) }, a, "!exhausted", "a"],
     ["overloaded, alone", { a: fails("overloaded") }, a, "!overloaded", "a"],
     ["overloaded for a short time", { a: fails("overloaded", { retryAfterMs: 10 }) }, a, "!overloaded", "a a"],
   ];
@@ -135,14 +135,14 @@ Deno.test("a request that does not fit its target is not an attempt", async () =
 Deno.test("attempts are limited", async () => {
   const fails: Script = () => error("upstream");
   for (const most of [1, 2, 3, 4]) {
-    const [, asked] = await once(
+    const [, sentTo] = await once(
       { a: fails, b: fails, c: fails, d: fails },
       choicesOf(model("m", "a", "b", "c", "d")),
       {
         most,
       },
     );
-    assertEquals(asked.split(" ").length, most);
+    assertEquals(sentTo.split(" ").length, most);
   }
 });
 
@@ -179,11 +179,11 @@ Deno.test("a healthy target is reached if attempts suffice for all targets befor
       names.map((name) => [name, random() < 0.3 ? ok : DEAD[draw(DEAD.length)] ?? ok]),
     );
     const most = 2 + draw(7);
-    const [result, asked] = await once(scripts, choicesOf(model("m", ...names)), { most });
+    const [result, sentTo] = await once(scripts, choicesOf(model("m", ...names)), { most });
     const first = names.findIndex((name) => scripts[name] === ok);
-    const row = `${asked} of ${names} with ${most}`;
+    const row = `${sentTo} of ${names} with ${most}`;
     if (first >= 0 && first < most) assertEquals(result, names[first], row);
-    else assertEquals([result[0], new Set(asked.split(" ")).size], ["!", Math.min(most, names.length)], row);
+    else assertEquals([result[0], new Set(sentTo.split(" ")).size], ["!", Math.min(most, names.length)], row);
   }
 });
 
@@ -203,7 +203,7 @@ Deno.test("the last attempt goes to an available target that was not tried yet",
     const most = 2 + draw(3);
     for (let request = 0; request < 40; request++) {
       const choices = choicesOf(row).sort(() => random() - 0.5);
-      const asked: string[] = [];
+      const sentTo: string[] = [];
       let isOver = false;
       const sent = attemptTargets({
         choices,
@@ -218,14 +218,14 @@ Deno.test("the last attempt goes to an available target that was not tried yet",
         async ask({ target }) {
           // A target that has failed lately may lack the token that it needs.
           const others = choices.filter((choice) =>
-            !asked.includes(choice.target.upstream) && choice.target !== target && health.isUp(choice.target, "k1") &&
+            !sentTo.includes(choice.target.upstream) && choice.target !== target && health.isUp(choice.target, "k1") &&
             !health.isFailing(choice.target, "k1")
           );
-          if (asked.length === most - 1 && asked.includes(target.upstream)) {
+          if (sentTo.length === most - 1 && sentTo.includes(target.upstream)) {
             repeats++;
-            if (others.length > 0) violations.push(`${asked} ${target.upstream} of ${names}`);
+            if (others.length > 0) violations.push(`${sentTo} ${target.upstream} of ${names}`);
           }
-          asked.push(target.upstream);
+          sentTo.push(target.upstream);
           const failed = await scripts[target.upstream]?.(time);
           if (failed !== undefined) throw failed;
         },
@@ -268,11 +268,11 @@ Deno.test("the next target follows at once, the same one after a delay, and one 
   assertEquals(atOnce, 0);
   for (let seed = 0; seed < 50; seed++) {
     const random = seeded(seed);
-    const { send, time, asked } = world({ a: () => error("upstream", { fault: "unreachable" }) }, random);
+    const { send, time, sentTo } = world({ a: () => error("upstream", { fault: "unreachable" }) }, random);
     const sent = assertRejects(() => send(a));
     await time.run();
     await sent;
-    const [[, first = 0] = [], [, second = 0] = []] = asked;
+    const [[, first = 0] = [], [, second = 0] = []] = sentTo;
     assert(second - first <= 100, String(second));
     let limits = 0;
     const reported = world(
@@ -282,7 +282,7 @@ Deno.test("the next target follows at once, the same one after a delay, and one 
     const answered = reported.send(a);
     await reported.time.run();
     assertEquals(await answered, "a");
-    const [, [, again = 0] = []] = reported.asked;
+    const [, [, again = 0] = []] = reported.sentTo;
     assert(again >= 1_500 && again <= 1_600, String(again));
   }
 });
@@ -314,11 +314,11 @@ Deno.test("nothing is tried after the deadline, and nothing slow after half of i
 });
 
 Deno.test("a client's disconnect ends the attempts and does not count for the target", async () => {
-  const { send, time, health, asked } = world({ a: () => error("upstream"), b: ok });
+  const { send, time, health, sentTo } = world({ a: () => error("upstream"), b: ok });
   const sent = assertRejects(() => send(choicesOf(model("m", "a", "b")), { isOver: () => true }), GatewayError);
   await time.run();
   await sent;
-  assertEquals([asked.length, health.snapshot()[0]?.samples], [1, 0]);
+  assertEquals([sentTo.length, health.snapshot()[0]?.samples], [1, 0]);
 });
 
 Deno.test("a request that may have started is not repeated", async () => {
@@ -374,7 +374,7 @@ Deno.test("a retry budget allows ten retries at once, then one per second and on
 Deno.test("an untried target is never refused for lack of budget if it is healthy or the last one", async () => {
   const choices = choicesOf(model("m", "a", "b", "c"));
   const fails: Script = () => error("upstream");
-  const { send, time, asked, health, scripts } = world({ a: fails, b: fails, c: ok });
+  const { send, time, sentTo, health, scripts } = world({ a: fails, b: fails, c: ok });
   const spend = () => {
     for (const { target } of choices) {
       const budget = health.retryBudget(target);
@@ -383,10 +383,10 @@ Deno.test("an untried target is never refused for lack of budget if it is health
   };
   const next = async () => {
     spend();
-    asked.length = 0;
+    sentTo.length = 0;
     const sent = send(choices).catch(() => "!");
     await time.run(time.now);
-    return [await sent, asked.map(([name]) => name).join(" ")];
+    return [await sent, sentTo.map(([name]) => name).join(" ")];
   };
   // Nothing is known yet, so that all count as well.
   assertEquals(await next(), ["c", "a b c"]);
@@ -396,24 +396,24 @@ Deno.test("an untried target is never refused for lack of budget if it is health
   assertEquals(await next(), ["!", "a c"]);
   scripts.c = ok;
   assertEquals(await next(), ["c", "a c"]);
-  // A second brings a token: the one in between is asked as well.
+  // A second brings a token: the one in between is sentTo as well.
   scripts.b = ok;
   scripts.c = fails;
   spend();
-  asked.length = 0;
+  sentTo.length = 0;
   await time.run(time.now + 1_000);
   assertEquals(await send(choices), "b");
 });
 
 Deno.test("a target is not tried again once its budget is spent", async () => {
   const choices = choicesOf(model("m", "a"));
-  const { send, time, asked, health } = world({ a: () => error("upstream", { fault: "unreachable" }) });
+  const { send, time, sentTo, health } = world({ a: () => error("upstream", { fault: "unreachable" }) });
   const budget = health.retryBudget({ upstream: "a", model: "m" });
   for (; budget.has(0);) budget.take();
   const sent = assertRejects(() => send(choices));
   await time.run(100);
   await sent;
-  assertEquals(asked.length, 1);
+  assertEquals(sentTo.length, 1);
 });
 
 /** Figures of a storm. */
@@ -441,17 +441,17 @@ async function storm(choices: readonly Choice[], scripts: Record<string, Script>
       return undefined;
     };
   }
-  const { send, time, asked } = world(live, seeded(seed));
-  const told: Storm = { requests: 0, attempts: 0, answered: 0, after: { requests: 0, answered: 0 } };
+  const { send, time, sentTo } = world(live, seeded(seed));
+  const counts: Storm = { requests: 0, attempts: 0, answered: 0, after: { requests: 0, answered: 0 } };
   const request = async (at: number) => {
     await time.pause(at);
     const isAfter = at > STORM_MS + SOON_MS;
-    if (at < STORM_MS) told.requests++;
-    if (isAfter) told.after.requests++;
+    if (at < STORM_MS) counts.requests++;
+    if (isAfter) counts.after.requests++;
     try {
       await send(choices);
-      told.answered++;
-      if (isAfter) told.after.answered++;
+      counts.answered++;
+      if (isAfter) counts.after.answered++;
     } catch (thrown) {
       assert(thrown instanceof GatewayError);
     }
@@ -460,8 +460,8 @@ async function storm(choices: readonly Choice[], scripts: Record<string, Script>
   const sent = Array.from({ length: count }, (_, index) => request(index * 1_000 / PER_SECOND));
   await time.run();
   await Promise.all(sent);
-  told.attempts = asked.filter(([, at]) => at < STORM_MS).length;
-  return told;
+  counts.attempts = sentTo.filter(([, at]) => at < STORM_MS).length;
+  return counts;
 }
 
 Deno.test("a storm of failures is not amplified, and ends when it is over", async () => {

@@ -188,8 +188,8 @@ Deno.test("unsupported and multiple codings are 415 in the shape of the protocol
   for (const coding of ["br", "zstd", "gzip, gzip", "deflate, gzip"]) {
     for (const [path, type] of [["/v1/echo", undefined], ["/anthropic/v1/echo", "error"]] as const) {
       const answer = await exchange(server.port, [post(path, "{}", { "content-encoding": coding })]);
-      const { type: told, error } = JSON.parse(answer.body);
-      assertEquals([answer.status, told, error.type], [415, type, "invalid_request_error"], `${path} ${coding}`);
+      const { type: bodyType, error } = JSON.parse(answer.body);
+      assertEquals([answer.status, bodyType, error.type], [415, type, "invalid_request_error"], `${path} ${coding}`);
     }
   }
 });

@@ -110,8 +110,8 @@ Deno.test("readiness reports store, ledger and upstreams, and only the gateway's
     const { message, ...body } = await response.json();
     assertEquals([response.status, body], [status, { status: says }], name);
     assertEquals(message === undefined ? "ok" : message.split(": ")[0], says, name);
-    const { status: told, upstreams: stand } = await readiness(gateway);
-    assertEquals([told, stand], [says, upstreams], name);
+    const { status: actual, upstreams: stand } = await readiness(gateway);
+    assertEquals([actual, stand], [says, upstreams], name);
   }
 });
 

@@ -5,9 +5,9 @@ import { promptOf, user } from "../protocols/canonical/messages.ts";
 import { callOf } from "./embedded/prompts.ts";
 
 /** Usage at the start and at the end of an answer, of which the upstream reported these parts. */
-async function usagesOf(protocol: Protocol, told: { start?: TokenUsage; finish: TokenUsage }): Promise<unknown[]> {
+async function usagesOf(protocol: Protocol, reply: { start?: TokenUsage; finish: TokenUsage }): Promise<unknown[]> {
   const events: ReplyEvent[] = [
-    { type: "start", ...(told.start !== undefined && { usage: told.start }) },
+    { type: "start", ...(reply.start !== undefined && { usage: reply.start }) },
     { type: "open", index: 0, block: { type: "reasoning" } },
     { type: "delta", index: 0, text: "Hm" },
     { type: "close", index: 0 },
@@ -15,7 +15,7 @@ async function usagesOf(protocol: Protocol, told: { start?: TokenUsage; finish: 
     { type: "delta", index: 1, text: "one two" },
     { type: "delta", index: 1, text: " three" },
     { type: "close", index: 1 },
-    { type: "finish", reason: "end", usage: told.finish },
+    { type: "finish", reason: "end", usage: reply.finish },
   ];
   const estimator = new UsageEstimator(callOf(promptOf([user("Hi")], { protocol })));
   const all: ReplyEvent[] = [];

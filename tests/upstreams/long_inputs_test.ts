@@ -5,7 +5,7 @@ import { isObject, type JsonObject, writeJson } from "../../lib/json/mod.ts";
 import { geminiUpstream } from "../../lib/protocols/gemini/upstream.ts";
 import { readLongInputs } from "../../lib/upstreams/long_inputs.ts";
 import { promptOf } from "../protocols/canonical/messages.ts";
-import { said, targetOf, write } from "../protocols/messages/upstream_targets.ts";
+import { messageOf, targetOf, write } from "../protocols/messages/upstream_targets.ts";
 import { oneModel, startGateway } from "../support/gateway.ts";
 import { errorBody, prompt, WHOLE } from "../upstream/replies.ts";
 import { json, startUpstream } from "../upstream/mod.ts";
@@ -37,9 +37,9 @@ const ARGUMENTS: readonly [name: string, text: string, isObject: boolean][] = [
 
 function called(text: string, more: Partial<Extract<ContentBlock, { type: "tool_call" }>> = {}): Message[] {
   return [
-    said("user", "Hi"),
-    said("assistant", "Well", { type: "tool_call", id: "c", name: "f", arguments: text, ...more }),
-    said("user", { type: "tool_result", callId: "c", blocks: [{ type: "text", text: "Y" }] }),
+    messageOf("user", "Hi"),
+    messageOf("assistant", "Well", { type: "tool_call", id: "c", name: "f", arguments: text, ...more }),
+    messageOf("user", { type: "tool_result", callId: "c", blocks: [{ type: "text", text: "Y" }] }),
   ];
 }
 
@@ -68,9 +68,9 @@ Deno.test("arguments parsed in advance are written like others", async () => {
 /** A conversation with the result of a call. */
 function answered(...texts: string[]): Message[] {
   return [
-    said("user", "Hi"),
-    said("assistant", { type: "tool_call", id: "c", name: "f", arguments: "{}" }),
-    said("user", { type: "tool_result", callId: "c", blocks: texts.map((text) => ({ type: "text", text })) }),
+    messageOf("user", "Hi"),
+    messageOf("assistant", { type: "tool_call", id: "c", name: "f", arguments: "{}" }),
+    messageOf("user", { type: "tool_result", callId: "c", blocks: texts.map((text) => ({ type: "text", text })) }),
   ];
 }
 

@@ -138,12 +138,12 @@ Deno.test("admin answers about bills and requests match their description, even 
     leaseUntil: Date.now() + 60_000,
   });
   assert((await lines()).every((count) => count > 0));
-  const told: JsonObject[] = [];
+  const explanations: JsonObject[] = [];
   for (const id of [...entries.map(({ id }) => id), "running"]) {
-    told.push((await askDescribed(gateway, `GET /usage/${id}`, { status: 200 })).body);
+    explanations.push((await askDescribed(gateway, `GET /usage/${id}`, { status: 200 })).body);
   }
-  assertEquals(new Set(told.map(({ state }) => state)), new Set(["ended", "running"]));
-  assertEquals(told.filter(({ adds_up }) => adds_up === false).map(({ id }) => id), ["req_end"]);
+  assertEquals(new Set(explanations.map(({ state }) => state)), new Set(["ended", "running"]));
+  assertEquals(explanations.filter(({ adds_up }) => adds_up === false).map(({ id }) => id), ["req_end"]);
   assertEquals((await askDescribed(gateway, "POST /audit", { status: 200 })).body.ok, true);
 
   while (await store.ledger.prune(dayOf(DAY_ONE) + 1));

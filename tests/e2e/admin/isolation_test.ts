@@ -24,7 +24,7 @@ function pathOf(path: string): string {
 }
 
 /** Everything an answer reveals about a path: status, body, and the headers that do not always differ. */
-async function told(url: string, { method, key }: { method: string; key?: string }): Promise<string> {
+async function answerTo(url: string, { method, key }: { method: string; key?: string }): Promise<string> {
   const response = await fetch(url, {
     method,
     headers: key === undefined ? {} : { authorization: `Bearer ${key}` },
@@ -42,9 +42,9 @@ async function assertAbsent(paths: readonly string[], { url, keys }: Pick<KeyedG
       const requested = { method, ...(key !== undefined && { key }) };
       for (const path of paths) {
         const nowhere = NOWHERE.find(([prefix]) => path.startsWith(prefix))?.[1] ?? "/no/such";
-        const absent = await told(`${url}${nowhere}`, requested);
+        const absent = await answerTo(`${url}${nowhere}`, requested);
         assertMatch(absent, /^\[404,/);
-        assertEquals(await told(`${url}${path}`, requested), absent, `${method} ${path}`);
+        assertEquals(await answerTo(`${url}${path}`, requested), absent, `${method} ${path}`);
       }
     }
   }
@@ -65,12 +65,12 @@ Deno.test("with two listeners, admin paths are only on the admin one, client pat
   await assertAbsent([...CLIENT_PATHS, "/v1", "/anthropic"], { url: adminUrl, keys });
   for (const at of [url, adminUrl]) {
     for (const path of ["/healthz", "/readyz"]) {
-      assertMatch(await told(`${at}${path}`, { method: "GET" }), /^\[200,/);
+      assertMatch(await answerTo(`${at}${path}`, { method: "GET" }), /^\[200,/);
     }
   }
   await assertAbsent(Array.from({ length: 6 }, () => "/metrics"), gateway);
-  assertMatch(await told(`${adminUrl}/metrics`, { method: "GET" }), /^\[401,/);
-  assertMatch(await told(`${adminUrl}/metrics`, { method: "GET", key: ADMIN_KEY }), /^\[200,/);
+  assertMatch(await answerTo(`${adminUrl}/metrics`, { method: "GET" }), /^\[401,/);
+  assertMatch(await answerTo(`${adminUrl}/metrics`, { method: "GET", key: ADMIN_KEY }), /^\[200,/);
   assertEquals((await ask(gateway, "GET /keys")).status, 200);
 });
 

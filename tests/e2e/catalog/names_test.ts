@@ -37,7 +37,7 @@ function messageOf({ error }: { error?: { message: string } }): string {
 }
 
 /** Status and message of requests for a model in every protocol, and of a token count. */
-async function asked(
+async function statusesOf(
   gateway: TestGateway,
   name: string,
   key: TestKey = gateway.key,
@@ -85,7 +85,7 @@ async function look(
 Deno.test("a model can be requested by canonical slug and aliases, and answers contain its id", async () => {
   await using gateway = start();
   for (const name of ["openai/gpt-5", "openai/gpt-5-2025-08-07", "gpt-latest", "acme/fast"]) {
-    const answers = await asked(gateway, name);
+    const answers = await statusesOf(gateway, name);
     assertEquals(answers, [...PROTOCOLS.map((): [number, string] => [200, "openai/gpt-5"]), [200, ""]], name);
     for (const path of ["/v1/models", "/anthropic/v1/models"]) {
       const { status, body } = await look(gateway, `${path}/${name}`);
@@ -140,10 +140,10 @@ Deno.test("permissions depend on the model, whatever name is used", async () => 
   const acme = await gateway.addKey({ group: "acme" });
   const narrowed = await gateway.addKey({ rules: { models: ["gpt-latest"] } });
   // The alias acme/fast is a name of openai/gpt-5.
-  assertEquals((await asked(gateway, "acme/fast", openai)).map(([status]) => status), [200, 200, 200, 200]);
+  assertEquals((await statusesOf(gateway, "acme/fast", openai)).map(([status]) => status), [200, 200, 200, 200]);
   for (const [name, key] of [["acme/fast", acme], ["gpt-latest", acme], ["gpt-latest", narrowed]] as const) {
     const refusal: [number, string] = [403, `This API key may not use model "${name}"`];
-    assertEquals(await asked(gateway, name, key), [refusal, refusal, refusal, refusal]);
+    assertEquals(await statusesOf(gateway, name, key), [refusal, refusal, refusal, refusal]);
     assertEquals((await look(gateway, `/v1/models/${name}`, { key })).status, 404);
   }
 });
@@ -154,18 +154,21 @@ Deno.test("an id without its vendor is 404 with the full id if the key may use o
   const acme = await gateway.addKey({ group: "acme" });
   const meant: [number, string] = [404, 'Model "gpt-5" does not exist; did you mean openai/gpt-5?'];
   for (const key of [gateway.key, openai]) {
-    assertEquals(await asked(gateway, "gpt-5", key), [meant, meant, meant, meant]);
+    assertEquals(await statusesOf(gateway, "gpt-5", key), [meant, meant, meant, meant]);
     for (const path of ["/v1/models", "/anthropic/v1/models"]) {
       const { status, body } = await look(gateway, `${path}/gpt-5`, { key });
       assertEquals([status, messageOf(body)], meant, path);
     }
   }
-  const [unknown] = await asked(gateway, "gpt-5", acme);
+  const [unknown] = await statusesOf(gateway, "gpt-5", acme);
   assertEquals(unknown, [403, 'This API key may not use model "gpt-5"']);
   assertEquals(messageOf((await look(gateway, "/v1/models/gpt-5", { key: acme })).body), 'No models of vendor "gpt-5"');
   // Two ids end that way, so the name is ambiguous. For the other key there is only one.
-  assertEquals((await asked(gateway, "twin"))[0], [404, 'Model "twin" does not exist']);
-  assertEquals((await asked(gateway, "twin", acme))[0], [404, 'Model "twin" does not exist; did you mean acme/twin?']);
+  assertEquals((await statusesOf(gateway, "twin"))[0], [404, 'Model "twin" does not exist']);
+  assertEquals((await statusesOf(gateway, "twin", acme))[0], [
+    404,
+    'Model "twin" does not exist; did you mean acme/twin?',
+  ]);
 });
 
 Deno.test("a model disappears on its expiration date: not listed, served or suggested", async () => {
@@ -183,7 +186,7 @@ Deno.test("a model disappears on its expiration date: not listed, served or sugg
     etags.set(path, etag);
   }
   for (const name of ["openai/old", "elder"]) {
-    assertEquals((await asked(gateway, name)).map(([status]) => status), [200, 200, 200, 200], name);
+    assertEquals((await statusesOf(gateway, name)).map(([status]) => status), [200, 200, 200, 200], name);
   }
 
   now++;
@@ -193,12 +196,12 @@ Deno.test("a model disappears on its expiration date: not listed, served or sugg
   }
   for (const name of ["openai/old", "elder"]) {
     const gone: [number, string] = [404, `Model "${name}" expired on 2026-03-01`];
-    assertEquals(await asked(gateway, name), [gone, gone, gone, gone]);
+    assertEquals(await statusesOf(gateway, name), [gone, gone, gone, gone]);
     const { status, body } = await look(gateway, `/v1/models/${name}`);
     assertEquals([status, messageOf(body)], gone);
-    assertEquals((await asked(gateway, name, acme))[0]?.[0], 403);
+    assertEquals((await statusesOf(gateway, name, acme))[0]?.[0], 403);
   }
-  assertEquals((await asked(gateway, "old"))[0], [404, 'Model "old" does not exist']);
+  assertEquals((await statusesOf(gateway, "old"))[0], [404, 'Model "old" does not exist']);
 });
 
 Deno.test("a model named twice among fallbacks is tried once", async () => {

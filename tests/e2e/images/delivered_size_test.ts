@@ -206,7 +206,7 @@ Deno.test("reported tokens of uploaded images are billed if the model has a pric
     const targets = [{ upstream: "host", model: "paint-1", images: { single: true } }];
     await using both = startBoth(() => answer([square], 510), { row: { ...INPUT_IMAGE, targets } });
     const { usage } = await (await both.gateway.edit(form({ n: "3" }))).json();
-    assertEquals([both.asked.length, usage.input_tokens_details.image_tokens], [3, 3 * 510]);
+    assertEquals([both.received.length, usage.input_tokens_details.image_tokens], [3, 3 * 510]);
     assertEquals((await audited(both)).entry.cost, total(3 * 510, 3 * TOKENS.square));
   });
 

@@ -5,9 +5,9 @@ import { type ImageGateway, PRICES, startPainted } from "./gateway.ts";
 
 /** A host on its own port, and a gateway whose `acme/paint` is there. */
 export function startBoth(
-  answer: (asked: UpstreamRequest) => Response | Promise<Response>,
+  answer: (request: UpstreamRequest) => Response | Promise<Response>,
   { row = {}, file = {} }: { row?: JsonObject; file?: JsonObject } = {},
-): { asked: UpstreamRequest[]; gateway: ImageGateway } & AsyncDisposable {
+): { received: UpstreamRequest[]; gateway: ImageGateway } & AsyncDisposable {
   const host = startUpstream(answer);
   const gateway = startPainted({}, {
     upstreams: { host: { vendor: "openai-compatible", base_url: `${host.url}/v1` } },
@@ -23,7 +23,7 @@ export function startBoth(
     ...file,
   });
   return {
-    asked: host.requests,
+    received: host.requests,
     gateway,
     async [Symbol.asyncDispose]() {
       await gateway[Symbol.asyncDispose]();

@@ -20,13 +20,13 @@ const LIMITS = { concurrency: 1, requests_per_minute: 100, tokens_per_minute: 1_
 
 /** A host that paints on command. */
 function patientHost() {
-  const asked = Promise.withResolvers<void>();
+  const arrived = Promise.withResolvers<void>();
   const paint = Promise.withResolvers<void>();
   const host = startUpstream(() => {
-    asked.resolve();
+    arrived.resolve();
     return json({ created: 1, data: [{ b64_json: PNG }] }, { before: paint.promise });
   });
-  return { ...host, asked: asked.promise, paint: paint.resolve };
+  return { ...host, arrived: arrived.promise, paint: paint.resolve };
 }
 
 function fileWith(url: string, { price, transport }: { price: string; transport: string }): string {
@@ -74,7 +74,7 @@ async function startPainting(time: SimulatedTime, transport: string) {
       body: JSON.stringify({ model: "acme/images", prompt: "slowly", size: "1024x1024", quality: "low" }),
     });
   const answer = ask().then(async (response) => ({ status: response.status, text: await response.text() }));
-  await host.asked;
+  await host.arrived;
   return {
     host,
     store,

@@ -21,9 +21,9 @@ Deno.test("a generation by a host is billed by the gateway's formula, not by the
   assertEquals(data, [0, 1].map((index) => ({ b64_json: IMAGE, index })));
   assertEquals([model, usage.input_tokens, usage.output_tokens], ["acme/paint", 2, 14_048]);
   assertEquals(response.headers.get("x-sluice-cost"), "0.0632175");
-  const [asked] = both.asked;
-  assertEquals([asked?.path, asked?.headers.get("authorization")], ["/v1/images/generations", null]);
-  const { model: target, prompt, n, size, quality } = asked?.json ?? {};
+  const [received] = both.received;
+  assertEquals([received?.path, received?.headers.get("authorization")], ["/v1/images/generations", null]);
+  const { model: target, prompt, n, size, quality } = received?.json ?? {};
   assertEquals([target, prompt, n, size, quality], ["paint-1", "A cat", 2, "1024x1024", "low"]);
 });
 
@@ -36,7 +36,7 @@ Deno.test("an edit reaches the host as a form with the same bytes, and the size 
   assertEquals([num_input_images, size], [2, "auto"]);
   // The host made a square, which has more tokens than the size that was asked for.
   assertEquals(usage.output_tokens, 7_024);
-  const form = await both.asked[0]?.form();
+  const form = await both.received[0]?.form();
   assert(form !== undefined);
   assertEquals([form.get("size"), form.get("model")], ["1024x1536", "paint-1"]);
   const sent = await Promise.all(
@@ -47,10 +47,10 @@ Deno.test("an edit reaches the host as a form with the same bytes, and the size 
 });
 
 Deno.test("entries of generations and edits have the host's request id, streamed or not", async () => {
-  let asked = 0;
+  let requests = 0;
   await using both = startBoth(() => {
     const response = result(1);
-    response.headers.set("x-request-id", `host-${++asked}`);
+    response.headers.set("x-request-id", `host-${++requests}`);
     return response;
   });
   const { gateway } = both;

@@ -101,20 +101,20 @@ Deno.test(`the members that are checked are those that are sent, however they ar
       bodies.length = 0;
       const response = await gateway.ask(protocol, body, { key });
       const text = await response.text();
-      const told = `${protocol} ${number}: ${body}`;
-      assert(response.status < 500, `${response.status} ${text}: ${told}`);
+      const about = `${protocol} ${number}: ${body}`;
+      assert(response.status < 500, `${response.status} ${text}: ${about}`);
       if (response.status >= 400) {
-        assertEquals(bodies, [], told);
+        assertEquals(bodies, [], about);
         continue;
       }
       served++;
       const [forwarded = ""] = bodies;
-      assertEquals(bodies.length, 1, told);
+      assertEquals(bodies.length, 1, about);
       for (const name of [...Object.keys(OTHERS), "messages", "input"]) {
         assert(valuesOf(forwarded, name).length <= 1, `${name} went on twice: ${forwarded}`);
       }
-      assertEquals(valuesOf(body, "model").length, 1, told);
-      assertEquals(JSON.parse(forwarded).model, "real-one", told);
+      assertEquals(valuesOf(body, "model").length, 1, about);
+      assertEquals(JSON.parse(forwarded).model, "real-one", about);
     }
     assert(served > REQUESTS / 20, `${protocol}: only ${served} were served`);
     await gateway.gateway.ledger.flush();

@@ -93,13 +93,13 @@ Deno.test("a chat stream without usage gets one at its end for clients that aske
 });
 
 Deno.test("a chat stream has one usage chunk at its end, however the upstream sends it", async () => {
-  const spellings: [told: "reported" | "missing", spell: (frame: string) => string][] = [
+  const spellings: [reportedUsage: "reported" | "missing", spell: (frame: string) => string][] = [
     ["missing", (frame) => frame.replace("data: {", "data:  { ")],
     ["reported", (frame) => frame.replace('"usage"', '"\\u0075s\\u0061ge"')],
     ["reported", (frame) => frame.replace('"usage":', '"usage" : ').replace("data: {", "data:\t{")],
   ];
-  for (const [told, spell] of spellings) {
-    const { opening, pieces, ending } = frames("chat", ["alpha ", "beta"], told);
+  for (const [reportedUsage, spell] of spellings) {
+    const { opening, pieces, ending } = frames("chat", ["alpha ", "beta"], reportedUsage);
     const steps = [...opening, ...pieces, ...ending].map(spell);
     for (const cut of [steps, [steps.join("")]]) {
       await using world = startChat(cut);
@@ -116,8 +116,8 @@ Deno.test("a chat stream has one usage chunk at its end, however the upstream se
 
 Deno.test("correcting the usage of a whole answer leaves the rest as written", async () => {
   for (const protocol of PROTOCOLS) {
-    for (const told of ["missing", "absurd"] as const) {
-      const text = whole(protocol, "Hello there", told);
+    for (const reportedUsage of ["missing", "absurd"] as const) {
+      const text = whole(protocol, "Hello there", reportedUsage);
       await using world = startWorld({ protocol, way: "relayed", says: () => ({ steps: [text] }) });
       const answer = await (await world.gateway.ask(protocol, prompt(protocol))).json();
       const { usage: _, ...rest } = answer;

@@ -133,7 +133,7 @@ function reads(bytes: number): Phase["client"] {
   };
 }
 
-/** Requests a stream of a gateway that is told to end. */
+/** Requests a stream of a gateway that is outcome to end. */
 async function isDrained(play: Play): Promise<string> {
   const { gateway } = play.gateway;
   const answer = asks({ stream: true })(play);
@@ -312,20 +312,20 @@ async function playAt(
     routing: { attempts: 1 },
   }, { now: time.now });
   using connections = new DisposableStack();
-  let told: string | undefined;
+  let outcome: string | undefined;
   void phase.client({ gateway, connections, pause, settle: time.settle }).then(
-    (text) => told = text,
-    (error) => told = String(error),
+    (text) => outcome = text,
+    (error) => outcome = String(error),
   );
   await time.settle(phase.settleMs ?? SETTLE_MS);
   await time.pass(phase.limitMs - NEAR_MS);
   await time.settle(SETTLE_MS);
-  assertEquals(told, undefined, `${phase.name}: too early`);
+  assertEquals(outcome, undefined, `${phase.name}: too early`);
   await time.pass(2 * NEAR_MS);
   // On its way to the client no time passes.
-  for (let ms = 0; told === undefined && ms < LONGEST_MS; ms += LOOK_MS) await time.settle(LOOK_MS);
-  assert(told !== undefined, `${phase.name}: too late`);
-  assert(phase.says.test(told) && !told.includes(SUCCESS.chat), `${phase.name}: ${told.slice(0, 1_000)}`);
+  for (let ms = 0; outcome === undefined && ms < LONGEST_MS; ms += LOOK_MS) await time.settle(LOOK_MS);
+  assert(outcome !== undefined, `${phase.name}: too late`);
+  assert(phase.says.test(outcome) && !outcome.includes(SUCCESS.chat), `${phase.name}: ${outcome.slice(0, 1_000)}`);
   await gateway.gateway.backgroundTasks.done();
   await gateway.gateway.ledger.flush();
   assertEquals(await gateway.store.ledger.holds(), [], phase.name);

@@ -97,8 +97,8 @@ Deno.test("every request that validation refuses is entered with its rule, and w
       },
       body: isPlain ? JSON.stringify(body) : body as BodyInit,
     });
-    const told = await response.text();
-    const about = `${path} ${isPlain ? JSON.stringify(body) : body}: ${told}`;
+    const answer = await response.text();
+    const about = `${path} ${isPlain ? JSON.stringify(body) : body}: ${answer}`;
     assertEquals(response.status, 400, about);
     await gateway.gateway.backgroundTasks.done();
     const entry = (await entriesOf(gateway.store.ledger, at + 1))[at];

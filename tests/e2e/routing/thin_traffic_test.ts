@@ -28,7 +28,7 @@ type Broken = "no" | "generations" | "everything";
 interface FakeHost extends FakeUpstream {
   broken: Broken;
   /** Requests of clients: all but the gateway's own probes. */
-  asked(): number;
+  requestCount(): number;
 }
 
 function fakeHost(broken: Broken = "no", error: ScriptedAnswer = BROKEN): FakeHost {
@@ -40,7 +40,7 @@ function fakeHost(broken: Broken = "no", error: ScriptedAnswer = BROKEN): FakeHo
   };
   const host: FakeHost = Object.assign(startUpstream(script), {
     broken,
-    asked: () => host.requests.filter(({ method, body }) => method === "POST" && body !== "{}").length,
+    requestCount: () => host.requests.filter(({ method, body }) => method === "POST" && body !== "{}").length,
   });
   return host;
 }
@@ -107,9 +107,9 @@ Deno.test("a recovered target answers thin traffic at once, while another stays 
     assertEquals(await send(gateway, { ...traffic, count: 8 }), all(200, 8));
     assertEquals(await readyStatus(gateway), "ok");
     // The first one leads again.
-    const before = first.asked();
+    const before = first.requestCount();
     await send(gateway, { ...traffic, count: 1 });
-    assertEquals(first.asked(), before + 1);
+    assertEquals(first.requestCount(), before + 1);
     const changes = gateway.logs.filter(({ event, upstream }) => event.startsWith("breaker") && upstream === "first");
     assertEquals(changes[0]?.event, "breaker_opened");
     assertEquals(changes.slice(-2).map(({ event }) => event), ["breaker_half_open", "breaker_closed"]);
@@ -134,12 +134,12 @@ Deno.test("no client request goes to a silent host while another target is up", 
   await using second = fakeHost();
   await using gateway = start({ first, second });
   assertEquals(await send(gateway, { time, count: 6 }), all(200, 6));
-  const before = first.asked();
+  const before = first.requestCount();
   assertEquals(await send(gateway, { time, count: 30 }), all(200, 30));
-  assertEquals(first.asked(), before);
+  assertEquals(first.requestCount(), before);
   first.broken = "no";
   await send(gateway, { time, count: 6 });
-  assert(first.asked() > before);
+  assert(first.requestCount() > before);
 });
 
 Deno.test("of three targets and of several models, the healthy one answers", async () => {
@@ -163,7 +163,7 @@ Deno.test("of three targets and of several models, the healthy one answers", asy
 });
 
 Deno.test("a half-open target costs no client its image", async () => {
-  const asked = JSON.stringify({ model: "acme/one", prompt: "A cat", quality: "low", size: "1024x1024" });
+  const requestCount = JSON.stringify({ model: "acme/one", prompt: "A cat", quality: "low", size: "1024x1024" });
   for (const status of [500, 503]) {
     using time = simulateTime(1_800_000_000_000);
     await using first = fakeHost("generations", json(errorBody("chat", "broken"), { status }));
@@ -179,7 +179,7 @@ Deno.test("a half-open target costs no client its image", async () => {
         const response = await fetch(`${gateway.url}/v1/images/generations`, {
           method: "POST",
           headers: { authorization: `Bearer ${gateway.key.key}`, "content-type": "application/json" },
-          body: asked,
+          body: requestCount,
         });
         await response.text();
         statuses.push(response.status);
@@ -187,11 +187,11 @@ Deno.test("a half-open target costs no client its image", async () => {
       }
       return statuses;
     };
-    // After a 500 an image may be under way: it is not asked for once more, until the breaker is open.
+    // After a 500 an image may be under way: it is not requestCount for once more, until the breaker is open.
     assertEquals(await paint(5), all(status === 500 ? 502 : 200, 5));
-    const before = first.asked();
+    const before = first.requestCount();
     assertEquals(await paint(12), all(200, 12), String(status));
-    assert(first.asked() > before && first.asked() <= before + 5, String(first.asked() - before));
+    assert(first.requestCount() > before && first.requestCount() <= before + 5, String(first.requestCount() - before));
     first.broken = "no";
     assertEquals(await paint(6), all(200, 6));
     assertEquals(await readyStatus(gateway), "ok");
@@ -214,7 +214,7 @@ Deno.test("if every target is down, requests cause at most 2.25 times as many ca
       }));
       assert(statuses.every((status) => status >= 500), String(statuses));
     }
-    const attempts = Object.values(hosts).reduce((sum, host) => sum + host.asked(), 0);
+    const attempts = Object.values(hosts).reduce((sum, host) => sum + host.requestCount(), 0);
     assert(attempts <= 2.25 * requests, `${count} targets: ${attempts} attempts for ${requests} requests`);
   }
 });

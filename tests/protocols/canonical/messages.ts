@@ -7,13 +7,13 @@ export function promptOf(messages: Message[], more: Partial<Prompt> = {}): Promp
 }
 
 /** A user message of texts and blocks. */
-export function user(...said: (string | ContentBlock)[]): Message {
-  return { role: "user", blocks: said.map(toBlock) };
+export function user(...parts: (string | ContentBlock)[]): Message {
+  return { role: "user", blocks: parts.map(toBlock) };
 }
 
 /** An assistant message of texts and blocks. */
-export function assistant(...said: (string | ContentBlock)[]): Message {
-  return { role: "assistant", blocks: said.map(toBlock) };
+export function assistant(...parts: (string | ContentBlock)[]): Message {
+  return { role: "assistant", blocks: parts.map(toBlock) };
 }
 
 /** A system message. */
@@ -27,8 +27,8 @@ export function call(id: string, name = "tool"): ContentBlock {
 }
 
 /** The result of a call. */
-export function result(callId: string, ...said: (string | ContentBlock)[]): ContentBlock {
-  return { type: "tool_result", callId, blocks: said.map(toBlock) };
+export function result(callId: string, ...parts: (string | ContentBlock)[]): ContentBlock {
+  return { type: "tool_result", callId, blocks: parts.map(toBlock) };
 }
 
 /** A text block. */

@@ -39,7 +39,7 @@ Deno.test("readError() maps errors to kinds", () => {
 });
 
 Deno.test("readError() passes on client errors without addresses and keys", () => {
-  const cases: [said: string, reported: string][] = [
+  const cases: [vendorText: string, reported: string][] = [
     ["messages.0.content: Field required", "messages.0.content: Field required"],
     ["see https://api.example.test/docs?key=1 for more", "see [address] for more"],
     ["bad key sk-ant-api03-abcdef_ghi and Bearer abc.def", "bad key [key] and [key]"],
@@ -47,29 +47,29 @@ Deno.test("readError() passes on client errors without addresses and keys", () =
     ["", "The model's vendor refused this request"],
     ["x".repeat(5000), "x".repeat(1000)],
   ];
-  for (const [said, reported] of cases) {
-    assertEquals(messagesUpstream.readError(400, body("invalid_request_error", said)).message, reported);
+  for (const [vendorText, reported] of cases) {
+    assertEquals(messagesUpstream.readError(400, body("invalid_request_error", vendorText)).message, reported);
   }
 });
 
 Deno.test("readError() hides messages about the gateway", () => {
-  const said = "organization org_9 may not, key sk-ant-1234567890";
+  const vendorText = "organization org_9 may not, key sk-ant-1234567890";
   for (const status of [401, 402, 403, 404, 413, 429, 500, 503, 504, 529]) {
-    const { message, cause } = messagesUpstream.readError(status, body("some_error", said));
+    const { message, cause } = messagesUpstream.readError(status, body("some_error", vendorText));
     assertEquals(message.includes("org_9"), false, String(status));
-    assertEquals(cause, `${status} some_error ${said}`);
+    assertEquals(cause, `${status} some_error ${vendorText}`);
   }
 });
 
 Deno.test("readError() recognizes an exceeded context", () => {
-  const cases: [said: string, code: string | undefined][] = [
+  const cases: [vendorText: string, code: string | undefined][] = [
     ["prompt is too long: 215000 tokens > 200000 maximum", "context_length_exceeded"],
     ["input length and `max_tokens` exceed context limit: 188240 + 21333 > 200000", "context_length_exceeded"],
     ["max_tokens: 99999 > 64000", undefined],
   ];
-  for (const [said, code] of cases) {
-    const error = messagesUpstream.readError(400, body("invalid_request_error", said));
-    assertEquals([error.kind, error.code, error.message], ["invalid", code, said]);
+  for (const [vendorText, code] of cases) {
+    const error = messagesUpstream.readError(400, body("invalid_request_error", vendorText));
+    assertEquals([error.kind, error.code, error.message], ["invalid", code, vendorText]);
   }
 });
 

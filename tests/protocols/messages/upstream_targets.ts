@@ -46,7 +46,7 @@ export function targetOf(row: Record<string, unknown> = {}): WriteTarget {
 }
 
 /** A message of texts and blocks. */
-export function said(role: Message["role"], ...blocks: (string | ContentBlock)[]): Message {
+export function messageOf(role: Message["role"], ...blocks: (string | ContentBlock)[]): Message {
   return { role, blocks: blocks.map((block) => typeof block === "string" ? { type: "text", text: block } : block) };
 }
 
@@ -56,6 +56,6 @@ export function write(
   row?: Record<string, unknown>,
 ): { body: JsonObject; dropped: readonly string[] } {
   const target = targetOf(row);
-  const body = messagesUpstream.writePrompt(promptOf([said("user", "Hi")], members), target);
+  const body = messagesUpstream.writePrompt(promptOf([messageOf("user", "Hi")], members), target);
   return { body, dropped: target.dropped.names };
 }

@@ -2,7 +2,7 @@ import { assertEquals, assertThrows } from "@std/assert";
 import type { ContentBlock, Message, Prompt, Tool } from "../../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../../lib/errors.ts";
 import type { Json, JsonObject } from "../../../lib/json/mod.ts";
-import { said, write } from "./upstream_targets.ts";
+import { messageOf, write } from "./upstream_targets.ts";
 
 const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJ";
 const TOOL: Tool = { type: "function", name: "f", parameters: { type: "object" } };
@@ -20,25 +20,25 @@ Deno.test("writePrompt() places the system prompt and later system messages", ()
   const cases: [what: string, messages: Message[], takes: boolean, system: Json | undefined, turns: Json][] = [
     [
       "leading messages are one block each",
-      [said("system", "One."), said("system", "Two."), said("user", "Hi")],
+      [messageOf("system", "One."), messageOf("system", "Two."), messageOf("user", "Hi")],
       false,
       [{ type: "text", text: "One." }, { type: "text", text: "Two." }],
       [{ role: "user", content: "Hi" }],
     ],
-    ["one text is a string", [said("system", "One."), said("user", "Hi")], false, "One.", [{
+    ["one text is a string", [messageOf("system", "One."), messageOf("user", "Hi")], false, "One.", [{
       role: "user",
       content: "Hi",
     }]],
     [
       "a later one stays where the model takes it",
-      [said("user", "Hi"), said("system", "Later."), said("assistant", "Yes")],
+      [messageOf("user", "Hi"), messageOf("system", "Later."), messageOf("assistant", "Yes")],
       true,
       undefined,
       [{ role: "user", content: "Hi" }, { role: "system", content: "Later." }, { role: "assistant", content: "Yes" }],
     ],
     [
       "a later one is the user's elsewhere",
-      [said("user", "Hi"), said("system", "Later."), said("assistant", "Yes")],
+      [messageOf("user", "Hi"), messageOf("system", "Later."), messageOf("assistant", "Yes")],
       false,
       undefined,
       [
@@ -48,7 +48,7 @@ Deno.test("writePrompt() places the system prompt and later system messages", ()
     ],
     [
       "after the model's turn it is the user's everywhere",
-      [said("user", "Hi"), said("assistant", "Yes"), said("system", "Later.")],
+      [messageOf("user", "Hi"), messageOf("assistant", "Yes"), messageOf("system", "Later.")],
       true,
       undefined,
       [{ role: "user", content: "Hi" }, { role: "assistant", content: "Yes" }, { role: "user", content: mark }],
@@ -56,9 +56,9 @@ Deno.test("writePrompt() places the system prompt and later system messages", ()
     [
       "it follows the results of that turn",
       [
-        said("assistant", LOOK),
-        said("system", "Later."),
-        said("user", { type: "tool_result", callId: "c1", blocks: [] }),
+        messageOf("assistant", LOOK),
+        messageOf("system", "Later."),
+        messageOf("user", { type: "tool_result", callId: "c1", blocks: [] }),
       ],
       false,
       undefined,
@@ -142,7 +142,7 @@ Deno.test("writePrompt() writes every kind of block", () => {
     [{ type: "vendor_specific", from: "chat", value: { type: "x" } }, undefined],
   ];
   for (const [block, written] of cases) {
-    const { body } = write({ messages: [said("assistant", { type: "text", text: "before" }, block)] });
+    const { body } = write({ messages: [messageOf("assistant", { type: "text", text: "before" }, block)] });
     const expected = [{ type: "text", text: "before" }, written];
     const content = written === undefined ? "before" : expected;
     assertEquals<unknown>(body.messages, [{ role: "assistant", content }], JSON.stringify(block));
@@ -195,7 +195,7 @@ Deno.test("writePrompt() writes media by type", () => {
     }],
   ];
   for (const [block, written] of cases) {
-    const { body } = write({ messages: [said("user", { type: "media", ...block })] });
+    const { body } = write({ messages: [messageOf("user", { type: "media", ...block })] });
     assertEquals<unknown>(body.messages, [{ role: "user", content: [written] }]);
   }
 });
@@ -204,20 +204,23 @@ Deno.test("writePrompt() rejects content that the protocol lacks", () => {
   const media = (base64: string, type: string): ContentBlock => ({ type: "media", media: bytes(base64, type) });
   const cases: [members: Partial<Prompt>, message: string][] = [
     [{ n: 2 }, "Cannot return 2 answers"],
-    [{ messages: [said("user", media("AAAA", "image/bmp"))] }, 'Cannot send media of type "image/bmp"'],
-    [{ messages: [said("user", media("AAAA", "audio/wav"))] }, 'Cannot send media of type "audio/wav"'],
-    [{ messages: [said("user", media("AAAA", "application/zip"))] }, 'Cannot send media of type "application/zip"'],
-    [{ messages: [said("user", media("/////w==", "text/plain"))] }, "its text is not UTF-8"],
+    [{ messages: [messageOf("user", media("AAAA", "image/bmp"))] }, 'Cannot send media of type "image/bmp"'],
+    [{ messages: [messageOf("user", media("AAAA", "audio/wav"))] }, 'Cannot send media of type "audio/wav"'],
+    [
+      { messages: [messageOf("user", media("AAAA", "application/zip"))] },
+      'Cannot send media of type "application/zip"',
+    ],
+    [{ messages: [messageOf("user", media("/////w==", "text/plain"))] }, "its text is not UTF-8"],
     [
       {
-        messages: [said("user", {
+        messages: [messageOf("user", {
           type: "media",
           media: { kind: "url", url: "https://example.test/a", mediaType: "text/plain" },
         })],
       },
       'Cannot send a URL of type "text/plain"',
     ],
-    [{ messages: [said("system", media(PNG, "image/png")), said("user", "Hi")] }, "in a system message"],
+    [{ messages: [messageOf("system", media(PNG, "image/png")), messageOf("user", "Hi")] }, "in a system message"],
     [
       { tools: [TOOL], toolChoice: { type: "vendor_specific", from: "responses", value: { type: "mcp" } } },
       "Cannot use this tool_choice",
@@ -330,7 +333,8 @@ Deno.test("writePrompt() writes the output format, or describes it to the model"
   });
   assertEquals(write({ format: { type: "text" } }), write({}));
   assertEquals(
-    write({ format: { type: "json_object" }, messages: [said("system", "One."), said("user", "Hi")] }).body.system,
+    write({ format: { type: "json_object" }, messages: [messageOf("system", "One."), messageOf("user", "Hi")] }).body
+      .system,
     [{ type: "text", text: "One." }, { type: "text", text: "Answer with one JSON object and nothing else." }],
   );
   const { body, dropped } = write({ format }, { supported_parameters: [] });

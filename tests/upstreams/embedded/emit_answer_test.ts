@@ -100,10 +100,10 @@ Deno.test("emitAnswer() spends tokens on reasoning first, and signs the emitted 
   const thought = counter.split(reasoning.text);
   for (let maxTokens = 0; maxTokens <= thought.length + 2; maxTokens++) {
     const { blocks, finish, usage } = replyOf({ reasoning, text: "Yes." }, { maxTokens });
-    const said = thought.slice(0, maxTokens).join("");
+    const words = thought.slice(0, maxTokens).join("");
     const rest = counter.split("Yes.").slice(0, Math.max(0, maxTokens - thought.length)).join("");
     assertEquals(blocks, [
-      ...(said === "" ? [] : [{ type: "reasoning" as const, text: said, signature: sign(said) }]),
+      ...(words === "" ? [] : [{ type: "reasoning" as const, text: words, signature: sign(words) }]),
       ...(rest === "" ? [] : [{ type: "text" as const, text: rest }]),
     ]);
     assertEquals(finish, rest === "Yes." ? "end" : "length");
@@ -132,11 +132,11 @@ Deno.test("emitAnswer() stops before the earliest stop sequence", () => {
     ["abc", ["end", ""], "abc", undefined],
     ["one\n\ntwo", ["\n\n"], "one", "\n\n"],
   ];
-  for (const [text, stop, said, sequence] of cases) {
+  for (const [text, stop, words, sequence] of cases) {
     const reply = replyOf({ text, calls: [] }, { stop });
-    assertEquals(reply.blocks, said === "" ? [] : [{ type: "text", text: said }]);
+    assertEquals(reply.blocks, words === "" ? [] : [{ type: "text", text: words }]);
     assertEquals([reply.finish, reply.stopSequence], [sequence === undefined ? "end" : "stop_sequence", sequence]);
-    assertEquals(reply.usage.completion, counter.count(said));
+    assertEquals(reply.usage.completion, counter.count(words));
   }
 });
 
