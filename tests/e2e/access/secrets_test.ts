@@ -1,13 +1,12 @@
 import { assert, assertEquals } from "@std/assert";
 import { hashKey, mintKey } from "../../../lib/access/keys.ts";
-import { addKey, inFolder, run, start } from "../../support/program.ts";
+import { inFolder, run, start } from "../../support/program.ts";
 import { oneModel } from "../../support/gateway.ts";
 import { WHOLE } from "../../upstream/replies.ts";
 import { json, startUpstream } from "../../upstream/mod.ts";
 
 const PROMPT = "the-canary-sings-at-dawn";
 const CONFIGURED = `configured-${mintKey().slice(-24)}`;
-const CONFIG = JSON.stringify({ keys: [{ name: "ci", key: { env: "CANARY_KEY" } }] });
 
 /** Parts that would reveal a key: every eight consecutive characters after the common prefix. */
 function windows(key: string): string[] {
@@ -46,40 +45,6 @@ const PATHS = [
   "/anthropic/v1/messages/count_tokens",
 ];
 
-Deno.test("no key, hash or prompt appears in logs, errors or the ledger", () =>
-  inFolder(async (folder) => {
-    const minted = await addKey(folder);
-    await Deno.writeTextFile(`${folder}/sluice.jsonc`, CONFIG);
-    const gateway = await start([], { folder, env: { CANARY_KEY: CONFIGURED } });
-    const unknown = mintKey();
-    const statuses = new Set<number>();
-    for (const path of [...PATHS, "/v1/models/nobody", "/nothing", "/readyz"]) {
-      for (const key of [minted, CONFIGURED, unknown, `${minted}x`, `${minted}, ${CONFIGURED}`]) {
-        for (const [name, value] of [["authorization", `Bearer ${key}`], ["x-api-key", key]] as const) {
-          for (const body of PATHS.includes(path) ? BODIES : [undefined]) {
-            const response = await fetch(`${gateway.origin}${path}`, {
-              method: body === undefined ? "GET" : "POST",
-              headers: { [name]: value, "anthropic-version": "2023-06-01" },
-              ...(body !== undefined && { body }),
-            });
-            const answer = `${JSON.stringify([...response.headers])}${await response.text()}`;
-            statuses.add(response.status);
-            for (const secret of [minted, CONFIGURED, unknown]) assert(!holds(answer, secret), `${path}: ${answer}`);
-          }
-        }
-      }
-    }
-    assert(statuses.isSupersetOf(new Set([200, 400, 401, 404])), [...statuses].join());
-    gateway.kill("SIGTERM");
-    const { out, err } = await gateway.ended;
-    for (const [name, text] of Object.entries({ out, err, store: await everyByteOf(`${folder}/data`) })) {
-      for (const key of [CONFIGURED, unknown]) assert(!holds(text, key), `${name} holds a key`);
-      // The store finds the issued key by its hash, the only form in which it may keep it.
-      assert(!windows(minted).some((window) => text.includes(window)), `${name} holds the minted key`);
-      assert(!text.includes(PROMPT), `${name} holds a prompt`);
-    }
-  }));
-
 const ADMIN = `operator-${mintKey().slice(-30)}`;
 const UPSTREAM = `upstream-${mintKey().slice(-30)}`;
 
@@ -101,7 +66,7 @@ const OPERATOR_PATHS = [
   "GET /metrics",
 ];
 
-Deno.test("no key of the operator, an upstream or a client appears in admin answers, reports, ledger or backup", () =>
+Deno.test("no key or prompt appears in answers, errors, logs, reports, the ledger or its backup", () =>
   inFolder(async (folder) => {
     // It repeats what it was sent, as some upstreams do in their errors.
     await using upstream = startUpstream(({ headers }, at) => {
@@ -123,12 +88,13 @@ Deno.test("no key of the operator, an upstream or a client appears in admin answ
     const place = { folder, env };
     const gateway = await start([], place);
     const shown: Record<string, string> = {};
-    async function ask(line: string, key: string, body?: unknown): Promise<{ status: number; text: string }> {
+    const unknown = mintKey();
+    async function ask(line: string, key: string, body?: string | object): Promise<{ status: number; text: string }> {
       const [method = "", path = ""] = line.split(" ");
       const response = await fetch(`${gateway.origin}${path}`, {
         method,
-        headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
-        ...(body !== undefined && { body: JSON.stringify(body) }),
+        headers: { authorization: `Bearer ${key}`, "x-api-key": key, "anthropic-version": "2023-06-01" },
+        ...(body !== undefined && { body: typeof body === "string" ? body : JSON.stringify(body) }),
       });
       const text = await response.text();
       shown[`${line} ${Object.keys(shown).length}`] = JSON.stringify([...response.headers]) + text;
@@ -148,6 +114,12 @@ Deno.test("no key of the operator, an upstream or a client appears in admin answ
       for (let at = 0; at < 5; at++) statuses.add((await ask("POST /v1/chat/completions", key, chat)).status);
     }
     assert(statuses.isSupersetOf(new Set([200, 400])), [...statuses].join());
+    for (const path of PATHS) {
+      for (const key of [minted, CONFIGURED, unknown, `${minted}x`, `${minted}, ${CONFIGURED}`]) {
+        for (const body of BODIES) statuses.add((await ask(`POST ${path}`, key, body)).status);
+      }
+    }
+    assert(statuses.isSupersetOf(new Set([401, 404])), [...statuses].join());
     for (const line of OPERATOR_PATHS) {
       const post = line.startsWith("POST");
       const { status, text } = await ask(line, ADMIN, post ? {} : undefined);
@@ -183,9 +155,9 @@ Deno.test("no key of the operator, an upstream or a client appears in admin answ
       store: await everyByteOf(`${folder}/data`),
       backup: new TextDecoder("latin1").decode(await Deno.readFile(`${folder}/copy.db`)),
     });
-    assert(!shown["backup"]?.includes("Cannot"));
+    assertEquals(shown["sluice backup copy.db"]?.slice(0, 2), "0 ");
     for (const [name, text] of Object.entries(shown)) {
-      for (const key of [ADMIN, UPSTREAM, CONFIGURED]) {
+      for (const key of [ADMIN, UPSTREAM, CONFIGURED, unknown]) {
         assert(!holds(text, key), `${name} holds a key: ${text.slice(0, 500)}`);
       }
       // The store and its copy find these by their hashes.
@@ -193,6 +165,6 @@ Deno.test("no key of the operator, an upstream or a client appears in admin answ
         assert(!windows(key).some((window) => text.includes(window)), `${name} holds a client's key`);
         assert(name === "store" || name === "backup" || !text.includes(hashKey(key)), `${name} holds a hash`);
       }
-      assert(name.startsWith("POST /v1/") || !text.includes(PROMPT), `${name} holds a prompt`);
+      assert(/^POST \/(v1|anthropic)\//.test(name) || !text.includes(PROMPT), `${name} holds a prompt`);
     }
   }));
