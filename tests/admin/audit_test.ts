@@ -4,15 +4,12 @@ import type { JsonObject } from "../../lib/json/mod.ts";
 import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
 import { someEntries } from "../billing/reports/entries.ts";
 import { ask, startAdmin } from "./admin_client.ts";
+import { postChat } from "../support/post_chat.ts";
 
 Deno.test("GET audit reports what was checked and that no differences were found", async () => {
   await using gateway = startAdmin();
   for (const content of ["one", "two", "three"]) {
-    const response = await fetch(`${gateway.url}/v1/chat/completions`, {
-      method: "POST",
-      headers: { authorization: `Bearer ${gateway.keys.good}` },
-      body: JSON.stringify({ model: "sluice/echo", messages: [{ role: "user", content }] }),
-    });
+    const response = await postChat(gateway.url, gateway.keys.good, { messages: [{ role: "user", content }] });
     assertEquals(response.status, 200);
     await response.body?.cancel();
   }

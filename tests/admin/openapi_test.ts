@@ -4,6 +4,7 @@ import { isObject, type Json, type JsonObject } from "../../lib/json/mod.ts";
 import type { KeyedGateway } from "../support/keyed_gateway.ts";
 import { startAdmin } from "./admin_client.ts";
 import { askDescribed, OPERATIONS } from "./openapi_validator.ts";
+import { postChat } from "../support/post_chat.ts";
 
 function statusesOf(name: string): string[] {
   return Object.keys(OPERATIONS.get(name)?.responses as JsonObject);
@@ -25,11 +26,7 @@ Deno.test("the admin description lists exactly the admin routes, all with the ad
 });
 
 async function chat({ url, keys }: KeyedGateway, model: string): Promise<string> {
-  const response = await fetch(`${url}/v1/chat/completions`, {
-    method: "POST",
-    headers: { authorization: `Bearer ${keys.good}` },
-    body: JSON.stringify({ model, messages: [{ role: "user", content: "Hello" }] }),
-  });
+  const response = await postChat(url, keys.good, { model });
   await response.body?.cancel();
   return response.headers.get("x-request-id") ?? "";
 }

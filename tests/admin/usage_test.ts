@@ -4,6 +4,7 @@ import { NO_TOKENS } from "../../lib/store/days.ts";
 import type { Entry } from "../../lib/store/ledger.ts";
 import { type KeyedGateway, startKeyed } from "../support/keyed_gateway.ts";
 import { APART, ask, errorOf, startAdmin } from "./admin_client.ts";
+import { postChat } from "../support/post_chat.ts";
 
 /** A charged request at a moment. */
 function entry(id: string, { at, cost, key = "key_a" }: { at: string; cost: bigint; key?: string }): Entry {
@@ -38,11 +39,7 @@ const PRICED = {
 };
 
 async function chat({ url, keys }: KeyedGateway, model: string): Promise<{ id: string; usage: JsonObject }> {
-  const response = await fetch(`${url}/v1/chat/completions`, {
-    method: "POST",
-    headers: { authorization: `Bearer ${keys.good}` },
-    body: JSON.stringify({ model, messages: [{ role: "user", content: "Hello there" }] }),
-  });
+  const response = await postChat(url, keys.good, { model, messages: [{ role: "user", content: "Hello there" }] });
   const { usage } = await response.json();
   assertEquals(response.status, 200);
   return { id: response.headers.get("x-request-id") ?? "", usage };

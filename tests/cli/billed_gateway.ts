@@ -1,5 +1,6 @@
 /** A gateway in a process of its own, with a model that has a price and a key that pays for it. */
 import { run, type Running, start } from "../support/program.ts";
+import { postChat } from "../support/post_chat.ts";
 
 /** A configuration with one model, which has a price. */
 export const PRICED = {
@@ -36,10 +37,9 @@ export async function startBilled(folder: string): Promise<BilledGateway> {
     ...gateway,
     keyId: /key_[\w-]+/.exec(err)?.[0] ?? "",
     async ask(model = "acme/assistant") {
-      const response = await fetch(`${gateway.origin}/v1/chat/completions`, {
-        method: "POST",
-        headers: { authorization: `Bearer ${out.trim()}`, "content-type": "application/json" },
-        body: JSON.stringify({ model, messages: [{ role: "user", content: "Hello, how are you today?" }] }),
+      const response = await postChat(gateway.origin, out.trim(), {
+        model,
+        messages: [{ role: "user", content: "Hello, how are you today?" }],
       });
       await response.body?.pipeTo(new WritableStream());
       return response.headers.get("x-request-id") ?? "";

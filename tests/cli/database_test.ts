@@ -2,6 +2,7 @@
 import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { freshDatabase, HAS_POSTGRES } from "../support/databases.ts";
 import { inFolder, run, start } from "../support/program.ts";
+import { postChat } from "../support/post_chat.ts";
 
 Deno.test({
   name: "keys, usage, explain, audit, prune, check, doctor and health work over a database",
@@ -17,12 +18,7 @@ Deno.test({
       const gateway = await start([], place);
       try {
         assertStringIncludes(gateway.banner, 'API key "ci" exists since');
-        const ask = () =>
-          fetch(`${gateway.origin}/v1/chat/completions`, {
-            method: "POST",
-            headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
-            body: JSON.stringify({ model: "sluice/echo", messages: [{ role: "user", content: "Hello" }] }),
-          });
+        const ask = () => postChat(gateway.origin, key);
         const answer = await ask();
         await answer.text();
         assertEquals(answer.status, 200);

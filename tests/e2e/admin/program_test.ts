@@ -1,5 +1,6 @@
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { inFolder, reuseProcess, run, type Running, start, startWithKey } from "../../support/program.ts";
+import { postChat } from "../../support/post_chat.ts";
 
 reuseProcess();
 
@@ -59,11 +60,7 @@ Deno.test("at SIGTERM both listeners close at once, and a running answer is comp
     const gateway = await startWithKey([], { folder, env: ENV });
     const content = "word ".repeat(30_000);
     // Megabytes of events that are not read yet.
-    const answer = await fetch(`${gateway.origin}/v1/chat/completions`, {
-      method: "POST",
-      headers: { authorization: `Bearer ${gateway.key}` },
-      body: JSON.stringify({ model: "sluice/echo", stream: true, messages: [{ role: "user", content }] }),
-    });
+    const answer = await postChat(gateway.origin, gateway.key, { stream: true, messages: [{ role: "user", content }] });
     assertEquals(answer.status, 200);
     gateway.kill("SIGTERM");
     for (const address of [gateway.origin, adminSideOf(gateway)]) {

@@ -1,11 +1,12 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import { createDrain } from "../../../lib/server/drain.ts";
-import { SseReader } from "../../../lib/server/sse.ts";
+import { readSse } from "../../support/sse.ts";
 import { freshDatabase, HAS_POSTGRES } from "../../support/databases.ts";
 import { startGateway, type TestGateway } from "../../support/gateway.ts";
 import { inFolder, reuseProcess, run, start } from "../../support/program.ts";
 import { until } from "../../support/soon.ts";
+import { postChat } from "../../support/post_chat.ts";
 
 reuseProcess();
 
@@ -44,9 +45,9 @@ class Tail implements AsyncDisposable {
   }
 
   requests(): JsonObject[] {
-    return new SseReader().push(this.text).filter(({ event }) => event === "request").map(({ data }) =>
-      JSON.parse(data)
-    );
+    // An event that has not arrived completely is not read.
+    const text = this.text.slice(0, this.text.lastIndexOf("\n\n") + 2);
+    return readSse(text).filter(({ event }) => event === "request").map(({ data }) => data);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -74,11 +75,7 @@ async function followThem(folder: string, env: Record<string, string>): Promise<
   const gateway = await start([], { folder, env });
   const { origin } = gateway;
   const ask = async (name: string) => {
-    const response = await fetch(`${origin}/v1/chat/completions`, {
-      method: "POST",
-      headers: { authorization: `Bearer ${keys[name]}` },
-      body: JSON.stringify({ model: "sluice/echo", messages: [{ role: "user", content: "hi" }] }),
-    });
+    const response = await postChat(origin, keys[name] ?? "", { messages: [{ role: "user", content: "hi" }] });
     await response.text();
     return response.headers.get("x-request-id");
   };

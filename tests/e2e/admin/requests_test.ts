@@ -1,6 +1,7 @@
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { freshDatabase, HAS_POSTGRES } from "../../support/databases.ts";
 import { inFolder, reuseProcess, run, start } from "../../support/program.ts";
+import { postChat } from "../../support/post_chat.ts";
 
 reuseProcess();
 
@@ -149,11 +150,7 @@ Deno.test("sluice requests --follow prints each request as it is entered", () =>
     const key = (await run(["keys", "add", "anna"], { folder, env: ENV })).out.trim();
     const gateway = await start([], { folder, env: ENV });
     const ask = async () =>
-      await (await fetch(`${gateway.origin}/v1/chat/completions`, {
-        method: "POST",
-        headers: { authorization: `Bearer ${key}` },
-        body: JSON.stringify({ model: "sluice/echo", messages: [{ role: "user", content: "hi" }] }),
-      })).text();
+      await (await postChat(gateway.origin, key, { messages: [{ role: "user", content: "hi" }] })).text();
     await ask();
     const root = new URL("../../../", import.meta.url).pathname;
     const follower = new Deno.Command(Deno.execPath(), {

@@ -8,6 +8,7 @@ import { issueKey } from "../../../lib/access/keys.ts";
 import { startUpstream } from "../../upstream/mod.ts";
 import { WHOLE } from "../../upstream/replies.ts";
 import { parseStoreAddress } from "../../../lib/config/address.ts";
+import { postChat } from "../../support/post_chat.ts";
 
 const TOKENS = { prompt: "0.000001", completion: "0.00001" };
 const PRICING = {
@@ -68,10 +69,10 @@ async function checkBills(folder: string, store: string): Promise<void> {
   await opened.close();
   const gateway = await start([], { folder });
   const ask = async (model: string) => {
-    const response = await fetch(`${gateway.origin}/v1/chat/completions`, {
-      method: "POST",
-      headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
-      body: JSON.stringify({ model, messages: [{ role: "user", content: "x".repeat(2000) }], max_tokens: 20 }),
+    const response = await postChat(gateway.origin, key, {
+      model,
+      messages: [{ role: "user", content: "x".repeat(2000) }],
+      max_tokens: 20,
     });
     assertEquals(response.status, 200);
     await response.text();

@@ -1,5 +1,5 @@
 import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
-import { SseReader } from "../../../lib/server/sse.ts";
+import { readSse } from "../../support/sse.ts";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import { loadTokenCounter } from "../../../lib/o200k/mod.ts";
 import { auditLedger } from "../../../lib/billing/reports/audit.ts";
@@ -44,10 +44,7 @@ function streamed(kind: "generation" | "edit", images: readonly (readonly [base6
 }
 
 async function completed(response: Response): Promise<JsonObject[]> {
-  const reader = new SseReader();
-  return [...reader.push(await response.text()), ...reader.end()]
-    .filter(({ event }) => event?.endsWith(".completed"))
-    .map(({ data }) => JSON.parse(data));
+  return readSse(await response.text()).filter(({ event }) => event?.endsWith(".completed")).map(({ data }) => data);
 }
 
 /** The only entry, after it was explained and the whole ledger audited. */

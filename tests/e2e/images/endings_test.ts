@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { GatewayError } from "../../../lib/errors.ts";
-import { SseReader } from "../../../lib/server/sse.ts";
+import { readSse } from "../../support/sse.ts";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import type { Ending, KeptEntry } from "../../../lib/store/ledger.ts";
 import { othersTurns } from "../../support/others_turns.ts";
@@ -237,17 +237,6 @@ Deno.test("if the first of two clients with one key leaves, the work is charged 
   ]);
 });
 
-interface ImageEvent {
-  event: string | undefined;
-  // deno-lint-ignore no-explicit-any
-  data: any;
-}
-
-function eventsIn(text: string): ImageEvent[] {
-  const reader = new SseReader();
-  return [...reader.push(text), ...reader.end()].map(({ event, data }) => ({ event, data: JSON.parse(data) }));
-}
-
 Deno.test("streams: sent images are charged once, and the last image states the total cost", async (t) => {
   const cases: [name: string, n: number, script: Script, expected: Expected][] = [
     ["all", 3, () => [image(1), image(0), image(2)], { status: 200, ending: "done", images: 3 }],
@@ -258,7 +247,7 @@ Deno.test("streams: sent images are charged once, and the last image states the 
     await t.step(name, async () => {
       await using gateway = start(script);
       const response = await gateway.generate({ ...SIZE, n, stream: true });
-      const events = eventsIn(await response.text());
+      const events = readSse(await response.text());
       const [entry] = await assertEntered(gateway, [expected]);
       const images = events.filter(({ event }) => event === "image_generation.completed");
       assertEquals(images.length, expected.images);

@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { GatewayError } from "../../../lib/errors.ts";
-import { SseReader } from "../../../lib/server/sse.ts";
+import { readSse, type StreamedEvent } from "../../support/sse.ts";
 import { loadTokenCounter } from "../../../lib/o200k/mod.ts";
 import { formOf, gray, painter, type Script, startPainted } from "./gateway.ts";
 import { png } from "../../images/image_files.ts";
@@ -11,19 +11,10 @@ const STREAM = { stream: true, size: "1024x1024" };
 const SIZE = { width: 1024, height: 1024 };
 const IMAGE = gray(SIZE);
 
-interface Said {
-  event: string | undefined;
-  data: Record<string, unknown>;
-}
-
-async function events(response: Response): Promise<Said[]> {
+async function events(response: Response): Promise<StreamedEvent[]> {
   assertEquals(response.status, 200);
   assertMatch(response.headers.get("content-type") ?? "", /^text\/event-stream/);
-  const reader = new SseReader();
-  return [...reader.push(await response.text()), ...reader.end()].map(({ event, data }) => ({
-    event,
-    data: JSON.parse(data),
-  }));
+  return readSse(await response.text());
 }
 
 function usage(input: number, output: number): Record<string, unknown> {

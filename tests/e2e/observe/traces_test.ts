@@ -3,6 +3,7 @@ import { inFolder, startWithKey } from "../../support/program.ts";
 import { events, json, startUpstream } from "../../upstream/mod.ts";
 import { STREAMED, WHOLE } from "../../upstream/replies.ts";
 import { until } from "../../support/soon.ts";
+import { postChat } from "../../support/post_chat.ts";
 
 const PROMPT = "quokkaPrompt7719zebra";
 const UPSTREAM_KEY = "upstream-canary-5518-key";
@@ -85,10 +86,10 @@ Deno.test("with OTEL_DENO=true each model request has a span with its usage and 
     const { key } = gateway;
     const ids: string[] = [];
     for (const more of [{}, { stream: true }, { user: "fail" }]) {
-      const response = await fetch(`${gateway.origin}/v1/chat/completions`, {
-        method: "POST",
-        headers: { authorization: `Bearer ${key}` },
-        body: JSON.stringify({ model: "acme/one", messages: [{ role: "user", content: PROMPT }], ...more }),
+      const response = await postChat(gateway.origin, key, {
+        model: "acme/one",
+        messages: [{ role: "user", content: PROMPT }],
+        ...more,
       });
       ids.push(response.headers.get("x-request-id")?.slice(4) ?? "");
       await response.text();

@@ -1,7 +1,7 @@
 /** Reads the bill that each protocol reports to the client. */
 import { assert, assertEquals } from "@std/assert";
 import type { TestProtocol as Protocol } from "../../upstream/replies.ts";
-import { SseReader } from "../../../lib/server/sse.ts";
+import { readSse } from "../../support/sse.ts";
 import type { KeptEntry } from "../../../lib/store/ledger.ts";
 
 /** Reported numbers of tokens and the cost; undefined if not reported. */
@@ -24,9 +24,7 @@ export function wholeBill(protocol: Protocol, { headers }: Response, text: strin
 
 /** The bill at the end of a streamed answer: the last reported usage. */
 export function streamedBill(protocol: Protocol, text: string): Bill {
-  const reader = new SseReader();
-  const frames: Parsed[] = [...reader.push(text), ...reader.end()]
-    .filter(({ data }) => data.startsWith("{")).map(({ data }) => JSON.parse(data));
+  const frames: Parsed[] = readSse(text).map(({ data }) => data).filter((data) => typeof data === "object");
   const last = frames.findLast((frame) => usageIn(protocol, frame) !== undefined);
   // Clients of messages take the later counts over those of the beginning.
   const usages = frames.map((frame) => frame.message?.usage ?? usageIn(protocol, frame));
