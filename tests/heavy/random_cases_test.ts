@@ -12,6 +12,7 @@ import "../limits/memory_limiter_test.ts";
 import "../limits/redis_limiter_test.ts";
 import "../o200k/counter_test.ts";
 import "../o200k/pieces_test.ts";
+import "../protocols/mutations_test.ts";
 import "../protocols/plain_contents_test.ts";
 import "../request/spending_plan_test.ts";
 import "../upstreams/retrieval/read_vectors_test.ts";

@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { errorOf, formOf, gray, painter, paintsAll, startPainted } from "./gateway.ts";
+import { errorOf, formOf, painter, paintsAll, startPainted } from "./gateway.ts";
 import { png } from "../../images/image_files.ts";
 
 const REPLAY = "x-sluice-idempotent-replay";
@@ -36,22 +36,6 @@ Deno.test("a repeated edit is recognized by its images and fields, whatever the 
   assertEquals((await errorOf(other)).status, 400);
 });
 
-Deno.test("a repeat waits for the running first request", async () => {
-  const wait = Promise.withResolvers<void>();
-  const started = Promise.withResolvers<void>();
-  const upstream = painter(({ request: { size } }) => {
-    started.resolve();
-    return [wait.promise, { type: "image", index: 0, base64: gray(size) }];
-  });
-  await using gateway = startPainted({ p: upstream });
-  const reported = [gateway.generate({}, withKey("a"))];
-  await started.promise;
-  reported.push(gateway.generate({}, withKey("a")), gateway.generate({}, withKey("a")));
-  wait.resolve();
-  const bodies = await Promise.all(reported.map(async (response) => await (await response).text()));
-  assertEquals([new Set(bodies).size, upstream.calls.length], [1, 1]);
-});
-
 Deno.test("a key used for another request is a 400; another endpoint has its own keys", async () => {
   const upstream = painter(paintsAll);
   await using gateway = startPainted({ p: upstream });
@@ -61,17 +45,4 @@ Deno.test("a key used for another request is a 400; another endpoint has its own
   const edit = await gateway.edit(formOf({}, [["image", png(1024, 1024)]]), withKey("a"));
   await edit.body?.cancel();
   assertEquals([edit.status, upstream.calls.length], [200, 2]);
-});
-
-Deno.test("a failed request may be retried with its key", async () => {
-  let tries = 0;
-  const upstream = painter((call) => tries++ === 0 ? [] : paintsAll(call));
-  await using gateway = startPainted({ p: upstream });
-  const statuses: number[] = [];
-  for (let round = 0; round < 3; round++) {
-    const response = await gateway.generate({}, withKey("a"));
-    await response.body?.cancel();
-    statuses.push(response.status);
-  }
-  assertEquals([statuses, upstream.calls.length], [[502, 200, 200], 2]);
 });

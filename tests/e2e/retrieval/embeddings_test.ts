@@ -167,27 +167,6 @@ Deno.test("embeddings: invalid vectors are neither passed on nor charged", async
   }
 });
 
-Deno.test("embeddings: a failing target is skipped, but not for an invalid request", async () => {
-  for (const status of [401, 403, 429, 500, 503]) {
-    await using first = startUpstream(() => failure(status));
-    await using second = startUpstream(() => vectors(["[1,0]", "[0,1]"]));
-    await using gateway = startGateway({
-      upstreams: { one: upstream("openai", first.url), two: upstream("vllm", second.url) },
-      models: [embeddingRow("acme/vectors", ["one", "two"])],
-    });
-    const response = await post(gateway, PATH, ASK);
-    assertEquals([response.status, response.headers.get("x-sluice-upstream")], [200, "two"], await response.text());
-    assertEquals((await entriesOf(gateway))[0]?.attempts, 2);
-  }
-  await withHost(() => failure(400, "too long"), async (gateway, requests) => {
-    const response = await post(gateway, PATH, ASK);
-    assertEquals(response.status, 400);
-    assertMatch((await response.json()).error.message, /too long/);
-    assertEquals(requests.length, 1);
-    assertEquals((await entriesOf(gateway))[0]?.ending, "failed");
-  });
-});
-
 Deno.test("embeddings: fallbacks stay within one vector space", async () => {
   await using first = startUpstream(() => failure(503));
   await using second = startUpstream(() => vectors(["[1,0]", "[0,1]"]));

@@ -40,10 +40,6 @@ Deno.test("writeError() writes the protocol's own error body and status", () => 
   }
 });
 
-Deno.test("the keep-alive is the protocol's ping, as one whole event", () => {
-  assertEquals(messages.keepAlive, 'event: ping\ndata: {"type": "ping"}\n\n');
-});
-
 Deno.test("readCountPrompt() needs no max_tokens", () => {
   const prompt = readCountPrompt({
     model: "a/b",

@@ -1,5 +1,4 @@
 import { assertEquals } from "@std/assert";
-import { eventsOf } from "../../../lib/protocols/canonical/aggregate_events.ts";
 import { isObject, type Json, type JsonObject } from "../../../lib/json/mod.ts";
 import { chat } from "../../../lib/protocols/chat/mod.ts";
 import type { Codec, Echo } from "../../../lib/protocols/codec.ts";
@@ -63,22 +62,6 @@ for (const { codec, ask, next } of CLIENTS) {
     }
   });
 }
-
-Deno.test("a stream of hidden thinking equals the whole answer", async () => {
-  const machine = messagesUpstream.reader(ORIGIN);
-  const frames = await framesOf("hidden_thinking");
-  const events = [...frames.flatMap((frame) => machine.push(frame)), ...machine.end()];
-  const reply = messagesUpstream.readReply(accumulateMessage(frames), ORIGIN);
-  for (const { codec, ask } of CLIENTS) {
-    const echo: Echo = { requestId: "r1", createdAt: 1, model: "a/b", request: ask, prompt: codec.readPrompt(ask) };
-    const [streamed, whole] = [events, eventsOf(reply)].map((events) => {
-      const writer = codec.writer(echo);
-      // The size of the input is known earlier in a stream.
-      return events.flatMap((event) => writer.push(event.type === "start" ? { type: "start" } : event));
-    });
-    assertEquals(streamed, whole, codec.protocol);
-  }
-});
 
 function object(value: Json | undefined): JsonObject {
   if (!isObject(value)) throw new TypeError(`Expected an object, got ${JSON.stringify(value)}`);

@@ -19,10 +19,6 @@ Deno.test("writeError() writes OpenAI's error", () => {
   assertEquals(body, { error: { message: "Bad", type: "invalid_request_error", param: "input", code: null } });
 });
 
-Deno.test("the keep-alive is a comment that ends no event", () => {
-  assertEquals(responses.keepAlive, ": keep-alive\n");
-});
-
 Deno.test("signatures are restored after a round trip", () => {
   const cases: [signature: Signature, hidden: boolean][] = [
     [{ issuer: "openai", value: "gAAA", id: "rs_1" }, false],
