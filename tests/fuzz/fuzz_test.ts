@@ -7,11 +7,12 @@ import { send } from "../e2e/fault/matrix/written.ts";
 import { latin1 } from "./bytes.ts";
 import { complaint } from "./judge.ts";
 import regressions from "./regressions.json" with { type: "json" };
+import type { ErrorShape } from "./requests.ts";
 import { assertQuiet, fuzz, KEY, startFuzzed } from "./run.ts";
 import { fuzzAnswers } from "./run_answers.ts";
 import { exchange } from "../server/serve.ts";
 import { oneModel, startGateway } from "../support/gateway.ts";
-import { prompt, PROTOCOLS } from "../upstream/replies.ts";
+import { ALL_PROTOCOLS, prompt } from "../upstream/replies.ts";
 import { rounds } from "../support/skip.ts";
 
 /** Another one: `SLUICE_FUZZ_SEED=7 SLUICE_FUZZ_REQUESTS=100000 deno test -A tests/fuzz/fuzz_test.ts`. */
@@ -41,10 +42,10 @@ Deno.test(`${ANSWERS} malformed upstream answers become errors of the client's p
 Deno.test("requests that once caused a wrong answer are answered correctly", async () => {
   await using fuzzed = await startFuzzed();
   const { gateway, wire } = fuzzed;
-  for (const { about, request, soundHead, isNative } of regressions.requests) {
+  for (const { about, request, soundHead, errors } of regressions.requests) {
     const bytes = latin1(request.replace(KEY, gateway.keys.good));
     const response = await exchange(gateway.port, [bytes]);
-    assertEquals(complaint(response, { bytes, soundHead, isNative }), undefined, about);
+    assertEquals(complaint(response, { bytes, soundHead, errors: errors as ErrorShape }), undefined, about);
   }
   assertEquals(gateway.logs.filter(({ level }) => level === "error"), []);
   await assertQuiet(gateway, wire);
@@ -52,7 +53,7 @@ Deno.test("requests that once caused a wrong answer are answered correctly", asy
 
 Deno.test("upstream answers that were once passed on wrongly are passed on correctly", async () => {
   for (const { about, frame, seen, ...names } of regressions.answers) {
-    const client = oneOf(PROTOCOLS, names.client);
+    const client = oneOf(ALL_PROTOCOLS, names.client);
     const spoken = oneOf(SPOKEN, names.spoken);
     const { opening, pieces, ...said } = saidIn(spoken, true);
     const odd = { ...said, opening, pieces: pieces.flatMap((piece, index) => index === 2 ? [frame, piece] : [piece]) };

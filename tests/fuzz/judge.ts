@@ -1,16 +1,18 @@
 /** Checks answers to broken requests. */
-import { anthropicErrorSchema, openaiErrorSchema } from "../../lib/openapi/schemas.ts";
+import { anthropicErrorSchema, googleErrorSchema, openaiErrorSchema } from "../../lib/openapi/schemas.ts";
 import type { RawResponse } from "../server/serve.ts";
 import type { Mutant } from "./requests.ts";
 
+const SCHEMAS = { openai: openaiErrorSchema, anthropic: anthropicErrorSchema, google: googleErrorSchema };
+
 /** Texts that end a stream: the end of a protocol's answer, its error, or an image. */
 const ENDS =
-  /event: message_stop\n|event: error\n|data: \[DONE\]\n|event: response\.failed\n|event: image_(generation|edit)\.completed\n/;
+  /event: message_stop\n|event: error\n|data: \[DONE\]\n|event: response\.failed\n|event: image_(generation|edit)\.completed\n|"finishReason":|^data: \{"error":/m;
 
 /** The fault of an answer; `undefined` if it is correct. */
 export function complaint(
   { status, headers, body: sent }: RawResponse,
-  { bytes, soundHead, isNative }: Mutant,
+  { bytes, soundHead, errors }: Mutant,
 ): string | undefined {
   if (status >= 500) return "the gateway failed";
   // The server rejects messages without a valid frame by itself: without a body, or without an answer.
@@ -22,7 +24,7 @@ export function complaint(
   if (isHead) return body === "" ? undefined : "HEAD has a body";
   try {
     if (status >= 400) {
-      const { error } = (isNative ? anthropicErrorSchema : openaiErrorSchema).safeParse(JSON.parse(body));
+      const { error } = SCHEMAS[errors].safeParse(JSON.parse(body));
       return error === undefined ? undefined : `the error is of another shape: ${error.message}`;
     }
     if (status === 204 || status === 304) return body === "" ? undefined : "a body where there is none";

@@ -22,8 +22,12 @@ export interface Mutant {
   bytes: Uint8Array;
   /** False if the head may be nonsense, so that the server may answer without the gateway, or close. */
   soundHead: boolean;
-  isNative: boolean;
+  /** Shape of the errors of its path. */
+  errors: ErrorShape;
 }
+
+/** Shapes of errors. */
+export type ErrorShape = "openai" | "anthropic" | "google";
 
 const ODD_TARGETS = [
   "/",
@@ -166,14 +170,19 @@ export async function mutate(sound: Sound, random: Random): Promise<Mutant> {
   return {
     bytes: joined(head, body),
     soundHead: soundHead && !broken,
-    isNative: isNative(head),
+    errors: errorsOf(head),
   };
 }
 
-/** True if a head asks for what lies under `/anthropic`. */
-function isNative(head: Uint8Array): boolean {
-  const [first = ""] = new TextDecoder("latin1").decode(head.subarray(0, 10_000)).split("\r\n");
-  return /^[^ ]* (?:http:\/\/[^/]*)?\/anthropic(?![^/?# ])/.test(first);
+/** The shape of errors for what lies under `/anthropic` and `/v1beta`, for Google's clients elsewhere, and for all else. */
+function errorsOf(head: Uint8Array): ErrorShape {
+  const text = new TextDecoder("latin1").decode(head.subarray(0, 20_000));
+  const target = /^[^ ]* (?:http:\/\/[^/]*)?(\/[^ \r]*)/.exec(text)?.[1] ?? "";
+  const base = /^\/(anthropic|v1beta|v1\/models)(?![^/?#])/.exec(target)?.[1];
+  if (base === "anthropic") return "anthropic";
+  const isMethod = /^[^?]*:(?:generateContent|streamGenerateContent|countTokens)(?:\?|$)/.test(target);
+  const isGoogles = base === "v1/models" && (isMethod || /^x-goog-api-key:/im.test(text));
+  return base === "v1beta" || isGoogles ? "google" : "openai";
 }
 
 function bodyOf(

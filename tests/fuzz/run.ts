@@ -148,10 +148,10 @@ export async function assertQuiet(
 }
 
 /** Logs a request and its answer, without the key. */
-function tell({ bytes, soundHead, isNative }: Mutant, { status, body }: RawResponse): string {
+function tell({ bytes, soundHead, errors }: Mutant, { status, body }: RawResponse): string {
   const text = Array.from(bytes, (byte) => String.fromCharCode(byte)).join("");
-  const request = text.replace(/(?<=^(authorization: Bearer|x-api-key:) )sk-sluice-[^\r]*/im, KEY);
-  const kept = JSON.stringify({ soundHead, isNative, request });
+  const request = text.replace(/(?<=^(authorization: Bearer|x-api-key:|x-goog-api-key:) )sk-sluice-[^\r]*/im, KEY);
+  const kept = JSON.stringify({ soundHead, errors, request });
   return `${status} ${body.slice(0, 1_000)} ... ${body.slice(-1_000)}\nTo keep: ${kept.slice(0, 20_000)}`;
 }
 

@@ -1,6 +1,6 @@
 /** Broken upstream answers for a whole gateway, and a check of the state afterwards. */
 import { assert, assertEquals } from "@std/assert";
-import type { TestProtocol as Protocol } from "../upstream/replies.ts";
+import type { Protocol } from "../../lib/protocols/canonical/types.ts";
 import type { TransportKind } from "../../lib/upstreams/select_transport.ts";
 import type { Seen } from "../e2e/fault/matrix/fault.ts";
 import { SPOKEN } from "../e2e/fault/matrix/said.ts";
@@ -8,7 +8,7 @@ import { endOf } from "../e2e/fault/matrix/seen.ts";
 import { asking, type Play, startWire } from "../e2e/fault/matrix/wire.ts";
 import { seeded } from "../support/random.ts";
 import { model, startGateway, upstream } from "../support/gateway.ts";
-import { PROTOCOLS } from "../upstream/replies.ts";
+import { ALL_PROTOCOLS } from "../upstream/replies.ts";
 import { brokenAnswer } from "./answers.ts";
 
 /** Options of a run. */
@@ -46,7 +46,11 @@ export async function fuzzAnswers({ seed, answers, transport }: AnswersOptions):
       const number = String(made++);
       const own = random.below(2 ** 31);
       const chosen = seeded(own);
-      const requested = { protocol: chosen.pick(PROTOCOLS), spoken: chosen.pick(SPOKEN), stream: chosen.chance(0.6) };
+      const requested = {
+        protocol: chosen.pick(ALL_PROTOCOLS),
+        spoken: chosen.pick(SPOKEN),
+        stream: chosen.chance(0.6),
+      };
       plays.set(number, { play: brokenAnswer(seeded(own + 1)), resets: false });
       const seen = await ask(number, {
         ...requested,
@@ -65,6 +69,8 @@ export async function fuzzAnswers({ seed, answers, transport }: AnswersOptions):
     const messages = [{ role: "user", content: asking(number) }];
     const body = protocol === "responses"
       ? { ...head, input: asking(number) }
+      : protocol === "gemini"
+      ? { ...head, contents: [{ role: "user", parts: [{ text: asking(number) }] }] }
       : { ...head, messages, ...(protocol === "messages" && { max_tokens: 1_000 }) };
     const response = await gateway.ask(protocol, body);
     const text = await response.text();

@@ -25,8 +25,15 @@ export function soundRequests({ key, admin }: Asker): Sound[] {
   const bearer = { authorization: `Bearer ${key}` };
   const operator = { authorization: `Bearer ${admin}` };
   const native = { "x-api-key": key, "anthropic-version": "2023-06-01" };
+  const google = { "x-goog-api-key": key };
   const headersOf = (path: string) =>
-    path.startsWith("/anthropic") ? native : path.startsWith("/admin") ? operator : bearer;
+    path.startsWith("/v1beta")
+      ? google
+      : path.startsWith("/anthropic")
+      ? native
+      : path.startsWith("/admin")
+      ? operator
+      : bearer;
   const ask = (method: string, path: string, json?: JsonObject): Sound => ({
     method,
     path,
@@ -43,6 +50,8 @@ export function soundRequests({ key, admin }: Asker): Sound[] {
       "/anthropic/v1/models",
       "/anthropic/v1/models/sluice/echo",
       "/anthropic/api/hello",
+      "/v1beta/models",
+      "/v1beta/models/sluice/echo",
       "/openapi.json",
       "/healthz",
       "/readyz",
@@ -69,6 +78,7 @@ export function soundRequests({ key, admin }: Asker): Sound[] {
         })),
       ])
     ),
+    post("/v1beta/models/sluice/echo:countTokens", contents()),
     post("/anthropic/v1/messages/count_tokens", { model: "sluice/echo", ...conversation() }),
     post("/v1/embeddings", {
       model: "sluice/embed",
@@ -131,6 +141,10 @@ function texts({ model, stream }: { model: string; stream: boolean }): [path: st
       include: ["reasoning.encrypted_content"],
       truncation: "auto",
     }],
+    [`/v1beta/models/${model}:${stream ? "streamGenerateContent?alt=sse" : "generateContent"}`, {
+      ...contents(),
+      generationConfig: { maxOutputTokens: 2000, stopSequences: ["x"], thinkingConfig: { thinkingBudget: 1024 } },
+    }],
     ["/anthropic/v1/messages", { model, stream, max_tokens: 2000, ...conversation() }],
     ["/anthropic/v1/messages", {
       model,
@@ -141,6 +155,19 @@ function texts({ model, stream }: { model: string; stream: boolean }): [path: st
       output_config: { format: { type: "json_schema", schema: SCHEMA } },
     }],
   ];
+}
+
+function contents(): JsonObject {
+  return {
+    systemInstruction: { parts: [{ text: "Be kind" }] },
+    contents: [
+      { role: "user", parts: [{ inlineData: { mimeType: "image/png", data: PNG } }, { text: "call:f {}" }] },
+      { role: "model", parts: [{ functionCall: { name: "f", args: { a: "b" } } }] },
+      { role: "user", parts: [{ functionResponse: { name: "f", response: { output: "done" } } }] },
+    ],
+    tools: [{ functionDeclarations: [{ name: "f", parametersJsonSchema: SCHEMA }] }],
+    toolConfig: { functionCallingConfig: { mode: "AUTO" } },
+  };
 }
 
 function conversation(): JsonObject {

@@ -14,7 +14,8 @@ import { streamWriter } from "./write_stream.ts";
 export { inCamelCase } from "./member_names.ts";
 export { withoutRepeatedResults } from "./repeated_results.ts";
 
-const USAGE = /"usageMetadata"\s*:\s*\{/;
+/** The usage, or the end of the answer: an upstream may leave out the usage, and its end is where the gateway's own is told. */
+const USAGE = /"(?:usageMetadata"\s*:\s*\{|finishReason"\s*:\s*")/;
 
 /** Gemini's protocol. */
 export const gemini: Codec = {

@@ -66,6 +66,7 @@ export async function timesOf({ client, upstream, transport, phase, manner, time
 
 function asking(protocol: Protocol, ask: string, stream: boolean): JsonObject {
   if (protocol === "responses") return { model: "acme/one", input: ask, stream };
+  if (protocol === "gemini") return { model: "acme/one", contents: [{ role: "user", parts: [{ text: ask }] }], stream };
   const messages = [{ role: "user", content: ask }];
   return { model: "acme/one", messages, stream, ...(protocol === "messages" && { max_tokens: 1_000 }) };
 }

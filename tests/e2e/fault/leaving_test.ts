@@ -12,6 +12,8 @@ const PAIRS: readonly [client: Protocol, upstream: Protocol][] = [
   ["chat", "messages"],
   ["messages", "responses"],
   ["responses", "chat"],
+  ["gemini", "messages"],
+  ["gemini", "chat"],
 ];
 
 for (const transport of ["http1", "fetch"]) {

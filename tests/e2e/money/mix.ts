@@ -1,13 +1,14 @@
 /** Clients of all kinds that record the bills they saw, and a comparison with the ledger. */
 import { assert, assertEquals } from "@std/assert";
 import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
+import type { JsonObject } from "../../../lib/json/mod.ts";
 import { parseUsd } from "../../../lib/billing/money.ts";
 import type { KeptEntry } from "../../../lib/store/ledger.ts";
 import type { Store } from "../../../lib/store/store.ts";
 import { checkReports } from "../../billing/simulator/reports_checker.ts";
 import { assertSameBill, type Bill, streamedBill, usd, wholeBill } from "../request/bills.ts";
 import { type Random, seeded } from "../../support/random.ts";
-import { prompt, PROTOCOLS, SUCCESS } from "../../upstream/replies.ts";
+import { ALL_PROTOCOLS, prompt, SUCCESS } from "../../upstream/replies.ts";
 import { costAt, FATES, IMAGE_TOKENS, openShop, POOR_USD, type Shop, SLOTS, TEXT_MODELS } from "./shop.ts";
 
 /** Concurrent clients. */
@@ -63,7 +64,7 @@ interface Ways {
 
 /** A text: in any protocol, streamed or not, of any model or one after the other. */
 async function write(number: number, { shop, random }: Ways): Promise<Tried[]> {
-  const protocol = random.pick(PROTOCOLS);
+  const protocol = random.pick(ALL_PROTOCOLS);
   const one: Tried = { number, protocol };
   const stream = random.chance(0.6);
   const fate = random.pick(FATES);
@@ -76,9 +77,9 @@ async function write(number: number, { shop, random }: Ways): Promise<Tried[]> {
   const body = prompt(protocol, {
     model: first,
     stream,
-    ...(protocol === "responses" ? { input: text } : { messages: [{ role: "user", content: text }] }),
+    ...textOf(protocol, text),
     ...(protocol === "chat" && stream && { stream_options: { include_usage: true } }),
-    ...(random.chance(0.5) && { [protocol === "responses" ? "max_output_tokens" : "max_tokens"]: 100 }),
+    ...(random.chance(0.5) && mostTokens(protocol, 100)),
     ...others,
   });
   const leave = new AbortController();
@@ -109,6 +110,18 @@ async function write(number: number, { shop, random }: Ways): Promise<Tried[]> {
   if (!stream) one.bill = wholeBill(protocol, response, received);
   else if (received.includes(SUCCESS[protocol]) && fate !== "cut") one.bill = streamedBill(protocol, received);
   return [one];
+}
+
+/** The members with the text. */
+function textOf(protocol: Protocol, text: string): JsonObject {
+  if (protocol === "responses") return { input: text };
+  if (protocol === "gemini") return { contents: [{ role: "user", parts: [{ text }] }] };
+  return { messages: [{ role: "user", content: text }] };
+}
+
+function mostTokens(protocol: Protocol, most: number): JsonObject {
+  if (protocol === "gemini") return { generationConfig: { maxOutputTokens: most } };
+  return { [protocol === "responses" ? "max_output_tokens" : "max_tokens"]: most };
 }
 
 /** Images, some with an idempotency key that concurrent and later requests use, too. */

@@ -1,6 +1,6 @@
 /** Reads the bill that each protocol reports to the client. */
 import { assert, assertEquals } from "@std/assert";
-import type { TestProtocol as Protocol } from "../../upstream/replies.ts";
+import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
 import { readSse } from "../../support/sse.ts";
 import type { KeptEntry } from "../../../lib/store/ledger.ts";
 
@@ -19,7 +19,7 @@ type Parsed = any;
 
 /** The bill in a whole answer. */
 export function wholeBill(protocol: Protocol, { headers }: Response, text: string): Bill {
-  return { cost: headers.get("x-sluice-cost") ?? undefined, ...usageOf(protocol, JSON.parse(text).usage) };
+  return { cost: headers.get("x-sluice-cost") ?? undefined, ...usageOf(protocol, usageIn(protocol, JSON.parse(text))) };
 }
 
 /** The bill at the end of a streamed answer: the last reported usage. */
@@ -51,7 +51,8 @@ export function usd(amount: bigint): string {
 }
 
 function usageIn(protocol: Protocol, frame: Parsed): Parsed {
-  return (protocol === "responses" ? frame.response?.usage : frame.usage) ?? undefined;
+  if (protocol === "gemini") return frame.usageMetadata ?? undefined;
+  return (protocol === "responses" ? frame.response?.usage ?? frame.usage : frame.usage) ?? undefined;
 }
 
 function usageOf(protocol: Protocol, usage: Parsed): Omit<Bill, "cost"> {
@@ -68,6 +69,12 @@ function usageOf(protocol: Protocol, usage: Parsed): Omit<Bill, "cost"> {
         input: usage.input_tokens,
         cached: usage.input_tokens_details?.cached_tokens ?? 0,
         output: usage.output_tokens,
+      };
+    case "gemini":
+      return {
+        input: usage.promptTokenCount,
+        cached: usage.cachedContentTokenCount ?? 0,
+        output: usage.candidatesTokenCount + (usage.thoughtsTokenCount ?? 0),
       };
     case "messages": {
       const cached = usage.cache_read_input_tokens ?? 0;

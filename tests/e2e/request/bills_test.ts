@@ -2,11 +2,11 @@ import { assert, assertEquals } from "@std/assert";
 import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
 import { loadTokenCounter } from "../../../lib/o200k/mod.ts";
 import { othersTurns } from "../../support/others_turns.ts";
-import { PATHS } from "../../support/gateway.ts";
+import { model, PATHS, startGateway, upstream } from "../../support/gateway.ts";
 import { prompt, PROTOCOLS } from "../../upstream/replies.ts";
 import { assertSameBill, streamedBill } from "./bills.ts";
 import { frames, whole } from "../../upstream/frames.ts";
-import type { Step } from "../../upstream/mod.ts";
+import { startUpstream, type Step } from "../../upstream/mod.ts";
 import { entriesOf, priceOf, startWorld, tokens, type World } from "./world.ts";
 
 const counter = await loadTokenCounter();
@@ -89,6 +89,26 @@ Deno.test("a chat stream without usage gets one at its end for clients that aske
     if (asks) assertSameBill(streamedBill("chat", text), entry, text);
     assertEquals([text.includes("usage"), text.includes("sluice_cost")], [asks, asks], text);
     assertEquals(text.endsWith("data: [DONE]\n\n"), true);
+  }
+});
+
+Deno.test("a Gemini stream without usage gets one in its last piece, whatever follows the finish reason", async () => {
+  const { pieces, ending } = frames("gemini", ["alpha ", "beta"], "missing");
+  const more = 'data: {"candidates":[{"content":{"parts":[],"role":"model"},"index":0}],"modelVersion":"real-one"}\n\n';
+  for (const after of [[], [more]]) {
+    const steps = [...pieces, ...ending, ...after];
+    await using google = startUpstream(() => ({ steps }));
+    const pricing = { prompt: "0.000003", completion: "0.000015" };
+    await using gateway = startGateway({
+      upstreams: { google: upstream("gemini", google.url) },
+      models: [model("acme/one", [{ upstream: "google", model: "real-one" }], { pricing })],
+    });
+    const text = await (await gateway.ask("gemini", prompt("gemini", { stream: true }))).text();
+    const [entry] = await entriesOf(gateway.store.ledger, 1);
+    assert(entry !== undefined);
+    assertEquals(entry.tokens.completion, counter.count("alpha beta"));
+    assertSameBill(streamedBill("gemini", text), entry, text);
+    assertEquals([text.split("usageMetadata").length, text.split("sluice_cost").length], [2, 2], text);
   }
 });
 

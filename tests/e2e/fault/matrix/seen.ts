@@ -1,8 +1,8 @@
 /** Classifies what a client received by the rules of its protocol. */
 import { assert, assertEquals } from "@std/assert";
-import type { TestProtocol as Protocol } from "../../../upstream/replies.ts";
+import type { Protocol } from "../../../../lib/protocols/canonical/types.ts";
 import { SseReader } from "../../../../lib/server/sse.ts";
-import { anthropicErrorSchema, openaiErrorSchema } from "../../../../lib/openapi/schemas.ts";
+import { anthropicErrorSchema, googleErrorSchema, openaiErrorSchema } from "../../../../lib/openapi/schemas.ts";
 import type { Seen } from "./fault.ts";
 import { TEXT } from "./said.ts";
 
@@ -35,7 +35,7 @@ export function endOf(got: Got, { protocol, stream }: { protocol: Protocol; stre
   if (!stream) return { seen: "answer", words: wordsOfWhole(protocol, JSON.parse(text)) };
   const frames = readFrames(text);
   assert(text.endsWith("\n\n"), "the last event has no end");
-  const isSuccess = protocol === "chat" ? hasMark(frames) : hasEvent(frames, ...SUCCESSES[protocol]);
+  const isSuccess = isEnded(protocol, frames);
   const [failure, ...others] = frames.filter((frame) => isFailure(protocol, frame));
   const words = wordsOfStream(protocol, frames);
   if (failure === undefined) {
@@ -66,12 +66,20 @@ const SUCCESSES = {
   responses: ["response.completed", "response.incomplete"],
 } as const;
 
-function hasMark(frames: readonly ParsedFrame[]): boolean {
-  return frames.some(({ data }) => data === "[DONE]");
+function isEnded(protocol: Protocol, frames: readonly ParsedFrame[]): boolean {
+  switch (protocol) {
+    case "chat":
+      return frames.some(({ data }) => data === "[DONE]");
+    case "gemini":
+      return frames.some(({ data }) => typeof data.candidates?.[0]?.finishReason === "string");
+    default:
+      return hasEvent(frames, ...SUCCESSES[protocol]);
+  }
 }
 
 function assertErrorBody(protocol: Protocol, body: Parsed): void {
-  const schema = protocol === "messages" ? anthropicErrorSchema : openaiErrorSchema;
+  const schemas = { messages: anthropicErrorSchema, gemini: googleErrorSchema };
+  const schema = protocol === "messages" || protocol === "gemini" ? schemas[protocol] : openaiErrorSchema;
   const { error } = schema.safeParse(body);
   assert(error === undefined, `the error is of another shape: ${error?.message}`);
 }
@@ -79,7 +87,8 @@ function assertErrorBody(protocol: Protocol, body: Parsed): void {
 function assertErrorEvent(protocol: Protocol, { event, data }: ParsedFrame): void {
   switch (protocol) {
     case "chat":
-      return assertErrorBody("chat", { error: data.error });
+    case "gemini":
+      return assertErrorBody(protocol, { error: data.error });
     case "messages":
       assertEquals([event, data.type, typeof data.error.type, typeof data.error.message], [
         "error",
@@ -113,7 +122,7 @@ function readFrames(text: string): ParsedFrame[] {
 
 /** Clients of responses get an `error` event just before, too. */
 function isFailure(protocol: Protocol, { data }: ParsedFrame): boolean {
-  if (protocol === "chat") return (data.error ?? undefined) !== undefined;
+  if (protocol === "chat" || protocol === "gemini") return (data.error ?? undefined) !== undefined;
   return data.type === (protocol === "messages" ? "error" : "response.failed");
 }
 
@@ -125,6 +134,7 @@ function hasEvent(frames: readonly ParsedFrame[], ...types: readonly string[]): 
 function wordsOfStream(protocol: Protocol, frames: readonly ParsedFrame[]): string {
   return frames.map(({ data }) => {
     if (protocol === "chat") return wordOf(data.choices?.[0]?.delta?.content);
+    if (protocol === "gemini") return wordOf(data.candidates?.[0]?.content?.parts?.[0]?.text);
     if (protocol === "responses") return data.type === "response.output_text.delta" ? wordOf(data.delta) : "";
     return data.type === "content_block_delta" ? wordOf(data.delta?.text) : "";
   }).join("");
@@ -132,6 +142,7 @@ function wordsOfStream(protocol: Protocol, frames: readonly ParsedFrame[]): stri
 
 function wordsOfWhole(protocol: Protocol, body: Parsed): string {
   if (protocol === "chat") return wordOf(body.choices?.[0]?.message?.content);
+  if (protocol === "gemini") return wordOf(body.candidates?.[0]?.content?.parts?.[0]?.text);
   return wordOf(protocol === "messages" ? body.content?.[0]?.text : body.output?.[0]?.content?.[0]?.text);
 }
 

@@ -1,6 +1,5 @@
 /** One cell of the matrix: a request that meets a fault, and everything that must be so afterwards. */
 import { assert, assertEquals } from "@std/assert";
-import type { TestProtocol } from "../../../upstream/replies.ts";
 import type { JsonObject } from "../../../../lib/json/mod.ts";
 import type { Protocol } from "../../../../lib/protocols/canonical/types.ts";
 import type { TransportKind } from "../../../../lib/upstreams/select_transport.ts";
@@ -19,7 +18,7 @@ import { CLOSED_PORT } from "../../../support/closed_port.ts";
 export interface Cell {
   fault: WireFault;
   /** The client's protocol, and the upstream's fault. */
-  client: TestProtocol;
+  client: Protocol;
   spoken: Protocol;
   stream: boolean;
 }
@@ -226,6 +225,7 @@ function bodyOf({ fault, client, spoken, stream }: Cell): JsonObject {
   const body = { model: `acme/${spoken}${kind}`, stream };
   const text = asking(fault.name);
   if (client === "responses") return { ...body, input: text };
+  if (client === "gemini") return { ...body, contents: [{ role: "user", parts: [{ text }] }] };
   const messages = [{ role: "user", content: text }];
   return client === "chat"
     ? { ...body, messages, ...(stream && { stream_options: { include_usage: true } }) }
