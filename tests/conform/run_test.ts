@@ -51,9 +51,9 @@ Deno.test("each planted fault is found by exactly the checks for it", async (t) 
   await using gateway = embedded({ json_body_bytes: 1_000_000 });
   const recorded: Recorded = new Map();
   const seen = new Set<string>();
-  const one = skipInQuick("All but one of the planted faults for each conformance check");
-  for (const { name, part, finds, make } of FAULTS) {
-    if (one && finds.every((id) => seen.has(id))) continue;
+  const few = skipInQuick("Most of the planted faults for each conformance check");
+  for (const [index, { name, part, finds, make }] of FAULTS.entries()) {
+    if (few && (index % 2 > 0 || finds.every((id) => seen.has(id)))) continue;
     for (const id of finds) seen.add(id);
     await t.step(name, async () => {
       await using proxy = startFaultyProxy(gateway.url, make(), recorded);

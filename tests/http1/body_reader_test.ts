@@ -1,11 +1,13 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
+import { Buffer } from "node:buffer";
 import { type BodyReader, createBody, type ReceiveBuffer } from "../../lib/http1/body_reader.ts";
 import { ConnectionEnded, MalformedResponse } from "../../lib/http1/errors.ts";
 import type { BodyFraming } from "../../lib/http1/response_head.ts";
 import { seeded } from "../support/random.ts";
 
-const bytesOf = (text: string) => Uint8Array.from(text, (char) => char.charCodeAt(0));
-const textOf = (bytes: Uint8Array) => Array.from(bytes, (byte) => String.fromCharCode(byte)).join("");
+const bytesOf = (text: string) => new Uint8Array(Buffer.from(text, "latin1"));
+const textOf = ({ buffer, byteOffset, length }: Uint8Array<ArrayBuffer>) =>
+  Buffer.from(buffer, byteOffset, length).toString("latin1");
 const CHUNKED: BodyFraming = { kind: "chunked" };
 
 /** Reads a body in pieces; each reuses the buffer of the one before, as in a connection. */
@@ -26,11 +28,12 @@ function readPieces(body: BodyReader, pieces: readonly Uint8Array[]): { text: st
 }
 
 /** A text in two pieces, at every place unless it is long; then byte by byte. */
-function* splits(text: string): Generator<Uint8Array[]> {
+function* splits(text: string): Generator<Uint8Array<ArrayBuffer>[]> {
+  const bytes = bytesOf(text);
   for (let at = 0; at <= text.length; at += Math.ceil(text.length / 500) || 1) {
-    yield [bytesOf(text.slice(0, at)), bytesOf(text.slice(at))];
+    yield [bytes.subarray(0, at), bytes.subarray(at)];
   }
-  if (text !== "") yield Array.from(text, bytesOf);
+  if (text !== "") yield Array.from(bytes, (byte) => Uint8Array.of(byte));
 }
 
 Deno.test("bodies are read completely, split anywhere, and no byte further", () => {

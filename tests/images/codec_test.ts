@@ -7,6 +7,7 @@ import { blank, flatten, orient, type Pixels } from "../../lib/canvas/pixels.ts"
 import { isOpaque } from "../../lib/images/codec_png.ts";
 import type { ImageFormat, Size } from "../../lib/images/types.ts";
 import { imageSize } from "../../lib/billing/image_size.ts";
+import { skipInQuick } from "../support/skip.ts";
 
 /** A test that may start workers: they are ended before the sanitizers look. */
 function testWorkers(name: string, work: () => Promise<void>): void {
@@ -63,7 +64,7 @@ Deno.test("encodeFile() writes each format in exactly the size", async () => {
 });
 
 testWorkers("convertImage() writes the largest size in each format while the event loop goes on", async () => {
-  const size = { width: 3840, height: 2160 };
+  const size = skipInQuick("The largest images") ? { width: 1600, height: 1024 } : { width: 3840, height: 2160 };
   let source = encodePng(draw(size, (x, y) => [x >> 4, y >> 4, x + y >> 5]));
   for (const format of ["jpeg", "webp", "png"] as const) {
     let turns = 0;
@@ -164,7 +165,7 @@ testWorkers("convertImage() changes the format only", async () => {
 });
 
 testWorkers("a job ends with its signal, before it began and while it runs, and the next one is done", async () => {
-  const file = encodePng(draw({ width: 2048, height: 2048 }, PATTERNS["noise"] ?? (() => [])));
+  const file = encodePng(draw({ width: 1024, height: 1024 }, PATTERNS["noise"] ?? (() => [])));
   const convert = (format: ImageFormat, signal?: AbortSignal) =>
     convertImage(file.slice(), { format, ...(signal !== undefined && { signal }) });
   await assertRejects(

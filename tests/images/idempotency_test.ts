@@ -556,7 +556,7 @@ Deno.test("waiting for another node is limited in number and time, and needs the
 });
 
 Deno.test("in random histories on one to three nodes, a request is done once per window and everyone gets the right answer", () =>
-  simulateSeeds(1, QUICK ? 60 : 300));
+  simulateSeeds(1, QUICK ? 30 : 300));
 
 Deno.test("random histories keep that with answers in a file", async () => {
   const folder = await Deno.makeTempDir();

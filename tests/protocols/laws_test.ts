@@ -18,8 +18,9 @@ import { accumulate } from "./messages/accumulate.ts";
 import { accumulate as accumulateResponse } from "./responses/accumulate.ts";
 import { wholeOf } from "./whole_answers.ts";
 import { randomAnswer } from "./translate/random_prompt.ts";
+import { rounds } from "../support/skip.ts";
 
-const SEEDS = Array.from({ length: 300 }, (_, seed) => seed);
+const SEEDS = Array.from({ length: rounds(300) }, (_, seed) => seed);
 
 /** Names a stream in a failure message. */
 function at({ protocol, name }: RecordedStream, more = ""): string {

@@ -9,6 +9,7 @@ import {
   orderValue,
 } from "../../lib/store/search.ts";
 import { seeded } from "../support/random.ts";
+import { skipInQuick } from "../support/skip.ts";
 import { entry, failed, HOUR, MIDNIGHT, readChain } from "./behaviours_ledger.ts";
 
 const LARGEST = 2n ** 63n - 1n;
@@ -66,7 +67,7 @@ async function readAllPages(
 }
 
 /** Compares what each filter finds in each order, page by page, with a filter over all entries. */
-async function findAll(ledger: LedgerStore, entries: readonly KeptEntry[]): Promise<void> {
+async function findAll(ledger: LedgerStore, entries: readonly KeptEntry[], pass: number): Promise<void> {
   const filters: Partial<EntryFilter>[] = [
     {},
     { keyId: "key_1" },
@@ -99,9 +100,11 @@ async function findAll(ledger: LedgerStore, entries: readonly KeptEntry[]): Prom
     { user: "ben", keyId: "key_1", tag: "a" },
   ];
   let count = 0;
-  for (const some of filters) {
+  const isQuick = skipInQuick("Each filter of a search in every order");
+  for (const [index, some] of filters.entries()) {
     const filter = { ...ALL, ...some };
-    for (const order of ORDERS) {
+    for (const [place, order] of ORDERS.entries()) {
+      if (isQuick && (index + pass) % ORDERS.length !== place) continue;
       const expected = entries.filter((each) => matchesFilter(each, filter))
         .sort((one, other) => compareEntries(one, other, order));
       count += expected.length;
@@ -114,16 +117,16 @@ async function findAll(ledger: LedgerStore, entries: readonly KeptEntry[]): Prom
       }
     }
   }
-  assert(count > 30_000, `only ${count} entries were found`);
+  assert(count > (isQuick ? 10_000 : 30_000), `only ${count} entries were found`);
 }
 
 const BEHAVIOURS: Record<string, (ledger: LedgerStore) => Promise<void>> = {
   "finds what each filter allows, in each order, page by page": async (ledger) => {
     const entries = await fill(ledger, 4_500);
-    await findAll(ledger, entries);
+    await findAll(ledger, entries, 0);
     // Those of the last 500 entries are not complete.
     while (await ledger.sumUp());
-    await findAll(ledger, entries);
+    await findAll(ledger, entries, 1);
   },
   "knows the place of the last entry": async (ledger) => {
     assertEquals(await ledger.lastSeq(), 0);

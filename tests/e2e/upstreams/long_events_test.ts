@@ -6,7 +6,7 @@ import { errorFrame, prompt, PROTOCOLS, STREAMED, SUCCESS } from "../../upstream
 import { events, startUpstream } from "../../upstream/mod.ts";
 
 /** Its pieces end within characters of two code units at times. */
-const LONG = `"字🙂\n`.repeat(230_000);
+const LONG = `"字🙂\n`.repeat(180_000);
 /** Its JSON form without quotes. */
 const INSIDE = JSON.stringify(LONG).slice(1, -1);
 

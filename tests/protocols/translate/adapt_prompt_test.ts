@@ -13,8 +13,9 @@ import type { AdaptTarget } from "../../../lib/protocols/translate/adapt_target.
 import { type Callable, randomAnswer, randomPrompt } from "./random_prompt.ts";
 import { promptOf, user } from "../canonical/messages.ts";
 import { adapt, KINDS, targetOf } from "./targets.ts";
+import { rounds } from "../../support/skip.ts";
 
-const SEEDS = Array.from({ length: 400 }, (_, seed) => seed);
+const SEEDS = Array.from({ length: rounds(400) }, (_, seed) => seed);
 
 Deno.test("adaptPrompt() fits every target's dialect", () => {
   for (const kind of KINDS) {
