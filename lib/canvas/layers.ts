@@ -9,9 +9,13 @@ import { type Band, lay, type Layer, shine } from "./surface.ts";
 export function sky(colors: readonly Rgb[], { top, bottom }: { top: number; bottom: number }): Layer {
   return (band) => {
     for (let y = band.top; y < band.bottom; y++) {
-      const color = along(colors, (y - top) / (bottom - top));
+      const [red, green, blue] = along(colors, (y - top) / (bottom - top));
       let at = (y - band.top) * band.width * 3;
-      for (let x = 0; x < band.width; x++, at += 3) band.data.set(color, at);
+      for (let x = 0; x < band.width; x++, at += 3) {
+        band.data[at] = red;
+        band.data[at + 1] = green;
+        band.data[at + 2] = blue;
+      }
     }
   };
 }

@@ -26,7 +26,7 @@ Deno.test("paint() fills the image with several colours for every scene and prop
       const { data } = paint({ prompt, size, index: 0 });
       const colors = new Set<number>();
       for (let at = 0; at < data.length; at += 4) {
-        assertEquals(data[at + 3], 255);
+        if (data[at + 3] !== 255) throw new Error(`${prompt}: byte ${at + 3} is ${data[at + 3]}`);
         colors.add((data[at] ?? 0) << 16 | (data[at + 1] ?? 0) << 8 | (data[at + 2] ?? 0));
       }
       assertGreater(colors.size, 200, prompt);

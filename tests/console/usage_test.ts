@@ -4,7 +4,7 @@ import { readPeriod } from "../../lib/billing/reports/period.ts";
 import { sumUpstreams } from "../../lib/billing/reports/upstreams.ts";
 import { usageReport } from "../../lib/billing/reports/usage.ts";
 import { DAY_MS } from "../../lib/store/days.ts";
-import { startDemoGateway } from "../demo/gateway.ts";
+import { type DemoGateway, startDemoGateway } from "../demo/gateway.ts";
 import { ADMIN_KEY, VIEWER_KEY } from "../support/keyed_gateway.ts";
 import { Browser } from "./browser.ts";
 
@@ -22,8 +22,18 @@ function rowsOf(html: string): string[][] {
   );
 }
 
-Deno.test("the usage page has the lines of the report by one and by two things, as a page and as CSV", async () => {
+Deno.test("the usage page of the demo", async (t) => {
+  // Its month of traffic takes a second of the processor.
   await using demo = await startDemoGateway();
+  const name = "it has the lines of the report by one and by two things, as a page and as CSV";
+  await t.step(name, () => compareLines(demo));
+  await t.step(
+    "an invoice that fits has no differences, and one that does not shows them",
+    () => compareInvoices(demo),
+  );
+});
+
+async function compareLines(demo: DemoGateway): Promise<void> {
   const { store: { ledger, keys }, gateway: { config } } = demo;
   const browser = new Browser(demo);
   await browser.signIn(VIEWER_KEY);
@@ -47,10 +57,9 @@ Deno.test("the usage page has the lines of the report by one and by two things, 
     for (const { cost_usd } of report.lines) assertStringIncludes(csv, `,${cost_usd},`);
   }
   assertEquals((await browser.get("/usage?month=2026-13")).status, 400);
-});
+}
 
-Deno.test("an invoice that fits has no differences, and one that does not shows them", async () => {
-  await using demo = await startDemoGateway();
+async function compareInvoices(demo: DemoGateway): Promise<void> {
   const { store: { ledger }, gateway: { config } } = demo;
   const browser = new Browser(demo);
   await browser.signIn(ADMIN_KEY);
@@ -73,4 +82,4 @@ Deno.test("an invoice that fits has no differences, and one that does not shows 
   assertEquals((await compare(invoice(0n), { csrf: "" })).status, 403);
   await browser.signIn(VIEWER_KEY);
   assert(!(await browser.get(`/usage?month=${MONTH}&by=upstream`)).html.includes("<textarea"));
-});
+}

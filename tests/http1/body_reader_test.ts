@@ -6,8 +6,7 @@ import type { BodyFraming } from "../../lib/http1/response_head.ts";
 import { seeded } from "../support/random.ts";
 
 const bytesOf = (text: string) => new Uint8Array(Buffer.from(text, "latin1"));
-const textOf = ({ buffer, byteOffset, length }: Uint8Array<ArrayBuffer>) =>
-  Buffer.from(buffer, byteOffset, length).toString("latin1");
+const textOf = (bytes: Uint8Array) => Buffer.from(bytes).toString("latin1");
 const CHUNKED: BodyFraming = { kind: "chunked" };
 
 /** Reads a body in pieces; each reuses the buffer of the one before, as in a connection. */

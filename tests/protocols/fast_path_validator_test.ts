@@ -82,7 +82,8 @@ Deno.test("fastPathValidator() accepts nearly all valid bodies", () => {
     const schema = SCHEMAS[protocol];
     if (schema === undefined) continue;
     const good = bodies.filter((body) => schema.safeParse(body).success);
-    const unsure = good.filter((body) => !fastPathValidator(schema)(body));
+    const check = fastPathValidator(schema);
+    const unsure = good.filter((body) => !check(body));
     assert(good.length > 50, `${protocol}: ${good.length}`);
     assertEquals(unsure.map((body) => JSON.stringify(body).slice(0, 300)), []);
   }

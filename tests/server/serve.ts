@@ -1,4 +1,5 @@
 /** A real server with a few routes of its own, and a client that writes requests byte by byte. */
+import { Buffer } from "node:buffer";
 import type { LogEntry } from "../../lib/log_events.ts";
 import { issueKey } from "../../lib/access/keys.ts";
 import type { AccessTable } from "../../lib/access/access_table.ts";
@@ -165,7 +166,7 @@ export async function exchange(
       if (answered) break;
       await writeAll(
         connection,
-        typeof piece === "string" ? Uint8Array.from(piece, (char) => char.charCodeAt(0)) : piece,
+        typeof piece === "string" ? Buffer.from(piece, "latin1") : piece,
       );
     }
   } catch {
@@ -188,12 +189,12 @@ async function readResponse(connection: Deno.Conn): Promise<RawResponse> {
   let text = "";
   while (true) {
     const size = await connection.read(buffer).catch(() => null);
-    if (size !== null) text += Array.from(buffer.subarray(0, size), (byte) => String.fromCharCode(byte)).join("");
+    if (size !== null) text += Buffer.from(buffer.subarray(0, size)).toString("latin1");
     const response = parseResponse(text);
     if (response !== undefined && (size === null || isComplete(response))) {
       return {
         ...response,
-        body: new TextDecoder().decode(Uint8Array.from(response.body, (char) => char.charCodeAt(0))),
+        body: new TextDecoder().decode(Buffer.from(response.body, "latin1")),
       };
     }
     if (size === null) return { status: 0, headers: new Headers(), body: "" };

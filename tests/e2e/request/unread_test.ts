@@ -6,6 +6,7 @@ import { prompt, PROTOCOLS, SUCCESS } from "../../upstream/replies.ts";
 import { frames, REPORTED } from "../../upstream/frames.ts";
 import type { ScriptedAnswer, Step } from "../../upstream/mod.ts";
 import { chargeOf, priceOf, spokenBy, startWorld, tokens, type Way, type World } from "./world.ts";
+import { skipInQuick } from "../../support/skip.ts";
 
 const counter = await loadTokenCounter();
 
@@ -55,9 +56,10 @@ async function assertSentCharged(
   }, protocol);
 }
 
-for (const way of ["relayed", "translated", "embedded"] as const) {
+const one = skipInQuick("Unread streams in every protocol");
+for (const [index, way] of (["relayed", "translated", "embedded"] as const).entries()) {
   Deno.test(`${way}: an unread stream ends with an error, and what was sent is charged`, async () => {
-    for (const protocol of PROTOCOLS) {
+    for (const protocol of one ? PROTOCOLS.slice(index, index + 1) : PROTOCOLS) {
       await using world = startWorld({
         protocol,
         way,
