@@ -112,6 +112,8 @@ export const trialsOf = ({ rows, keys }: { rows: string; keys: string }): readon
     body: () => user("messages/json", "字".repeat(10 * MB)),
   },
   { name: "30 MB of escapes, compressed", path: CHAT, gzip: true, body: () => user("chat/json", "\n".repeat(15 * MB)) },
+  { name: "30,000 calls of one id, translated", path: CHAT, body: () => manyCalls(() => "c") },
+  { name: "30,000 calls with illegal ids, translated", path: CHAT, body: () => manyCalls((at) => `c!${at}`) },
   { name: "30 MB in 4,000 messages, relayed", path: CHAT, body: () => conversation("chat/json", 1) },
   { name: "30 MB in 4,000 messages, translated", path: CHAT, body: () => conversation("messages/json", 1) },
   { name: "30 MB in 40,000 parts, relayed", path: CHAT, body: () => conversation("chat/json", 10) },
@@ -256,6 +258,17 @@ function names(_: unknown, number: number): string {
 /** A conversation with calls of a tool. */
 function called(...texts: string[]): string {
   return toolTalk("messages/json", { calls: texts, results: texts.map(() => "y") });
+}
+
+/** 30 messages of 1,000 calls each, without results. */
+function manyCalls(id: (at: number) => string): string {
+  const call = (at: number) => ({ id: id(at), type: "function", function: { name: "f", arguments: "{}" } });
+  const message = (_: unknown, at: number) => ({
+    role: "assistant",
+    tool_calls: Array.from({ length: 1_000 }, (_, number) => call(at * 1_000 + number)),
+  });
+  const messages = [{ role: "user", content: "x" }, ...Array.from({ length: 30 }, message)];
+  return JSON.stringify({ model: "messages/json", messages });
 }
 
 /** A conversation with results of a tool. */
