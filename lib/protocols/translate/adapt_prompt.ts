@@ -56,7 +56,7 @@ export function* adaptPrompt(asked: Prompt, target: AdaptTarget): Generator<void
   if (hasBlank) prompt = dropEmpty(prompt, target);
   prompt = orderMessages(prompt, target);
   yield;
-  if (hasCalls) prompt = legalizeCallIds(prompt, dialect.callId);
+  if (hasCalls) prompt = yield* legalizeCallIds(prompt, dialect.callId);
   if (hasCalls && types.has("media") && !dialect.mediaInResults) prompt = moveMediaOutOfResults(prompt);
 
   if (prompt.reasoning !== undefined) prompt = fitReasoning(prompt, target);

@@ -120,14 +120,25 @@ const PREFIX = "call_";
 /** About 142 bits. */
 const HASH_LENGTH = 24;
 
-/** Makes every call id legal. The new id is derived from the old one, so nothing has to be remembered. */
-export function legalizeCallIds(prompt: Prompt, rule: TextRule): Prompt {
+/** Calls whose ids are made legal in one step: a hash takes some microseconds. */
+const IDS_AT_ONCE = 256;
+
+/** Makes every call id legal, in steps. The new id is derived from the old one. */
+export function* legalizeCallIds(prompt: Prompt, rule: TextRule): Generator<void, Prompt> {
+  const legal = new Map<string, string>();
+  for (const { blocks } of prompt.messages) {
+    for (const block of blocks) {
+      if (block.type !== "tool_call" || legal.has(block.id)) continue;
+      legal.set(block.id, legalCallId(block.id, rule));
+      if (legal.size % IDS_AT_ONCE === 0) yield;
+    }
+  }
   const legalize = (block: ContentBlock): ContentBlock => {
     switch (block.type) {
       case "tool_call":
-        return { ...block, id: legalCallId(block.id, rule) };
+        return { ...block, id: legal.get(block.id) ?? block.id };
       case "tool_result":
-        return { ...block, callId: legalCallId(block.callId, rule) };
+        return { ...block, callId: legal.get(block.callId) ?? legalCallId(block.callId, rule) };
       default:
         return block;
     }

@@ -1,6 +1,7 @@
 import { assertEquals, assertNotEquals } from "@std/assert";
 import { legalCallId, legalizeCallIds } from "../../../lib/protocols/translate/fit_content.ts";
 import { hashText, isLegal } from "../../../lib/protocols/translate/legal_names.ts";
+import { runToEnd } from "../../../lib/scheduler.ts";
 import { assistant, call, promptOf, result, user } from "../canonical/messages.ts";
 import { DIALECTS } from "./targets.ts";
 
@@ -40,6 +41,8 @@ Deno.test("a hash is the same on every machine", () => {
 
 Deno.test("a call and its result get the same id", () => {
   const id = legalCallId("a b", ANTHROPIC);
-  const { messages } = legalizeCallIds(promptOf([assistant(call("a b")), user(result("a b", "x"))]), ANTHROPIC);
+  const { messages } = runToEnd(
+    legalizeCallIds(promptOf([assistant(call("a b")), user(result("a b", "x"))]), ANTHROPIC),
+  );
   assertEquals(messages, [assistant(call(id)), user(result(id, "x"))]);
 });
