@@ -2,6 +2,7 @@ import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/as
 import { init } from "../../lib/cli/init.ts";
 import { isVendorName, type VendorName, vendorOf, VENDORS } from "../../lib/upstreams/vendors.ts";
 import { inFolder, reuseProcess, run, start } from "../support/program.ts";
+import { findProgram, skipIf } from "../support/skip.ts";
 
 reuseProcess();
 
@@ -130,7 +131,9 @@ Deno.test("the doctor ends with the next step", () =>
     assertMatch(await last({ CI_KEY: "0123456789abcdef" }) ?? "", /^Next: run .* serve$/);
   }));
 
-Deno.test("a first start without a terminal makes no key, and its command for one works from another folder", () =>
+Deno.test("a first start without a terminal makes no key, and its command for one works from another folder", {
+  ignore: skipIf(findProgram("sh") === undefined, "sh is not installed"),
+}, () =>
   inFolder(async (folder) => {
     const gateway = await start([], { folder });
     try {

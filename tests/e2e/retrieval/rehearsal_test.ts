@@ -47,18 +47,20 @@ const WIRE: [ask: string, status: number][] = [
   ["junk", 502],
 ];
 
-const TIMEOUTS = { total_ms: 400 };
+/** Time for a host that is silent, in milliseconds; the others have as long as a busy machine takes. */
+const STALL_MS = 400;
 
-function gatewayFor(url: string, way: typeof WAYS[number]): TestGateway {
+function gatewayFor(url: string, way: typeof WAYS[number], totalMs = 60_000): TestGateway {
+  const timeouts = { total_ms: totalMs };
   const target = way === "embedded"
     ? { upstream: "embedded", model: "fault" }
     : { upstream: "faulty", model: "real-one" };
   const sound = (model: string) => ({ upstream: "embedded", model, priority: 1 });
   const rows = ENDPOINTS.flatMap(({ path, row, more }): JsonObject[] => [
-    row(`acme/alone-${path.slice(4)}`, [], { ...more, targets: [{ ...target, timeouts: TIMEOUTS }] }),
+    row(`acme/alone-${path.slice(4)}`, [], { ...more, targets: [{ ...target, timeouts }] }),
     row(`acme/two-${path.slice(4)}`, [], {
       ...more,
-      targets: [{ ...target, timeouts: TIMEOUTS }, sound(path === "/v1/rerank" ? "rerank" : "embed")],
+      targets: [{ ...target, timeouts }, sound(path === "/v1/rerank" ? "rerank" : "embed")],
     }),
   ]);
   return startGateway({ upstreams: { faulty: upstream("openai-compatible", url) }, models: rows });
@@ -68,8 +70,10 @@ for (const way of WAYS) {
   for (const { path, body } of ENDPOINTS) {
     Deno.test(`${path}, ${way}: faults are reported to the client, free of charge, and another target answers`, async () => {
       await using server = startServer();
-      await using gateway = gatewayFor(server.url, way);
+      await using patient = gatewayFor(server.url, way);
+      await using hasty = gatewayFor(server.url, way, STALL_MS);
       for (const [ask, status] of [...FATAL, ...(way === "wire" ? WIRE : [])]) {
+        const gateway = ask === "stall" ? hasty : patient;
         const alone = post(gateway, path, { model: `acme/alone-${path.slice(4)}`, ...body(ask) });
         assertEquals(await statusOf(alone), status, ask);
         const two = post(gateway, path, { model: `acme/two-${path.slice(4)}`, ...body(ask) });
@@ -77,7 +81,7 @@ for (const way of WAYS) {
         const isFinal = ask === "status:400" || (ask === "stall" && way === "wire");
         assertEquals(await statusOf(two), isFinal ? status : 200, `${ask}, with another target`);
       }
-      for (const { ending, cost, model } of await entriesOf(gateway)) {
+      for (const { ending, cost, model } of [...await entriesOf(patient), ...await entriesOf(hasty)]) {
         if (model.startsWith("acme/alone")) assertEquals([ending, cost], ["failed", 0n]);
       }
     });
