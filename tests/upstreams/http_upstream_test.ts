@@ -301,6 +301,13 @@ Deno.test("the client's answer ends although the upstream keeps the stream open"
   }
 });
 
+/** A conversation with a signature that the vendor no longer accepts. */
+const SIGNED = [
+  { role: "user", content: "a" },
+  { role: "assistant", content: [{ type: "thinking", thinking: "t", signature: "old" }, { type: "text", text: "b" }] },
+  { role: "user", content: "c" },
+];
+
 Deno.test("a signature that the vendor rejects drops the reasoning, not the conversation", async () => {
   const words = "messages.1.content.0: Invalid `signature` in `thinking` block";
   await using server = startUpstream((request) =>
@@ -309,15 +316,7 @@ Deno.test("a signature that the vendor rejects drops the reasoning, not the conv
       : json(WHOLE.messages)
   );
   await using gateway = startGateway(oneModel("messages", server.url));
-  const messages = [
-    { role: "user", content: "a" },
-    {
-      role: "assistant",
-      content: [{ type: "thinking", thinking: "t", signature: "old" }, { type: "text", text: "b" }],
-    },
-    { role: "user", content: "c" },
-  ];
-  const response = await gateway.ask("messages", prompt("messages", { messages }));
+  const response = await gateway.ask("messages", prompt("messages", { messages: SIGNED }));
   assertEquals(response.status, 200, await response.text());
   assertEquals(response.headers.get("x-sluice-dropped"), "messages.thinking");
   assertEquals(server.requests.length, 2);
@@ -341,15 +340,7 @@ Deno.test("a signature error is retried at most once", async () => {
     json(errorBody("messages", "Invalid `signature` in `thinking` block", "invalid_request_error"), { status: 400 })
   );
   await using gateway = startGateway(oneModel("messages", server.url));
-  const messages = [
-    { role: "user", content: "a" },
-    {
-      role: "assistant",
-      content: [{ type: "thinking", thinking: "t", signature: "old" }, { type: "text", text: "b" }],
-    },
-    { role: "user", content: "c" },
-  ];
-  await assertError(await gateway.ask("messages", prompt("messages", { messages })), {
+  await assertError(await gateway.ask("messages", prompt("messages", { messages: SIGNED })), {
     protocol: "messages",
     status: 400,
   });

@@ -92,24 +92,6 @@ Deno.test("a request pays the price at its start across a price change", async (
   }
 });
 
-Deno.test("the catalog shows the current price", async () => {
-  const change = Date.UTC(2026, 5, 1);
-  let now = change - 1;
-  const row = { price_changes: [{ from: "2026-06-01T00:00:00Z", prompt: "0", completion: "0.00003" }] };
-  await using budgeted = startBudgeted({ row, now: () => now });
-  const { gateway } = budgeted;
-  const shown = async () => {
-    const response = await fetch(`${gateway.url}/v1/models/acme/one`, {
-      headers: { authorization: `Bearer ${gateway.key.key}` },
-    });
-    const body = await response.json();
-    return (body.data ?? body).pricing?.completion;
-  };
-  assertEquals(await shown(), "0.00001");
-  now = change;
-  assertEquals(await shown(), "0.00003");
-});
-
 Deno.test("a free model is never refused and never capped by a budget", async () => {
   const none = { usd: "0", period: "total" };
   const groups = {
