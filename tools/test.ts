@@ -74,8 +74,8 @@ interface Group {
 /** Compiles functions when they are first called. Most are never called in a test; it saves a tenth of the CPU time. */
 const V8_FLAGS = ["--v8-flags=--max-lazy"];
 
-/** Most files in one module of all tests. The tests of a module run one after the other. */
-const BUNDLE_FILES = 7;
+/** Files in one module of all tests, on average. The tests of a module run one after the other. */
+const BUNDLE_FILES = 10;
 
 /** Files in one module of the fast tests, on average. */
 const FAST_BUNDLE_FILES = 40;
@@ -133,15 +133,19 @@ function bundlesOf(files: readonly string[]): string[][] {
   const [ofGateway = [], rest = []] = [true, false].map((isOfGateway) =>
     others.filter((file) => file.startsWith("tests/e2e/") === isOfGateway)
   );
-  return [...long.map((file) => [file]), ...chunks(ofGateway), ...chunks(rest)];
+  return [...long.map((file) => [file]), ...mixed(ofGateway, BUNDLE_FILES), ...mixed(rest, BUNDLE_FILES)];
 }
 
-/** A few modules that take about as long as each other: neighbours are alike, so each module gets every n-th file. */
+/** A few modules of all files. */
 function evenBundlesOf(files: readonly string[]): string[][] {
   const { long, others } = byLength(files);
-  const sorted = [...long, ...others];
-  const count = Math.min(Math.max(2, Math.ceil(files.length / FAST_BUNDLE_FILES)), files.length);
-  return Array.from({ length: count }, (_, place) => sorted.filter((_, index) => index % count === place));
+  return mixed([...long, ...others], FAST_BUNDLE_FILES);
+}
+
+/** Modules that take about as long as each other: neighbours are alike, so each module gets every n-th file. */
+function mixed(files: readonly string[], size: number): string[][] {
+  const count = Math.min(Math.max(2, Math.ceil(files.length / size)), files.length);
+  return Array.from({ length: count }, (_, place) => files.filter((_, index) => index % count === place));
 }
 
 function byLength(files: readonly string[]): { long: string[]; others: string[] } {
@@ -150,13 +154,6 @@ function byLength(files: readonly string[]): { long: string[]; others: string[] 
     long: files.filter((file) => rank(file) >= 0).sort((a, b) => rank(a) - rank(b)),
     others: files.filter((file) => rank(file) < 0),
   };
-}
-
-function chunks(files: readonly string[]): string[][] {
-  return Array.from(
-    { length: Math.ceil(files.length / BUNDLE_FILES) },
-    (_, index) => files.slice(index * BUNDLE_FILES, (index + 1) * BUNDLE_FILES),
-  );
 }
 
 /** Writes modules that import these files. Returns their paths, in the order in which `deno test` runs them. */
