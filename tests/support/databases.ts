@@ -30,6 +30,8 @@ export const HAS_REDIS: boolean = isThere("Redis", findProgram("redis-server") ?
 
 function isThere(name: "Postgres" | "Redis", program: string | undefined): boolean {
   if (skipIf(program === undefined, `${name} is not installed`)) return false;
+  // A shell ends the servers of a process that was killed.
+  if (skipIf(findProgram("sh") === undefined, "sh is not installed")) return false;
   const variable = `SLUICE_TEST_${name.toUpperCase()}`;
   return !skipIf(QUICK && !Deno.env.get(variable), `${name}: set ${variable} or run \`deno task test:all\``);
 }

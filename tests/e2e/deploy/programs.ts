@@ -55,7 +55,7 @@ export const PROXIES: readonly ProxyKind[] = [
         `${name}_temp_path ${folder}/${name};`
       );
       const whole = [
-        ...(await isRoot() ? ["user root;"] : []),
+        ...(Deno.uid() === 0 ? ["user root;"] : []),
         `pid ${folder}/nginx.pid;`,
         "error_log stderr warn;",
         "events {}",
@@ -122,7 +122,7 @@ export async function startProxy(kind: ProxyKind, gatewayPort: number): Promise<
     text = text.replace(from, () => to);
   }
   const { path, args } = await kind.prepare({ ...place, text });
-  const child = new Deno.Command(path, {
+  const child = new Deno.Command(findProgram(path, ["/usr/sbin"]) ?? path, {
     args,
     cwd: folder,
     env: { HOME: folder, XDG_CONFIG_HOME: folder, XDG_DATA_HOME: folder },
@@ -165,9 +165,4 @@ async function listens(port: number): Promise<boolean> {
   } catch {
     return false;
   }
-}
-
-async function isRoot(): Promise<boolean> {
-  const { stdout } = await new Deno.Command("id", { args: ["-u"] }).output();
-  return new TextDecoder().decode(stdout).trim() === "0";
 }
