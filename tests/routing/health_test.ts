@@ -367,8 +367,19 @@ Deno.test("a key with a failed trial does not get the next one while another key
   assertEquals(health.acquirePermit(by("good", one)).granted, false);
   health.report(trial, { type: "neither" });
   health.report(admit(by("good", one)), { type: "neither" });
-  // No other key has permitRequest since the latest trial began.
+  // No other key has asked since the latest trial began.
   assertEquals(health.acquirePermit(by("good", one)).granted, true);
+});
+
+Deno.test("a key that alone is refused gets the next trial without another wait", () => {
+  const one = permitRequest(place("a"));
+  const { health, send, pass, admit } = clocked();
+  send(one, 5, UNREACHABLE);
+  pass(5_000);
+  const trial = admit(one);
+  assertEquals(waitOf(health.acquirePermit(one)), ["open", 30_000]);
+  health.report(trial, { type: "neither" });
+  assertEquals(waitOf(health.acquirePermit(one)), undefined);
 });
 
 Deno.test("a dead target is tried at most twice per open period, and once by a single key", () => {

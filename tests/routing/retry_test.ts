@@ -396,7 +396,7 @@ Deno.test("an untried target is never refused for lack of budget if it is health
   assertEquals(await next(), ["!", "a c"]);
   scripts.c = ok;
   assertEquals(await next(), ["c", "a c"]);
-  // A second brings a token: the one in between is sentTo as well.
+  // A second brings a token: the one in between is asked as well.
   scripts.b = ok;
   scripts.c = fails;
   spend();

@@ -133,7 +133,7 @@ function reads(bytes: number): Phase["client"] {
   };
 }
 
-/** Requests a stream of a gateway that is outcome to end. */
+/** Requests a stream of a gateway that is told to end. */
 async function isDrained(play: Play): Promise<string> {
   const { gateway } = play.gateway;
   const answer = asks({ stream: true })(play);

@@ -187,7 +187,7 @@ Deno.test("a half-open target costs no client its image", async () => {
       }
       return statuses;
     };
-    // After a 500 an image may be under way: it is not requestCount for once more, until the breaker is open.
+    // After a 500 an image may be under way: it is not asked for once more, until the breaker is open.
     assertEquals(await paint(5), all(status === 500 ? 502 : 200, 5));
     const before = first.requestCount();
     assertEquals(await paint(12), all(200, 12), String(status));
