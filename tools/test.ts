@@ -80,8 +80,8 @@ const V8_FLAGS = ["--v8-flags=--max-lazy"];
 /** Files in one module of all tests, on average. The tests of a module run one after the other. */
 const BUNDLE_FILES = 40;
 
-/** Modules of the fast tests. Each compiles the gateway anew, so few take less CPU time: 12 took 385 s, 6 took 300 s. */
-const FAST_BUNDLES = 6;
+/** Modules of the fast tests. Each compiles the gateway anew, so few take less CPU time. */
+const FAST_BUNDLES = 5;
 
 /** The counts of one run. */
 export interface TestCounts {
@@ -107,7 +107,7 @@ export function groupsOf(all: boolean): Group[] {
     },
     {
       name: "official clients",
-      stage: all ? 2 : 1,
+      stage: 2,
       args: ["--parallel", "--config", "tests/clients/deno.json"],
       ...bundled(wanted.filter(isClients)),
     },
@@ -120,7 +120,7 @@ export function groupsOf(all: boolean): Group[] {
     },
     {
       name: "WebAssembly",
-      stage: all ? 2 : 1,
+      stage: 2,
       args: ["--config", "tools/wasm/deno.json"],
       files: testFiles("tools/wasm/"),
     },
