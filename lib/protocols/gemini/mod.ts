@@ -14,7 +14,7 @@ import { streamWriter } from "./write_stream.ts";
 export { inCamelCase } from "./member_names.ts";
 export { withoutRepeatedResults } from "./repeated_results.ts";
 
-/** The usage, or the end of the answer: an upstream may leave out the usage, and its end is where the gateway's own is told. */
+/** A frame with usage, or the last frame: where the upstream reports no usage, the gateway adds its own to the last one. */
 const USAGE = /"(?:usageMetadata"\s*:\s*\{|finishReason"\s*:\s*")/;
 
 /** Gemini's protocol. */
