@@ -2,7 +2,7 @@
 /**
  * Measures how long the console's pages take with many requests in the ledger: `deno task bench:console`;
  * `--rows=100000` sets their number, `--days=1` the days that they are spread over, `--database=FILE` keeps them for the
- * next run. Each page is loaded in turn, and the median is told: by the clock, and of the CPU time of the gateway.
+ * next run. Pages are loaded in turn. The table has the medians of the wall time and of the gateway's CPU time.
  */
 import { parseArgs } from "node:util";
 import { start } from "../tests/support/program.ts";

@@ -192,7 +192,7 @@ function withoutMark(bytes: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> {
 }
 
 /** Replaces raw members of objects by doubles in place, down to the given number of levels. */
-export function* roundSteps(value: Json, levels: number): Generator<void, void> {
+function* roundSteps(value: Json, levels: number): Generator<void, void> {
   if (levels === 0 || typeof value !== "object" || value === null || isRawNumber(value)) return;
   if (Array.isArray(value)) {
     for (const item of value) {

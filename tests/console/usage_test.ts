@@ -28,7 +28,7 @@ Deno.test("the usage page of the demo", async (t) => {
   const name = "it has the lines of the report by one and by two things, as a page and as CSV";
   await t.step(name, () => compareLines(demo));
   await t.step(
-    "an invoice that fits has no differences, and one that does not shows them",
+    "a matching invoice has no differences, and another one shows its differences",
     () => compareInvoices(demo),
   );
 });

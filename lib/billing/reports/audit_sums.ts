@@ -117,8 +117,8 @@ function namesOf(entry: KeptEntry, kind: SumKind): string[] {
 }
 
 /**
- * Compares the sums with the entries, day by day and hour by hour. Sums may grow meanwhile: each must include the entries that were summed
- * up when the walk began, and no others than those and the later ones.
+ * Compares the sums with the entries, day by day and hour by hour. Sums may grow meanwhile: each must include the entries
+ * that were summed up when the walk began, and no others than those and the later ones.
  */
 export async function checkLaterSums(
   ledger: Pick<LedgerStore, "sumsOfStep" | "sumsHead" | "entries" | "start">,

@@ -1,5 +1,28 @@
 /** The schema of the database, step by step. Append only: a released step never changes. */
 
+/** Columns of the sums by upstream, per day and per hour. Part of released steps. */
+const UPSTREAM_SUM_COLUMNS = `key_id TEXT NOT NULL,
+    group_name TEXT NOT NULL,
+    model TEXT NOT NULL,
+    upstream TEXT NOT NULL,
+    price_version INTEGER NOT NULL,
+    has_target_price INTEGER NOT NULL,
+    requests INTEGER NOT NULL,
+    failed INTEGER NOT NULL,
+    prompt INTEGER NOT NULL,
+    input_cache_read INTEGER NOT NULL,
+    input_cache_write_5m INTEGER NOT NULL,
+    input_cache_write_1h INTEGER NOT NULL,
+    completion INTEGER NOT NULL,
+    reasoning INTEGER NOT NULL,
+    images INTEGER NOT NULL,
+    cost INTEGER NOT NULL,
+    overrun INTEGER NOT NULL,
+    saved INTEGER NOT NULL,
+    counted INTEGER NOT NULL,
+    attempts INTEGER NOT NULL,
+    target_cost INTEGER NOT NULL,`;
+
 /** `PRAGMA user_version` counts how many of these have run. */
 export const MIGRATIONS: readonly string[] = [
   `CREATE TABLE keys (
@@ -262,27 +285,7 @@ export const MIGRATIONS: readonly string[] = [
   INSERT INTO sums_head SELECT 1, seq, day + 1 FROM ledger_start;
   CREATE TABLE upstream_days (
     day INTEGER NOT NULL,
-    key_id TEXT NOT NULL,
-    group_name TEXT NOT NULL,
-    model TEXT NOT NULL,
-    upstream TEXT NOT NULL,
-    price_version INTEGER NOT NULL,
-    has_target_price INTEGER NOT NULL,
-    requests INTEGER NOT NULL,
-    failed INTEGER NOT NULL,
-    prompt INTEGER NOT NULL,
-    input_cache_read INTEGER NOT NULL,
-    input_cache_write_5m INTEGER NOT NULL,
-    input_cache_write_1h INTEGER NOT NULL,
-    completion INTEGER NOT NULL,
-    reasoning INTEGER NOT NULL,
-    images INTEGER NOT NULL,
-    cost INTEGER NOT NULL,
-    overrun INTEGER NOT NULL,
-    saved INTEGER NOT NULL,
-    counted INTEGER NOT NULL,
-    attempts INTEGER NOT NULL,
-    target_cost INTEGER NOT NULL,
+    ${UPSTREAM_SUM_COLUMNS}
     PRIMARY KEY (day, key_id, group_name, model, upstream, price_version, has_target_price)
   ) STRICT, WITHOUT ROWID;
   CREATE TABLE user_days (
@@ -324,27 +327,7 @@ export const MIGRATIONS: readonly string[] = [
   // a later one has been summed up yet.
   `CREATE TABLE upstream_hours (
     hour INTEGER NOT NULL,
-    key_id TEXT NOT NULL,
-    group_name TEXT NOT NULL,
-    model TEXT NOT NULL,
-    upstream TEXT NOT NULL,
-    price_version INTEGER NOT NULL,
-    has_target_price INTEGER NOT NULL,
-    requests INTEGER NOT NULL,
-    failed INTEGER NOT NULL,
-    prompt INTEGER NOT NULL,
-    input_cache_read INTEGER NOT NULL,
-    input_cache_write_5m INTEGER NOT NULL,
-    input_cache_write_1h INTEGER NOT NULL,
-    completion INTEGER NOT NULL,
-    reasoning INTEGER NOT NULL,
-    images INTEGER NOT NULL,
-    cost INTEGER NOT NULL,
-    overrun INTEGER NOT NULL,
-    saved INTEGER NOT NULL,
-    counted INTEGER NOT NULL,
-    attempts INTEGER NOT NULL,
-    target_cost INTEGER NOT NULL,
+    ${UPSTREAM_SUM_COLUMNS}
     PRIMARY KEY (hour, key_id, group_name, model, upstream, price_version, has_target_price)
   ) STRICT, WITHOUT ROWID;
   ALTER TABLE sums_head ADD COLUMN first_hour INTEGER NOT NULL DEFAULT 0;

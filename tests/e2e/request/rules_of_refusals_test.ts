@@ -6,7 +6,7 @@ import { json, startUpstream } from "../../upstream/mod.ts";
 import { WHOLE } from "../../upstream/replies.ts";
 import { entriesOf } from "./world.ts";
 
-/** A word that only the client sends. Quotation marks in it must not end what is left out. */
+/** Text of the client alone. An error text that quotes it is cut as a whole, although it contains quotation marks. */
 const SECRET = 'zanzibar" zanzibar zanzibar "zanzibar';
 
 const CHAT = "/v1/chat/completions";
