@@ -18,10 +18,7 @@ export async function openStores(
     migrated: (facts) => log({ level: "info", event: "store_migrated", ...facts }),
   });
   const limiter = await openLimiter(config.limits_store, limiterOptions(config, { store, log }));
-  const sharedResponses = await openSharedResponses(config.limits_store, {
-    timeoutMs: config.nodes.limits_timeout_ms,
-    log,
-  });
+  const sharedResponses = await openSharedResponses(config.limits_store, log);
   return { store, limiter, sharedResponses };
 }
 

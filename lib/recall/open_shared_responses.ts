@@ -3,22 +3,15 @@ import type { Log } from "../log_events.ts";
 import type { LimitsAddress } from "../config/address.ts";
 import type { SharedResponses } from "./recall.ts";
 
-/** Options of shared responses. */
-export interface SharedResponsesOptions {
-  /** Timeout of Redis, in milliseconds. */
-  timeoutMs: number;
-  log: Log;
-}
-
 /** Opens the responses in Redis, even if it is unreachable; `undefined` if no Redis is configured. */
 export async function openSharedResponses(
   address: LimitsAddress,
-  options: SharedResponsesOptions,
+  log: Log,
 ): Promise<SharedResponses | undefined> {
   if (address.kind === "memory") return undefined;
   // Imported lazily: most gateways never load it.
   const { RedisResponses } = await import("./redis_responses.ts");
-  const responses = new RedisResponses(address.url, options);
+  const responses = new RedisResponses(address.url, log);
   await responses.connect();
   return responses;
 }

@@ -8,13 +8,16 @@ export interface ResponseOwner {
   secret: string;
 }
 
-/** Responses shared by nodes. No method rejects. */
+/** Responses shared by nodes. */
 export interface SharedResponses {
   /** Stores a response for a time in milliseconds. Resolves when other nodes can find it, or after a failure. */
   put(owner: ResponseOwner, response: KeptResponse, forMs: number): Promise<void>;
-  /** Finds a response and renews its lifetime. */
+  /** Finds a response and renews its lifetime. @throws {GatewayError} `overloaded` without an answer of the store */
   find(owner: ResponseOwner, id: string, forMs: number): Promise<KeptResponse | undefined>;
-  /** Finds the response with an output item and renews its lifetime. */
+  /**
+   * Finds the response with an output item and renews its lifetime.
+   * @throws {GatewayError} `overloaded` without an answer of the store
+   */
   findByItem(owner: ResponseOwner, itemId: string, forMs: number): Promise<KeptResponse | undefined>;
   /** Deletes a response that its node evicted, so that Redis has the same bounds as the nodes. */
   drop(keyId: string, response: KeptResponse): void;
@@ -69,12 +72,13 @@ export class Recall {
     return isKept ? this.#shared?.put(owner, response, this.#forMs) : undefined;
   }
 
+  /** Finds this owner's response. @throws {GatewayError} `overloaded` if another node may have it */
   async find(owner: ResponseOwner, id: string): Promise<KeptResponse | undefined> {
     if (this.#limits === null) return undefined;
     return this.#recent.find(owner.keyId, id) ?? this.#adopt(owner, await this.#shared?.find(owner, id, this.#forMs));
   }
 
-  /** Finds this owner's response with an output item. */
+  /** Finds this owner's response with an output item. @throws {GatewayError} `overloaded` if another node may have it */
   async findByItem(owner: ResponseOwner, itemId: string): Promise<KeptResponse | undefined> {
     if (this.#limits === null) return undefined;
     return this.#recent.findByItem(owner.keyId, itemId) ??

@@ -1,8 +1,9 @@
 /** Responses shared by nodes in Redis, each encrypted with a key derived from its client's API key. */
 import { Buffer } from "node:buffer";
 import { Redis } from "ioredis";
+import { GatewayError } from "../errors.ts";
+import type { Log } from "../log_events.ts";
 import type { Secret } from "../secret.ts";
-import type { SharedResponsesOptions } from "./open_shared_responses.ts";
 import type { ResponseOwner, SharedResponses } from "./recall.ts";
 import type { KeptResponse } from "./recent_responses.ts";
 import { openResponse, sealResponse } from "./seal_response.ts";
@@ -21,14 +22,20 @@ const HANG_UP_MS = 100;
 /** Longest reconnect delay, in milliseconds. */
 const RECONNECT_MS = 5_000;
 
-/** Shared responses in Redis. A failed command finds and stores nothing. */
+/** Longest wait for Redis, in milliseconds: a slow answer keeps the conversation, a missing one ends it. */
+const COMMAND_MS = 2_000;
+
+/** Time until a client should repeat a request that Redis did not answer, in milliseconds. */
+const RETRY_MS = 1_000;
+
+/** Shared responses in Redis. */
 export class RedisResponses implements SharedResponses {
   readonly #redis: Redis;
-  readonly #log: SharedResponsesOptions["log"];
+  readonly #log: Log;
   readonly #ended: Promise<void>;
   #loggedAt = -Infinity;
 
-  constructor(url: Secret, { timeoutMs, log }: SharedResponsesOptions) {
+  constructor(url: Secret, log: Log) {
     this.#log = log;
     this.#redis = new Redis(url.reveal(), {
       lazyConnect: true,
@@ -36,7 +43,7 @@ export class RedisResponses implements SharedResponses {
       disconnectTimeout: HANG_UP_MS,
       enableOfflineQueue: false,
       maxRetriesPerRequest: 0,
-      commandTimeout: timeoutMs,
+      commandTimeout: COMMAND_MS,
       retryStrategy: (times) => Math.min(times * 100, RECONNECT_MS),
       protocol: 2,
       disableClientInfo: true,
@@ -57,7 +64,8 @@ export class RedisResponses implements SharedResponses {
       const sealed = Buffer.from(await sealResponse(owner.secret, { key, response }));
       const commands = this.#redis.pipeline().set(key, sealed, "PX", forMs);
       for (const { id } of response.items) commands.set(itemKey(owner, id), response.id, "PX", forMs);
-      await commands.exec();
+      const results = await commands.exec() ?? [];
+      for (const [error] of results) if (error !== null) throw error;
     } catch (error) {
       this.#failed(error);
     }
@@ -65,23 +73,13 @@ export class RedisResponses implements SharedResponses {
 
   async find(owner: ResponseOwner, id: string, forMs: number): Promise<KeptResponse | undefined> {
     const key = responseKey(owner, id);
-    try {
-      const sealed = await this.#redis.getexBuffer(key, "PX", forMs);
-      return sealed === null ? undefined : await openResponse(owner.secret, { key, sealed: new Uint8Array(sealed) });
-    } catch (error) {
-      this.#failed(error);
-      return undefined;
-    }
+    const sealed = await this.#read(() => this.#redis.getexBuffer(key, "PX", forMs));
+    return sealed === null ? undefined : await openResponse(owner.secret, { key, sealed: new Uint8Array(sealed) });
   }
 
   async findByItem(owner: ResponseOwner, itemId: string, forMs: number): Promise<KeptResponse | undefined> {
-    try {
-      const id = await this.#redis.getex(itemKey(owner, itemId), "PX", forMs);
-      return id === null ? undefined : await this.find(owner, id, forMs);
-    } catch (error) {
-      this.#failed(error);
-      return undefined;
-    }
+    const id = await this.#read(() => this.#redis.getex(itemKey(owner, itemId), "PX", forMs));
+    return id === null ? undefined : await this.find(owner, id, forMs);
   }
 
   drop(keyId: string, { id, items }: KeptResponse): void {
@@ -94,6 +92,19 @@ export class RedisResponses implements SharedResponses {
     this.#redis.disconnect();
     // Without a connection there is no such event, only the client's timer.
     await (wasReady ? this.#ended : new Promise((resolve) => setTimeout(resolve, HANG_UP_MS)));
+  }
+
+  async #read<Value>(command: () => Promise<Value>): Promise<Value> {
+    try {
+      return await command();
+    } catch (error) {
+      this.#failed(error);
+      throw new GatewayError("overloaded", "Cannot look up earlier responses at this time: try again", {
+        retryAfterMs: RETRY_MS,
+        refusal: { outage: "limits_store" },
+        cause: error,
+      });
+    }
   }
 
   #failed(error: unknown): void {

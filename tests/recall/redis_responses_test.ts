@@ -1,5 +1,6 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals, assertRejects } from "@std/assert";
 import { Redis } from "ioredis";
+import { GatewayError } from "../../lib/errors.ts";
 import { openSharedResponses } from "../../lib/recall/open_shared_responses.ts";
 import { Recall, type SharedResponses } from "../../lib/recall/recall.ts";
 import { Secret } from "../../lib/secret.ts";
@@ -28,7 +29,7 @@ function response(id: string, words: string) {
 
 async function open(log: string[] = []): Promise<SharedResponses> {
   const address = { kind: "redis" as const, url: new Secret(await someRedis()) };
-  const shared = await openSharedResponses(address, { timeoutMs: 2_000, log: ({ event }) => log.push(event) });
+  const shared = await openSharedResponses(address, ({ event }) => log.push(event));
   assert(shared !== undefined);
   return shared;
 }
@@ -105,18 +106,21 @@ Deno.test({
 });
 
 Deno.test({
-  name: "a node continues with its own memory while Redis is unreachable",
+  name: "a node without Redis finds its own responses, and asks for another try where another node may have one",
   async fn() {
     const log: string[] = [];
     // Nothing listens on port 1.
     const address = { kind: "redis" as const, url: new Secret("redis://127.0.0.1:1") };
-    const shared = await openSharedResponses(address, { timeoutMs: 100, log: ({ event }) => log.push(event) });
+    const shared = await openSharedResponses(address, ({ event }) => log.push(event));
     assert(shared !== undefined);
     const node = nodeWith(shared);
     const owner = someOwner();
     await node.put(owner, response("resp", "a"));
     assertEquals((await node.find(owner, "resp"))?.id, "resp");
-    assertEquals(await node.find(owner, "other"), undefined);
+    for (const find of [() => node.find(owner, "other"), () => node.findByItem(owner, "other item")]) {
+      const { kind, retryAfterMs } = await assertRejects(find, GatewayError, "Cannot look up earlier responses");
+      assertEquals([kind, retryAfterMs], ["overloaded", 1_000]);
+    }
     assertEquals(log, ["recall_not_shared"]);
     await node.close();
   },
