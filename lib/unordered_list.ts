@@ -13,8 +13,11 @@ export interface UnorderedItem {
  */
 export class UnorderedList<Item extends UnorderedItem> {
   readonly #items: Item[] = [];
-  /** The present items; not to be changed. */
-  readonly items: readonly Item[] = this.#items;
+
+  /** The present items. */
+  get items(): readonly Item[] {
+    return this.#items;
+  }
 
   /** Adds an item that is in no list. */
   add(item: Item): void {

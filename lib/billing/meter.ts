@@ -95,8 +95,6 @@ export class Meter {
   #upstream = "";
   #target: Pick<Target, "model" | "pricing"> | undefined;
   #affinity: Affinity | undefined;
-  /** The end user that the client names, as far as known. */
-  user: string | undefined;
   #attribution: Pick<EntryDetails, "user" | "tags"> | undefined;
   /** The upstream's id of the last attempt. */
   #requestId: string | undefined;
@@ -105,8 +103,7 @@ export class Meter {
   #attemptsMade: EntryAttempt[] | undefined;
   #dropped: readonly string[] = [];
   #firstMs: number | undefined;
-  /** True after the end. */
-  ended = false;
+  #ended = false;
   /** Resolves when the request has ended and its entry is written or queued. */
   readonly done: Promise<void>;
   readonly #settle: () => void;
@@ -122,6 +119,16 @@ export class Meter {
     parts.observer?.opened(arrival.id);
   }
 
+  /** True after the end. */
+  get ended(): boolean {
+    return this.#ended;
+  }
+
+  /** The end user that the client names, as far as known. */
+  get user(): string | undefined {
+    return this.#attribution?.user;
+  }
+
   /** True after the first attempt began. */
   get asked(): boolean {
     return this.#attempts > 0;
@@ -134,7 +141,7 @@ export class Meter {
    * @throws {GatewayError} `limited`; `overloaded` if the ledger cannot be written
    */
   admit(terms: AdmissionTerms): Promise<void> | undefined {
-    if (this.#models.length > 0 || this.ended) throw new TypeError("Cannot admit a request twice, or after its end");
+    if (this.#models.length > 0 || this.#ended) throw new TypeError("Cannot admit a request twice, or after its end");
     this.#terms = terms;
     if (terms.most > 0n && !this.#parts.ledger.healthy) throw notEntered();
     return this.#addModel(terms.model, this.#reservation.take(terms));
@@ -148,7 +155,7 @@ export class Meter {
    */
   switchModel(to: ModelTerms): Promise<void> | undefined {
     const terms = this.#terms;
-    if (terms === undefined || this.ended) {
+    if (terms === undefined || this.#ended) {
       throw new TypeError("Cannot switch the model of a request that is not admitted or has ended");
     }
     return terms.model === to.model && terms.sheet === to.sheet ? undefined : this.#switchModelTo(to, terms);
@@ -178,7 +185,7 @@ export class Meter {
     } finally {
       this.#admitting = undefined;
     }
-    if (this.ended) throw new GatewayError("internal", "Cannot admit the request: it has ended");
+    if (this.#ended) throw new GatewayError("internal", "Cannot admit the request: it has ended");
     this.#models.push(model);
   }
 
@@ -205,7 +212,6 @@ export class Meter {
   /** Records the end user and tags that the client named. */
   attribute(attribution: Pick<EntryDetails, "user" | "tags">): void {
     this.#attribution = { ...attribution, ...this.#attribution };
-    this.user = this.#attribution.user;
   }
 
   /** Records the upstream's id of the present attempt. */
@@ -244,10 +250,10 @@ export class Meter {
    * @throws {GatewayError} `overloaded` if the entry cannot be written: the answer must not be completed then
    */
   async deliver(delivered: Delivered): Promise<Amount> {
-    if (this.ended) return 0n;
+    if (this.#ended) return 0n;
     const terms = this.#terms;
     if (terms === undefined) throw new TypeError("Cannot charge a request that was not admitted");
-    this.ended = true;
+    this.#ended = true;
     const { tokens, source, status, ending, images = 0 } = delivered;
     let released: Promise<unknown> | undefined;
     try {
@@ -301,8 +307,8 @@ export class Meter {
 
   /** Ends the request without a charge: `failed`, or `refused` if no upstream was asked. Never rejects. */
   async fail(status: number, reason: EntryReason): Promise<void> {
-    if (this.ended) return;
-    this.ended = true;
+    if (this.#ended) return;
+    this.#ended = true;
     try {
       // A hold in progress must exist before the entry that ends it.
       if (this.#admitting !== undefined) await this.#admitting;

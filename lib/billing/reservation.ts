@@ -78,8 +78,7 @@ interface EndOptions {
 export class Reservation {
   readonly #parts: ReservationParts;
   readonly #request: Omit<AdmittedRequest, "model">;
-  /** The held amount; 0 if no budget applies. */
-  held: Amount = 0n;
+  #held: Amount = 0n;
   /** Number of models besides the first whose own limits were asked for. */
   #others = 0;
   /** Ids that may be reserved. */
@@ -92,6 +91,11 @@ export class Reservation {
   constructor(parts: ReservationParts, { id, at, keyId, group, endpoint }: Omit<AdmittedRequest, "model">) {
     this.#parts = parts;
     this.#request = { id, at, keyId, group, endpoint };
+  }
+
+  /** The held amount; 0 if no budget applies. */
+  get held(): Amount {
+    return this.#held;
   }
 
   /**
@@ -119,7 +123,7 @@ export class Reservation {
   ): Promise<void> | undefined {
     const id = `${this.#request.id}/${++this.#others}`;
     // Once for each request: an earlier reservation already carries these facts.
-    const running = terms.limitRequests.length > 0 || this.held > 0n ? undefined : model;
+    const running = terms.limitRequests.length > 0 || this.#held > 0n ? undefined : model;
     return this.#takeLimits(limitRequests, { id, forMs: terms.forMs, skipStatuses: true, running });
   }
 
@@ -168,7 +172,7 @@ export class Reservation {
       }
       amount = smaller;
     }
-    this.held = amount;
+    this.#held = amount;
   }
 
   #record(id: string, decision: LimitDecision): void {

@@ -28,8 +28,7 @@ export class RequestState {
   /** Aborts the upstream call when the client leaves (unless its answer is drained) and when the process ends. */
   readonly #upstreamCall = new AbortController();
   readonly signal = this.#upstreamCall.signal;
-  /** True if the process is ending before the request is done. */
-  isInterrupted = false;
+  #isInterrupted = false;
   #admitted: AdmittedModels | undefined;
   /** Its conversation, where there is a choice of targets. */
   conversation: Conversation | undefined;
@@ -52,9 +51,14 @@ export class RequestState {
     this.endpoint = codec.protocol;
     this.key = requireCaller(context.caller).keyId;
     this.meter = openRequestMeter(this, (reason) => {
-      this.isInterrupted = true;
+      this.#isInterrupted = true;
       this.#upstreamCall.abort(reason);
     });
+  }
+
+  /** True if the process is ending before the request is done. */
+  get isInterrupted(): boolean {
+    return this.#isInterrupted;
   }
 
   /** True once the client is known to have disconnected. */

@@ -367,25 +367,29 @@ export class StreamLoop {
 /** Writes the events of one answer in the client's protocol. */
 export class EventWriter {
   readonly #writer: Machine<ReplyEvent, Frame>;
-  /** The answer has ended. */
-  isOver = false;
+  #isOver = false;
 
   constructor(writer: Machine<ReplyEvent, Frame>) {
     this.#writer = writer;
   }
 
+  /** True after the last event of the answer. */
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
   /** The next step; `events` absent: the answer has no more. @returns absent after the last */
   write(events: ReplyEvent[] | undefined): Step | undefined {
-    if (this.isOver) return undefined;
+    if (this.#isOver) return undefined;
     const frames: Frame[] = [];
     let hasContent = false;
-    this.isOver = events === undefined;
+    this.#isOver = events === undefined;
     for (const event of events ?? []) {
-      if (event.type === "finish" || event.type === "error") this.isOver = true;
+      if (event.type === "finish" || event.type === "error") this.#isOver = true;
       if (event.type !== "start") hasContent = true;
       for (const frame of this.#writer.push(event)) frames.push(frame);
     }
-    if (this.isOver) frames.push(...this.#writer.end());
+    if (this.#isOver) frames.push(...this.#writer.end());
     // Until its end, an answer is written as it comes.
     return { frames, events: events ?? [], spoken: hasContent ? frames.length : 0 };
   }

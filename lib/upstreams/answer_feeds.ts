@@ -86,35 +86,44 @@ function leave(incoming: Incoming, isComplete: boolean): void {
 export class RelayTranslator {
   readonly #reader: Machine<Frame, ReplyEvent>;
   readonly #machine: RelayMachine;
-  /** The answer has ended; what follows is not passed on. */
-  isOver = false;
-  isComplete = false;
+  #isOver = false;
+  #isComplete = false;
 
   constructor(reader: Machine<Frame, ReplyEvent>, machine: RelayMachine) {
     this.#reader = reader;
     this.#machine = machine;
   }
 
+  /** True after the end of the answer, complete or failed: later frames are not passed on. */
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
+  /** True after the `finish` event. */
+  get isComplete(): boolean {
+    return this.#isComplete;
+  }
+
   push(frames: readonly Frame[]): Step {
     const step: Step = { frames: [], events: [], spoken: 0 };
     for (const frame of frames) {
       this.#take(frame, step);
-      if (this.isOver) break;
+      if (this.#isOver) break;
     }
-    if (this.isComplete) step.frames.push(...this.#machine.end());
+    if (this.#isComplete) step.frames.push(...this.#machine.end());
     return step;
   }
 
   /** The upstream has ended the stream; adds to the last step. */
   end(step: Step): void {
-    if (this.isOver) return;
-    this.isOver = true;
+    if (this.#isOver) return;
+    this.#isOver = true;
     for (const event of this.#reader.end()) {
       step.events.push(event);
       if (event.type === "error") step.frames.push(...this.#machine.fail(event.error));
-      if (event.type === "finish") this.isComplete = true;
+      if (event.type === "finish") this.#isComplete = true;
     }
-    if (this.isComplete) step.frames.push(...this.#machine.end());
+    if (this.#isComplete) step.frames.push(...this.#machine.end());
   }
 
   fail(error: GatewayError): Frame[] {
@@ -129,8 +138,8 @@ export class RelayTranslator {
       step.events.push(event);
       if (event.type !== "start") speaks = true;
       if (event.type === "error") error ??= event.error;
-      if (event.type === "finish") this.isComplete = true;
-      if (event.type === "finish" || event.type === "error") this.isOver = true;
+      if (event.type === "finish") this.#isComplete = true;
+      if (event.type === "finish" || event.type === "error") this.#isOver = true;
     }
     if (error !== undefined) step.frames.push(...this.#machine.fail(error));
     else if (!isEmpty(frame)) {

@@ -16,12 +16,16 @@ export class BlockSerializer {
   readonly #queue: BlockSequence[] = [];
   /** Index of the next block, or of the open one. */
   #next = 0;
-  /** Approximate size of the waiting events, in characters. */
-  waiting = 0;
+  #waiting = 0;
 
   /** @param emit receives the events in legal order */
   constructor(emit: (event: ReplyEvent) => void) {
     this.#emit = emit;
+  }
+
+  /** Approximate size of the waiting events, in characters. */
+  get waiting(): number {
+    return this.#waiting;
   }
 
   /** Adds a sequence after all others. A sequence that ends without events leaves no trace. */
@@ -39,7 +43,7 @@ export class BlockSerializer {
     if (event.type === "delta" && last?.type === "delta") last.text += event.text;
     else sequence.waiting.push(event);
     sequence.size += size;
-    this.waiting += size;
+    this.#waiting += size;
   }
 
   /** Removes finished sequences from the front and emits what waits in the next one. */
@@ -50,7 +54,7 @@ export class BlockSerializer {
       if (head === undefined) return;
       for (const event of head.waiting) this.#pass(event);
       head.waiting.length = 0;
-      this.waiting -= head.size;
+      this.#waiting -= head.size;
     }
   }
 
@@ -64,9 +68,8 @@ export class BlockSerializer {
 /** Blocks of one part of an answer, one after the other. */
 export class BlockSequence {
   readonly #serializer: BlockSerializer;
-  /** True while a block is open. */
-  opened = false;
-  ended = false;
+  #opened = false;
+  #ended = false;
   /** Events that wait for earlier sequences. */
   readonly waiting: BlockEvent[] = [];
   size = 0;
@@ -75,9 +78,19 @@ export class BlockSequence {
     this.#serializer = serializer;
   }
 
+  /** True while a block is open. */
+  get opened(): boolean {
+    return this.#opened;
+  }
+
+  /** True after the last event. */
+  get ended(): boolean {
+    return this.#ended;
+  }
+
   /** Opens a block; the previous one must be closed. */
   open(block: OpenBlock): void {
-    this.opened = true;
+    this.#opened = true;
     this.#serializer.write(this, { type: "open", index: 0, block });
   }
 
@@ -92,8 +105,8 @@ export class BlockSequence {
 
   /** Closes the open block, if there is one. */
   close(signature?: Signature): void {
-    if (!this.opened) return;
-    this.opened = false;
+    if (!this.#opened) return;
+    this.#opened = false;
     this.#serializer.write(
       this,
       signature === undefined ? { type: "close", index: 0 } : { type: "close", index: 0, signature },
@@ -103,7 +116,7 @@ export class BlockSequence {
   /** Closes the open block, if there is one, and ends the sequence. */
   end(signature?: Signature): void {
     this.close(signature);
-    this.ended = true;
+    this.#ended = true;
     this.#serializer.passWaiting();
   }
 }

@@ -24,11 +24,15 @@ export class PartWriter {
   #ofText: string | undefined;
   /** Google's signatures by call id. */
   readonly #ofCalls = new Map<string, string>();
-  /** True if the answer has a refusal. */
-  refused = false;
+  #refused = false;
 
   constructor(prompt: Pick<Prompt, "reasoning">) {
     this.#shown = showsThoughts(prompt);
+  }
+
+  /** True if the answer has a refusal. */
+  get refused(): boolean {
+    return this.#refused;
   }
 
   /** The parts of an event. */
@@ -54,7 +58,7 @@ export class PartWriter {
     switch (this.#block?.type) {
       case "refusal":
       case "text":
-        this.refused ||= this.#block.type === "refusal";
+        this.#refused ||= this.#block.type === "refusal";
         return [{ text, ...this.#signText() }];
       case "reasoning":
         this.#text.push(text);
