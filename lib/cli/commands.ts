@@ -53,7 +53,10 @@ export const VALUE_FLAGS = {
   "image-model": ["MODEL", "Image model to test with"],
   "embedding-model": ["MODEL", "Embedding model to test with"],
   "rerank-model": ["MODEL", "Rerank model to test with"],
-  only: ["PARTS", 'Parts to test, such as "chat,models": models, chat, responses, messages, images'],
+  only: [
+    "PARTS",
+    'Parts to test, such as "chat,models": models, chat, responses, messages, gemini, images, embeddings, rerank',
+  ],
   "key-env": ["NAME", "Environment variable that holds the upstream's key (default: such as OPENAI_API_KEY)"],
   "base-url": ["URL", "Address of the upstream (default: the vendor's own)"],
   url: ["URL", "Public address of the gateway: also check what is in front of it"],

@@ -3,10 +3,18 @@ import type { z } from "zod";
 import type { SuiteContext } from "./suite_context.ts";
 
 /** Parts of the suite, which can be run separately. */
-export const SUITE_PARTS = ["models", "chat", "responses", "messages", "images", "embeddings", "rerank"] as const;
+export const SUITE_PARTS = [
+  ...["models", "chat", "responses", "messages", "gemini", "images", "embeddings", "rerank"] as const,
+] as const;
 
 /** A part of the suite. */
 export type SuitePart = typeof SUITE_PARTS[number];
+
+/** The parts that are text protocols. */
+export const TEXT_PARTS = ["chat", "responses", "messages", "gemini"] as const satisfies readonly SuitePart[];
+
+/** A text protocol. */
+export type TextPart = typeof TEXT_PARTS[number];
 
 /** A claim and the function that checks it. */
 export interface Check {

@@ -1,5 +1,5 @@
 /** Every check of the suite: its claim about a gateway, and its importance to clients. */
-import type { Check, CheckFunction, Checks, SuitePart } from "./check.ts";
+import { type Check, type CheckFunction, type Checks, type SuitePart, TEXT_PARTS } from "./check.ts";
 
 /**
  * Rows of "id | claim | reason". `*` after an id marks a check that needs a model that follows instructions; `*.`
@@ -123,6 +123,38 @@ messages.tools.stream * | A streamed call begins with an empty input, whose JSON
 messages.thinking.whole | Thinking is a block before the text, with the signature that its host gave it | Without the signature it cannot come back
 messages.thinking.stream | Streamed thinking that is signed has one signature_delta, right before its block stops | SDKs use the last one as the signature of the block
 messages.thinking.back | Thinking comes back with its signature | Vendors refuse a conversation whose thinking was lost or changed
+gemini.models | The catalog lists models as "models/" and the id, with their methods | Google's SDKs choose a model by its methods
+gemini.model | One model can be retrieved | Google's SDKs do
+gemini.whole.form | A whole answer has one candidate of the model, with parts, modelVersion and responseId | SDKs read candidates[0].content.parts without checking
+gemini.whole.usage | A whole answer has usageMetadata, and the numbers fit together | Bills and context meters rely on it
+gemini.whole.finish | A complete answer finishes with "STOP" | Agents decide by this word whether to go on
+gemini.key | The key may be sent as x-goog-api-key or as key in the address | Google's examples use the one, its SDKs the other
+gemini.spelling | Members may be in snake case | Google's examples for curl send system_instruction
+gemini.parts | A conversation of several turns, with several parts, is accepted | Most clients do not send single texts
+gemini.system | systemInstruction is accepted, and counts in the prompt | Lost instructions are noticed late
+gemini.length.whole * | An answer cut by a limit finishes with "MAX_TOKENS", and keeps to it | Otherwise clients take half an answer for a whole one
+gemini.length.stream * | A stream cut by a limit finishes with "MAX_TOKENS" | Otherwise clients take half an answer for a whole one
+gemini.stop * | A stop sequence ends the answer with "STOP" and is not part of it | Templates rely on it
+gemini.json.schema | responseJsonSchema gives JSON that the schema allows | Clients parse it without checking
+gemini.json.stream | The same, streamed | Clients parse it without checking
+gemini.image | An image in base64 is accepted | Images are part of the protocol
+gemini.count | countTokens counts, systemInstruction and tools included | Agents shorten their conversation by it
+gemini.stream.bare | Events have no event line, and none is [DONE] | SDKs parse every event as an answer
+gemini.stream.content | Every candidate has content with parts | Chats of Google's SDKs forget an answer that has a piece without content
+gemini.stream.finish | The last event has the finishReason, and no other has one | Clients close the answer at the finishReason
+gemini.stream.usage | The last event has usageMetadata | Clients read the last one
+gemini.stream.array | Without alt=sse a stream is a JSON array | Clients of Google's REST interface read it so
+gemini.stream.same | Whole and streamed, the same prompt has the same number of tokens, and so has the same answer | Streaming must not change the bill
+gemini.tools.forced | A tool forced by allowedFunctionNames is called, with args as an object | Agents read the args without checking
+gemini.tools.required | The mode "ANY" gives a call | Clients rely on it for structured answers
+gemini.tools.none | The mode "NONE" gives no call | Clients that send it cannot answer one
+gemini.tools.parallel * | Two calls at once come as two parts, with ids of their own or none | Results are matched by ids, or by order
+gemini.tools.back | The content comes back with a result for each call, and the model goes on | Every agent loop does this
+gemini.tools.back_many * | Several results in one turn are accepted | Results of parallel calls come together
+gemini.tools.stream * | A streamed call comes whole, in one part | SDKs do not assemble calls
+gemini.thoughts.whole | Thoughts come before the text, marked, and are counted apart from it | Clients show unmarked thoughts as the answer
+gemini.thoughts.stream | Streamed thoughts come before the text | Clients close the thoughts at the first piece of text
+gemini.thoughts.back | An answer comes back with its thoughts and signatures | Vendors refuse a conversation whose signatures were lost or changed
 *.whole.type | A whole answer is application/json | SDKs choose their parser by the content type
 *.whole.request_id | A whole answer has the header x-request-id (request-id in messages) | Without an id a request cannot be found in a log
 *.stream.type | A stream is text/event-stream | Strict clients read nothing else
@@ -173,9 +205,8 @@ const ROWS = CLAIMS.trim().split("\n").map((line) => line.split(" | "));
 export function checksOf(part: SuitePart, runs: Checks): Check[] {
   const left = new Map<string, CheckFunction>(Object.entries(runs));
   const own = ROWS.filter(([id = ""]) => id.startsWith(`${part}.`));
-  const shared = ["chat", "responses", "messages"].includes(part)
-    ? ROWS.filter(([id = ""]) => id.startsWith("*."))
-    : [];
+  const isText = TEXT_PARTS.some((protocol) => protocol === part);
+  const shared = isText ? ROWS.filter(([id = ""]) => id.startsWith("*.")) : [];
   const checks = [...own, ...shared].map(([marked = "", title = "", why = ""]): Check => {
     const name = marked.replace(/ \*$/, "").replace(/^[^.]*\./, "");
     const run = left.get(name);

@@ -3,7 +3,7 @@ import { z } from "zod";
 import type { JsonObject } from "../json/mod.ts";
 import { Mismatch, must, shaped, show, Skip } from "./check.ts";
 import { BAD_KEY, LONG, NO_MODEL, READY, UNKNOWN } from "./prompts.ts";
-import type { ProtocolChecks, ProtocolClient } from "./protocol_client.ts";
+import type { ProtocolChecks, ProtocolClient, VendorErrors } from "./protocol_client.ts";
 import { objectOf } from "./sse.ts";
 import type { HttpAnswer } from "./suite_context.ts";
 
@@ -23,6 +23,24 @@ const anthropicError = z.object({
   type: z.literal("error"),
   error: z.object({ type: z.string().min(1), message: z.string().min(1) }),
 });
+
+const ANTHROPIC_TYPES: Readonly<Record<number, string>> = {
+  400: "invalid_request_error",
+  401: "authentication_error",
+  404: "not_found_error",
+  413: "request_too_large",
+};
+
+const googleError = z.object({
+  error: z.object({ code: z.number().int(), message: z.string().min(1), status: z.string().min(1) }),
+});
+
+const GOOGLE_STATUSES: Readonly<Record<number, string>> = {
+  400: "INVALID_ARGUMENT",
+  401: "UNAUTHENTICATED",
+  404: "NOT_FOUND",
+  413: "INVALID_ARGUMENT",
+};
 
 const JSON_TYPE = /^application\/json\b/;
 
@@ -80,14 +98,13 @@ export const HTTP_CHECKS: ProtocolChecks = {
     }
     must(answer.status === 200, { expected: "status 200", seen: `${answer.status}: ${answer.text}` });
   },
-  known: async (client) =>
-    void await client.context.good({ path: client.path, body: client.body(READY, client.form.known) }),
+  known: async (client) => void await client.context.good(client.request(client.body(READY, client.form.known))),
   async leave(client) {
-    const { context, path } = client;
-    const opened = await context.open({ path, body: client.body(LONG, { stream: true }) });
+    const { context } = client;
+    const opened = await context.open(client.request(client.body(LONG, { stream: true })));
     must(opened.status === 200 && await opened.first(), { expected: "a stream", seen: opened.status });
     opened.leave();
-    await context.good({ path, body: client.body(READY) });
+    await context.good(client.request(client.body(READY)));
   },
 };
 
@@ -99,7 +116,7 @@ function unknownModel(client: ProtocolClient, more: JsonObject): Promise<HttpAns
 }
 
 function checkNoModel({ form }: ProtocolClient, answer: HttpAnswer): void {
-  checkError(form, answer, form.part === "messages" ? [404] : [404, 400]);
+  checkError(form, answer, form.part === "messages" || form.part === "gemini" ? [404] : [404, 400]);
 }
 
 function wrongKey(client: ProtocolClient): Promise<HttpAnswer> {
@@ -108,21 +125,31 @@ function wrongKey(client: ProtocolClient): Promise<HttpAnswer> {
 
 /** Checks an error's status and body. */
 export function checkError(
-  { errors }: { errors: "openai" | "anthropic" },
+  { errors }: { errors: VendorErrors },
   { status, text }: HttpAnswer,
   statuses: readonly number[],
 ): void {
   must(statuses.includes(status), { expected: `status ${statuses.join(" or ")}`, seen: `${status}: ${text}` });
   const body = objectOf(text, "the error");
-  if (errors === "openai") return void shaped(openaiError, body, "the error");
-  const { error } = shaped(anthropicError, body, "the error");
-  const types: Record<number, string> = {
-    400: "invalid_request_error",
-    401: "authentication_error",
-    404: "not_found_error",
-    413: "request_too_large",
-  };
-  must(error.type === types[status], { expected: `error.type "${types[status]}"`, seen: error.type });
+  switch (errors) {
+    case "openai":
+      return void shaped(openaiError, body, "the error");
+    case "anthropic": {
+      const { error: { type } } = shaped(anthropicError, body, "the error");
+      return must(type === ANTHROPIC_TYPES[status], {
+        expected: `error.type "${ANTHROPIC_TYPES[status]}"`,
+        seen: type,
+      });
+    }
+    case "google": {
+      const { error } = shaped(googleError, body, "the error");
+      must(error.code === status, { expected: `error.code ${status}`, seen: error.code });
+      must(error.status === GOOGLE_STATUSES[status], {
+        expected: `error.status "${GOOGLE_STATUSES[status]}"`,
+        seen: error.status,
+      });
+    }
+  }
 }
 
 /** Checks the format of a header's value. */
@@ -134,5 +161,5 @@ export function checkHeader({ header }: HttpAnswer, name: string, form: RegExp):
 }
 
 function checkId({ form }: ProtocolClient, answer: HttpAnswer): void {
-  checkHeader(answer, form.errors === "openai" ? "x-request-id" : "request-id", /^\S+$/);
+  checkHeader(answer, form.errors === "anthropic" ? "request-id" : "x-request-id", /^\S+$/);
 }

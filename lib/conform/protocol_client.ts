@@ -1,6 +1,6 @@
 /** Requests of one text protocol to the gateway under test. */
 import type { Json, JsonObject } from "../json/mod.ts";
-import { type CheckFunction, type Checks, must } from "./check.ts";
+import { type CheckFunction, type Checks, must, type TextPart } from "./check.ts";
 import { BOTH, READY, RESULT, WEATHER } from "./prompts.ts";
 import type { WireStream } from "./sse.ts";
 import type { Ability, HttpAnswer, SuiteContext, SuiteRequest } from "./suite_context.ts";
@@ -35,10 +35,15 @@ interface ToolResult {
   isError: boolean;
 }
 
+/** Vendor whose errors a protocol has. */
+export type VendorErrors = "openai" | "anthropic" | "google";
+
 /** The differences between text protocols. */
 export interface ProtocolForm<Answer extends PlainAnswer = PlainAnswer, Event = unknown> {
-  part: "chat" | "responses" | "messages";
-  errors: "openai" | "anthropic";
+  part: TextPart;
+  errors: VendorErrors;
+  /** Returns the path of a method of the model, and the members that the path does not have. Absent: all are members. */
+  address?(path: string, body: JsonObject, model: string): { path: string; body: JsonObject };
   /** A request body with this user message. */
   body(model: string, words: string): JsonObject;
   /** A body without a required member. */
@@ -59,7 +64,8 @@ export interface ProtocolForm<Answer extends PlainAnswer = PlainAnswer, Event = 
   /** Finish reason of an answer that the limit cut. */
   cutFinish: string;
   tools(count?: number): JsonObject[];
-  choices: Record<"forced" | "required" | "none", Json>;
+  /** Members that force a call of get_weather, require a call, or forbid calls. */
+  choices: Record<"forced" | "required" | "none", JsonObject>;
   /** Members that allow parallel tool calls. */
   parallel: JsonObject;
   /** Finish reason of an answer with tool calls; absent: there is none. */
@@ -109,29 +115,32 @@ export class ProtocolClient<Answer extends PlainAnswer = PlainAnswer, Event = un
     return this.context.once(`${this.form.part} ${name}`, make);
   }
 
-  /** Sends a request that may be refused. */
-  post(request: Omit<SuiteRequest, "path">): Promise<HttpAnswer> {
-    return this.context.ask({ path: this.path, ...request });
+  /** A request with this body. */
+  request(body: JsonObject): { path: string; body: JsonObject } {
+    const { form, path, context } = this;
+    return form.address?.(path, body, context.subject.model) ?? { path, body };
   }
 
-  async send(body: JsonObject, ability?: Ability): Promise<Answer> {
-    return this.form.readWhole(await this.context.good({ path: this.path, body }, ability));
+  /** Sends a request that may be refused. */
+  post({ body, ...others }: Omit<SuiteRequest, "path"> & { body: JsonObject | string }): Promise<HttpAnswer> {
+    const request = typeof body === "string" ? { ...this.request({}), body } : this.request(body);
+    return this.context.ask({ ...request, ...others });
   }
 
   /** Sends a user message and reads the answer. */
-  ask(words: string, more: JsonObject = {}, ability?: Ability): Promise<Answer> {
-    return this.send(this.body(words, more), ability);
+  async ask(words: string, more: JsonObject = {}, ability?: Ability): Promise<Answer> {
+    return this.form.readWhole(await this.context.good(this.request(this.body(words, more)), ability));
   }
 
   /** Sends a user message and reads the streamed answer. */
   async events(words: string, more: JsonObject = {}, ability?: Ability): Promise<Event[]> {
     const body = this.body(words, { ...more, ...this.form.streaming });
-    return this.form.readEvents(await this.context.stream({ path: this.path, body }, ability));
+    return this.form.readEvents(await this.context.stream(this.request(body), ability));
   }
 
   /** The answer to a short request. */
   readyAnswer(): Promise<HttpAnswer> {
-    return this.once("whole", () => this.context.good({ path: this.path, body: this.body(READY) }));
+    return this.once("whole", () => this.context.good(this.request(this.body(READY))));
   }
 
   /** The answer to a short request, read. */
@@ -142,7 +151,7 @@ export class ProtocolClient<Answer extends PlainAnswer = PlainAnswer, Event = un
   /** The streamed answer to a short request. */
   readyStream(): Promise<WireStream & { answer: HttpAnswer }> {
     const body = this.body(READY, this.form.streaming);
-    return this.once("stream", () => this.context.stream({ path: this.path, body }));
+    return this.once("stream", () => this.context.stream(this.request(body)));
   }
 
   /** The events of the streamed answer to a short request. */
@@ -156,7 +165,7 @@ export class ProtocolClient<Answer extends PlainAnswer = PlainAnswer, Event = un
 
   /** A tool call forced by the request. */
   forcedCall(): Promise<Answer> {
-    return this.askTools(WEATHER, { tools: this.form.tools(), tool_choice: this.form.choices.forced });
+    return this.askTools(WEATHER, { tools: this.form.tools(), ...this.form.choices.forced });
   }
 
   /** An answer with both tool calls, if the model makes parallel calls. */

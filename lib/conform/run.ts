@@ -3,6 +3,8 @@ import { type Check, Mismatch, Skip, SUITE_PARTS, type SuitePart } from "./check
 import { CHAT_CHECKS } from "./chat/checks.ts";
 import { checksOf } from "./claims.ts";
 import { type Subject, SuiteContext } from "./suite_context.ts";
+import { GEMINI_CHECKS } from "./gemini/checks.ts";
+import { methodPath } from "./gemini/forms.ts";
 import { EMBEDDINGS } from "./embeddings.ts";
 import { IMAGES } from "./images.ts";
 import { MESSAGES_CHECKS } from "./messages/checks.ts";
@@ -16,6 +18,7 @@ export const CHECKS: readonly Check[] = [
   ...checksOf("chat", CHAT_CHECKS),
   ...checksOf("responses", RESPONSES_CHECKS),
   ...checksOf("messages", MESSAGES_CHECKS),
+  ...checksOf("gemini", GEMINI_CHECKS),
   ...checksOf("images", IMAGES),
   ...checksOf("embeddings", EMBEDDINGS),
   ...checksOf("rerank", RERANK),
@@ -55,6 +58,7 @@ const PATHS: Readonly<Record<SuitePart, readonly [string, ...string[]]>> = {
   chat: ["/v1/chat/completions"],
   responses: ["/v1/responses"],
   messages: ["/anthropic/v1/messages", "/v1/messages"],
+  gemini: ["/v1beta/models"],
   images: ["/v1/images/generations"],
   embeddings: ["/v1/embeddings"],
   rerank: ["/v1/rerank", "/rerank"],
@@ -101,14 +105,16 @@ async function prepare(
     for (const path of PATHS[part]) {
       if (paths[part] !== undefined) continue;
       const method = part === "models" ? "GET" : "POST";
-      const answer = await scout.ask({ method, path, ...(part !== "models" && { body: {} }) }).catch((error) => {
+      const asked = part === "gemini" ? methodPath(path, subject.model, "generateContent") : path;
+      const answer = await scout.ask({ method, path: asked, ...(part !== "models" && { body: {} }) }).catch((error) => {
         throw new UnreachableGateway(
           `Cannot check ${subject.origin}: ${error instanceof Mismatch ? error.seen : error}`,
         );
       });
       statuses.push(answer.status);
-      // An endpoint may answer 404 because the request names no existing model.
-      if (![404, 405].includes(answer.status) || /model/i.test(answer.text)) paths[part] = path;
+      // An endpoint may answer 404 because the request names no existing model. Many servers repeat an unknown path.
+      const isKnown = ![404, 405].includes(answer.status) || /model/i.test(answer.text.replaceAll(asked, ""));
+      if (isKnown) paths[part] = path;
     }
     if (paths[part] !== undefined) continue;
     const text = `nothing answers at ${PATHS[part].join(" or ")}`;

@@ -31,19 +31,19 @@ export function sharedChecks({ part, tools, choices, toolFinish, cutFinish }: Pr
       checkCalls(calls);
     },
     async [part === "messages" ? "tools.any" : "tools.required"](client) {
-      const { calls } = await client.askTools(WEATHER, { tools: tools(1), tool_choice: choices.required });
+      const { calls } = await client.askTools(WEATHER, { tools: tools(1), ...choices.required });
       must(calls.length > 0, { expected: "a call", seen: calls });
       checkCalls(calls);
     },
     async "tools.none"(client) {
-      const { calls, finish } = await client.askTools(WEATHER, { tools: tools(), tool_choice: choices.none });
+      const { calls, finish } = await client.askTools(WEATHER, { tools: tools(), ...choices.none });
       must(calls.length === 0, { expected: "no call", seen: calls });
       must(toolFinish === undefined || finish !== toolFinish, { expected: "another reason to stop", seen: finish });
     },
     "tools.parallel": async (client) => checkCalls((await bothCalls(client)).calls),
     async "tools.back"(client) {
       const { text, calls, history } = await client.goOn(WEATHER, await client.forcedCall());
-      // In chat, an empty answer still has a message to send back; in messages, empty answers are common.
+      // In chat, an empty answer still has a message to send back; in messages and Gemini's protocol, empty answers are common.
       const isEmpty = part === "chat"
         ? text === "" && calls.length === 0
         : part === "responses" && history.length === 0;

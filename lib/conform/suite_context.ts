@@ -31,7 +31,7 @@ export interface SuiteRequest {
   /** Replaces the subject's key; `null` for none. */
   key?: string | null;
   /** The header of the key; absent: the usual one of the path's protocol. */
-  credential?: "bearer" | "x-api-key";
+  credential?: "bearer" | "x-api-key" | "x-goog-api-key";
 }
 
 /** A whole answer. */
@@ -145,7 +145,8 @@ export class SuiteContext {
       timeoutMs,
     );
     const native = path.endsWith("/messages") || path.includes("/messages/") || path.includes("/anthropic/");
-    const named = credential ?? (native ? "x-api-key" : "bearer");
+    const googles = /^\/v1beta\//.test(path);
+    const named = credential ?? (native ? "x-api-key" : googles ? "x-goog-api-key" : "bearer");
     const isJson = body !== undefined && !(body instanceof FormData);
     try {
       const response = await fetch(this.subject.origin + path, {
@@ -155,7 +156,7 @@ export class SuiteContext {
         headers: {
           ...(isJson && { "content-type": "application/json" }),
           ...(native && { "anthropic-version": VERSION }),
-          ...(key !== null && (named === "bearer" ? { authorization: `Bearer ${key}` } : { "x-api-key": key })),
+          ...(key !== null && (named === "bearer" ? { authorization: `Bearer ${key}` } : { [named]: key })),
           ...headers,
         },
         ...(body !== undefined && { body: isJson && typeof body !== "string" ? JSON.stringify(body) : body as string }),

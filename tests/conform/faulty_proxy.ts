@@ -7,7 +7,7 @@ export interface ProxiedAnswer {
   method: string;
   path: string;
   sent: Headers;
-  /** Body of the request; `{}` without one. */
+  /** Body of the request; `{}` without one. Gemini's model and streaming mode are members of it. */
   asked: JsonObject;
   status: number;
   headers: Headers;
@@ -55,7 +55,7 @@ export function startFaultyProxy(origin: string, breaks: Break, recorded: Record
       method,
       path,
       sent: request.headers,
-      asked: isLarge ? {} : read(new TextDecoder().decode(body)),
+      asked: isLarge ? {} : { ...read(new TextDecoder().decode(body)), ...readPath(path) },
       status: response.status,
       headers: new Headers(response.headers),
       text: response.text,
@@ -79,9 +79,16 @@ function read(text: string): JsonObject {
   }
 }
 
+/** Members of a request that Gemini's protocol has in the path; `{}` for a stream as a JSON array. */
+function readPath(path: string): JsonObject {
+  const [, model, method] = /^\/v1beta\/models\/([^:?]+):(generateContent|streamGenerateContent\?alt=sse)/.exec(path) ??
+    [];
+  return model === undefined ? {} : { model, ...(method !== "generateContent" && { stream: true }) };
+}
+
 /** The plain question of the suite and nothing else, whole or streamed. */
 export function isPlain({ asked, status }: ProxiedAnswer): boolean {
-  const members = ["model", "messages", "input", "store", "max_tokens", "stream", "stream_options"];
+  const members = ["model", "messages", "contents", "input", "store", "max_tokens", "stream", "stream_options"];
   return status === 200 && JSON.stringify(asked).includes(READY) &&
     Object.keys(asked).every((name) => members.includes(name)) &&
     JSON.stringify(asked).length < 300 && asked.model !== undefined;

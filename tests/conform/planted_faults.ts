@@ -463,6 +463,192 @@ const MESSAGES: PlantedFault[] = [
   }),
 ];
 
+/** A fault of Gemini's requests with a member of `generationConfig`. */
+const configured = (name: string, change: (passing: ProxiedAnswer) => void): Break => (passing) => {
+  if (name in Object(passing.asked.generationConfig)) change(passing);
+};
+
+const GEMINI: PlantedFault[] = [
+  fault("gemini", "a list of models without their prefix", ["models"], (passing) => {
+    if (passing.path.startsWith("/v1beta/models?")) passing.text = passing.text.replaceAll('"models/', '"');
+  }),
+  fault("gemini", "a model without methods", ["model"], (passing) => {
+    if (passing.path === "/v1beta/models/sluice/echo") {
+      passing.text = passing.text.replace('["generateContent","countTokens"]', "[]");
+    }
+  }),
+  fault(
+    "gemini",
+    "an answer without parts",
+    ["whole.form", "whole.usage", "whole.finish", "parts", "spelling", "system", "stream.same"],
+    whole((body) => delete Object(body.candidates)[0].content.parts),
+  ),
+  fault(
+    "gemini",
+    "an answer without text",
+    ["whole.form"],
+    whole((body) => {
+      Object(body.candidates)[0].content.parts = [{ text: "" }];
+    }),
+  ),
+  fault(
+    "gemini",
+    "a total that is no sum",
+    ["whole.usage", "spelling", "system", "stream.same"],
+    whole((body) => {
+      Object(body.usageMetadata).totalTokenCount = 1;
+    }),
+  ),
+  fault(
+    "gemini",
+    "a whole answer that finishes with stop",
+    ["whole.finish"],
+    whole((body) => {
+      Object(body.candidates)[0].finishReason = "stop";
+    }),
+  ),
+  fault("gemini", "no key in the address", ["key"], (passing) => {
+    if (passing.path.includes("key=")) passing.status = 401;
+  }),
+  fault("gemini", "snake case ignored", ["spelling"], (passing) => {
+    if ("system_instruction" in passing.asked) {
+      passing.text = passing.text.replace(/"usageMetadata":\{[^}]*\}/, '"usageMetadata":' + ONE_TOKEN);
+    }
+  }),
+  fault("gemini", "one content at most", ["parts", "thoughts.back", "tools.back", "tools.back_many"], (passing) => {
+    if (Object(passing.asked.contents).length > 1) passing.status = 400;
+  }),
+  fault("gemini", "a system instruction that is lost", ["system"], (passing) => {
+    if ("systemInstruction" in passing.asked) {
+      passing.text = passing.text.replace(/"usageMetadata":\{[^}]*\}/, '"usageMetadata":' + ONE_TOKEN);
+    }
+  }),
+  fault("gemini", "a cut answer that says STOP", ["length.whole", "length.stream"], (passing) => {
+    passing.text = passing.text.replaceAll('"finishReason":"MAX_TOKENS"', '"finishReason":"STOP"');
+  }),
+  fault(
+    "gemini",
+    "the stop sequence in the text",
+    ["stop"],
+    configured("stopSequences", (passing) => {
+      passing.text = passing.text.replace('"text":"', '"text":"HALT ');
+    }),
+  ),
+  fault(
+    "gemini",
+    "JSON between fences",
+    ["json.schema", "json.stream"],
+    configured("responseJsonSchema", (passing) => {
+      passing.text = passing.text.replace('"text":"', '"text":"```json ');
+    }),
+  ),
+  fault("gemini", "no images", ["image"], (passing) => {
+    if (JSON.stringify(passing.asked).includes("inlineData")) passing.status = 400;
+  }),
+  fault("gemini", "a count that forgets tools", ["count"], (passing) => {
+    if ("tools" in Object(passing.asked.generateContentRequest)) passing.text = '{"totalTokens":3}';
+  }),
+  fault("gemini", "event lines", ["stream.bare"], events(swap(/^data/, "event: message\ndata"))),
+  fault("gemini", "a [DONE]", ["stream.bare"], events((list) => [...list, "data: [DONE]"])),
+  fault(
+    "gemini",
+    "a last event without content",
+    ["stream.content"],
+    events((list) =>
+      list.map((event) => event.includes("finishReason") ? event.replace(/"content":\{.*?\]\S*?\},/, "") : event)
+    ),
+  ),
+  fault("gemini", "two finish reasons", ["stream.finish"], events(twice(/"finishReason"/))),
+  fault("gemini", "no finish reason", ["stream.finish"], events(swap(/"finishReason":"STOP",/, ""))),
+  fault(
+    "gemini",
+    "no usage in a stream",
+    ["stream.usage", "stream.same"],
+    events(swap(/"usageMetadata":\{[^}]*\},/, "")),
+  ),
+  fault("gemini", "events for everybody", ["stream.array"], (passing) => {
+    if (passing.path.endsWith(":streamGenerateContent")) passing.headers.set("content-type", "text/event-stream");
+  }),
+  fault(
+    "gemini",
+    "other tokens in a stream than in a whole answer",
+    ["stream.same"],
+    events((list) =>
+      list.map((event) =>
+        event.replace(
+          /"promptTokenCount":(\d+),"candidatesTokenCount":(\d+),"totalTokenCount":(\d+)/,
+          (_, prompt, completion, total) =>
+            `"promptTokenCount":${+prompt + 1},"candidatesTokenCount":${completion},"totalTokenCount":${+total + 1}`,
+        )
+      )
+    ),
+  ),
+  fault("gemini", "a tool that is not the forced one", ["tools.forced"], (passing) => {
+    if (!/allowedFunctionNames/.test(JSON.stringify(passing.asked))) return;
+    passing.text = passing.text.replace('"name":"get_weather"', '"name":"get_time"');
+  }),
+  fault("gemini", "a text where a call is required", ["tools.required"], (passing) => {
+    if (/"mode":"ANY"\}/.test(JSON.stringify(passing.asked))) {
+      passing.text = passing.text.replace(/\{"functionCall".*?\}\}/, '{"text":"No."}');
+    }
+  }),
+  fault("gemini", "a call where none is allowed", ["tools.none"], (passing) => {
+    if (/"mode":"NONE"/.test(JSON.stringify(passing.asked))) {
+      passing.text = passing.text.replace(/\{"text":"[^"]*"\}/, '{"functionCall":{"name":"get_time","args":{}}}');
+    }
+  }),
+  fault("gemini", "one id for all calls", ["tools.parallel", "tools.stream"], (passing) => {
+    if (!("toolConfig" in passing.asked)) passing.text = passing.text.replaceAll(/"id":"call_[^"]*"/g, '"id":"call_1"');
+  }),
+  fault(
+    "gemini",
+    "a streamed call in pieces",
+    ["tools.stream"],
+    toolEvents(swap(/"args":\{"city":"Paris"\}/, '"args":{}')),
+  ),
+  fault(
+    "gemini",
+    "thoughts that are not counted",
+    ["thoughts.whole"],
+    configured("thinkingConfig", (passing) => {
+      passing.text = passing.text.replace(/"usageMetadata":\{[^}]*\}/, '"usageMetadata":' + ONE_TOKEN);
+    }),
+  ),
+  fault(
+    "gemini",
+    "a thought after the text",
+    ["thoughts.stream"],
+    configured("thinkingConfig", (passing) => {
+      if (passing.asked.stream === true) {
+        const [thought = "", ...others] = passing.text.split(/(?<=\n\n)/);
+        passing.text = [...others, thought].join("");
+      }
+    }),
+  ),
+  fault("gemini", "a signature that is lost on the way back", ["thoughts.back"], (passing) => {
+    if (JSON.stringify(passing.asked.contents ?? "").includes("thoughtSignature")) passing.status = 400;
+  }),
+  fault(
+    "gemini",
+    "an error of OpenAI's form",
+    ["error.key", "error.no_key"],
+    onStatus(401, (passing) => {
+      passing.text = '{"error":{"message":"no","type":"invalid_request_error","param":null,"code":null}}';
+    }),
+  ),
+  fault(
+    "gemini",
+    "another status in the body than in the head",
+    ["error.json", "error.member"],
+    onStatus(400, (passing) => {
+      passing.text = passing.text.replace('"code":400', '"code":500');
+    }),
+  ),
+];
+
+/** A usage with fewer tokens than any. */
+const ONE_TOKEN = '{"promptTokenCount":1,"candidatesTokenCount":1,"totalTokenCount":2}';
+
 const REST: PlantedFault[] = [
   fault("models", "a list without object", ["list"], (passing) => {
     if (passing.path === "/v1/models") passing.text = passing.text.replace('"object":"list",', "");
@@ -548,4 +734,4 @@ function ranked(change: (results: JsonObject[]) => void): Break {
 }
 
 /** Every fault. */
-export const FAULTS: readonly PlantedFault[] = [...CHAT, ...RESPONSES, ...MESSAGES, ...REST];
+export const FAULTS: readonly PlantedFault[] = [...CHAT, ...RESPONSES, ...MESSAGES, ...GEMINI, ...REST];

@@ -146,7 +146,11 @@ export const CHAT: ProtocolForm<ChatAnswer, ChatChunk> = {
       type: "function",
       function: { name, description, parameters: schema },
     })),
-  choices: { forced: { type: "function", function: { name: "get_weather" } }, required: "required", none: "none" },
+  choices: {
+    forced: { tool_choice: { type: "function", function: { name: "get_weather" } } },
+    required: { tool_choice: "required" },
+    none: { tool_choice: "none" },
+  },
   parallel: { parallel_tool_calls: true },
   toolFinish: "tool_calls",
   goOn: (words, { history }, results) => ({

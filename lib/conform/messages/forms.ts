@@ -125,7 +125,11 @@ export const MESSAGES: ProtocolForm<MessageAnswer, MessageEvent> = {
   cutFinish: "max_tokens",
   tools: (count = TOOLS.length) =>
     TOOLS.slice(0, count).map(({ name, description, schema }) => ({ name, description, input_schema: schema })),
-  choices: { forced: { type: "tool", name: "get_weather" }, required: { type: "any" }, none: { type: "none" } },
+  choices: {
+    forced: { tool_choice: { type: "tool", name: "get_weather" } },
+    required: { tool_choice: { type: "any" } },
+    none: { tool_choice: { type: "none" } },
+  },
   parallel: { tool_choice: { type: "auto" } },
   toolFinish: "tool_use",
   goOn(words, { history }, results) {

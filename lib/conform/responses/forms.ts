@@ -128,7 +128,11 @@ export const RESPONSES: ProtocolForm<ResponseAnswer, ResponseEvent> = {
       parameters: schema,
       strict: true,
     })),
-  choices: { forced: { type: "function", name: "get_weather" }, required: "required", none: "none" },
+  choices: {
+    forced: { tool_choice: { type: "function", name: "get_weather" } },
+    required: { tool_choice: "required" },
+    none: { tool_choice: "none" },
+  },
   parallel: { parallel_tool_calls: true },
   goOn: (words, { history }, results) => ({
     input: [

@@ -1,0 +1,190 @@
+/** Gemini's protocol: models, answers, streams, tools, and thoughts with their signatures. */
+import { z } from "zod";
+import { isObject, type JsonObject } from "../../json/mod.ts";
+import { type Checks, Mismatch, must, shaped, Skip } from "../check.ts";
+import { checkHeader, HTTP_CHECKS } from "../http_checks.ts";
+import { HALT, HALTING, READY, SYSTEM } from "../prompts.ts";
+import { type ProtocolChecks, type ProtocolClient, withClient } from "../protocol_client.ts";
+import { checkCalls, checkStreamedSchema, checkSystem, sharedChecks } from "../shared_checks.ts";
+import { DONE, objectOf } from "../sse.ts";
+import {
+  type AnswerPart,
+  checkUsage,
+  GEMINI,
+  type GeminiAnswer,
+  type GenerateAnswer,
+  methodPath,
+  userContent,
+} from "./forms.ts";
+
+type GeminiClient = ProtocolClient<GeminiAnswer, GenerateAnswer>;
+
+const modelForm = z.object({
+  name: z.string().startsWith("models/"),
+  version: z.string(),
+  supportedGenerationMethods: z.array(z.string()),
+  inputTokenLimit: z.number().int().min(1).optional(),
+  outputTokenLimit: z.number().int().min(1).optional(),
+});
+
+async function getModels(client: GeminiClient, path: string): Promise<JsonObject> {
+  return objectOf((await client.context.good({ method: "GET", path })).text, "the models");
+}
+
+/** Checks a model's entry. */
+function checkModel(client: GeminiClient, row: unknown): void {
+  const { name, supportedGenerationMethods: methods } = shaped(modelForm, row, "the model");
+  const expected = `models/${client.context.subject.model}`;
+  must(name === expected, { expected, seen: name });
+  must(methods.includes("generateContent"), { expected: 'the method "generateContent"', seen: methods });
+}
+
+/** Tokens of a body by countTokens. */
+async function count(client: GeminiClient, body: JsonObject): Promise<number> {
+  const path = methodPath(client.path, client.context.subject.model, "countTokens");
+  const answer = await client.context.ask({ path, body });
+  if (answer.status === 404) throw new Skip("the gateway does not count: 404");
+  must(answer.status === 200, { expected: "status 200", seen: `${answer.status}: ${answer.text}` });
+  const { totalTokens } = objectOf(answer.text, "the count");
+  must(Number.isInteger(totalTokens) && Number(totalTokens) > 0, { expected: "totalTokens", seen: answer.text });
+  return Number(totalTokens);
+}
+
+const ANSWERS: ProtocolChecks<GeminiAnswer, GenerateAnswer> = {
+  async models(client) {
+    const { models } = await getModels(client, `${client.path}?pageSize=1000`);
+    must(Array.isArray(models), { expected: "models, a list", seen: models });
+    for (const row of models) shaped(modelForm, row, "models");
+    checkModel(client, models.find((row) => Object(row).name === `models/${client.context.subject.model}`));
+  },
+  model: async (client) =>
+    checkModel(client, await getModels(client, `${client.path}/${client.context.subject.model}`)),
+  async "whole.form"(client) {
+    const { text } = await client.ready();
+    must(text !== "", { expected: "a text", seen: text });
+  },
+  async "whole.finish"(client) {
+    const { finish } = await client.ready();
+    must(finish === "STOP", { expected: 'finishReason "STOP"', seen: finish });
+  },
+  async key(client) {
+    const { path, body } = client.request(client.body(READY));
+    const query = `key=${encodeURIComponent(client.context.subject.key)}`;
+    await client.context.good({ path: `${path}?${query}`, body, key: null });
+  },
+  async spelling(client) {
+    const { usage } = await client.ask(READY, {
+      system_instruction: { parts: [{ text: SYSTEM }] },
+      generation_config: { max_output_tokens: 1024 },
+    });
+    const { input } = GEMINI.tokens((await client.ready()).usage);
+    const seen = GEMINI.tokens(usage).input;
+    must(seen > input, { expected: `more than ${input} tokens of the prompt`, seen });
+  },
+  async parts(client) {
+    await client.ask(READY, {
+      contents: [
+        userContent("My name is Ada."),
+        { role: "model", parts: [{ text: "Hello, Ada." }] },
+        userContent(READY, "Thank you."),
+      ],
+    });
+  },
+  system: async (client) => void await checkSystem(client, { systemInstruction: { parts: [{ text: SYSTEM }] } }),
+  async stop(client) {
+    const { text, finish } = await client.ask(HALTING, { generationConfig: { stopSequences: [HALT] } }, "stop");
+    must(!text.includes(HALT), { expected: `a text without ${HALT}`, seen: text });
+    must(finish === "STOP", { expected: 'finishReason "STOP"', seen: finish });
+  },
+  "json.stream": checkStreamedSchema,
+  async count(client) {
+    const contents = [userContent(READY)];
+    const plain = await count(client, { contents });
+    for (const more of [{ systemInstruction: { parts: [{ text: SYSTEM }] } }, { tools: GEMINI.tools() }]) {
+      const model = `models/${client.context.subject.model}`;
+      const seen = await count(client, { generateContentRequest: { model, contents, ...more } });
+      must(seen > plain, { expected: `more than ${plain} with ${Object.keys(more).join()}`, seen });
+    }
+  },
+};
+
+const STREAMS: ProtocolChecks<GeminiAnswer, GenerateAnswer> = {
+  async "stream.bare"(client) {
+    const { events } = await client.readyStream();
+    const odd = events.find(({ name, data }) => name !== undefined || data === DONE);
+    must(odd === undefined, { expected: "events of data alone", seen: odd });
+  },
+  async "stream.content"(client) {
+    const candidates = (await client.readyEvents()).flatMap(({ candidates }) => candidates ?? []);
+    must(candidates.length > 0, { expected: "candidates", seen: "none" });
+    const odd = candidates.find(({ content }) => content === undefined);
+    must(odd === undefined, { expected: "content with parts", seen: odd });
+  },
+  async "stream.finish"(client) {
+    const reasons = (await client.readyEvents()).map(({ candidates }) => candidates?.[0].finishReason ?? "");
+    must(reasons.at(-1) === "STOP", { expected: 'finishReason "STOP" in the last event', seen: reasons.at(-1) });
+    must(reasons.slice(0, -1).every((reason) => reason === ""), { expected: "one finishReason", seen: reasons });
+  },
+  async "stream.usage"(client) {
+    checkUsage((await client.readyEvents()).at(-1)?.usageMetadata);
+  },
+  async "stream.array"(client) {
+    const { path, body } = client.request(client.body(READY, { stream: true }));
+    const answer = await client.context.good({ path: path.replace("?alt=sse", ""), body });
+    checkHeader(answer, "content-type", /^application\/json\b/);
+    const { answers } = objectOf(`{"answers":${answer.text}}`, "a list in the answer");
+    must(Array.isArray(answers) && answers.every(isObject), { expected: "a list of answers", seen: answer.text });
+    const stream = { events: answers.map((piece) => ({ data: JSON.stringify(piece) })), comments: [], faults: [] };
+    const { finish } = GEMINI.fold(GEMINI.readEvents(stream));
+    must(finish === "STOP", { expected: 'finishReason "STOP"', seen: finish });
+  },
+};
+
+const TOOLS: ProtocolChecks<GeminiAnswer, GenerateAnswer> = {
+  async "tools.stream"(client) {
+    const { calls, finish } = GEMINI.fold(await client.parallelEvents());
+    if (calls.length === 0) throw new Skip("the model called nothing");
+    checkCalls(calls);
+    must(finish === "STOP", { expected: 'finishReason "STOP"', seen: finish });
+  },
+};
+
+/** Thoughts are shown only if the request asks for them. */
+const THINK: JsonObject = { generationConfig: { thinkingConfig: { includeThoughts: true, thinkingBudget: 1024 } } };
+
+function thoughtful(client: GeminiClient): Promise<GeminiAnswer> {
+  return client.once("thoughts", () => client.ask(READY, THINK, "reasoning"));
+}
+
+/** Checks that no thought follows a text. */
+function checkOrder(parts: readonly AnswerPart[]): void {
+  const last = parts.findLastIndex(({ thought }) => thought === true);
+  if (last < 0) throw new Skip("no thoughts were shown");
+  const first = parts.findIndex(({ text, thought }) => thought !== true && text !== undefined && text !== "");
+  if (first >= 0 && first < last) throw new Mismatch("all thoughts before the text", `a thought in part ${last}`);
+}
+
+const THOUGHTS: ProtocolChecks<GeminiAnswer, GenerateAnswer> = {
+  async "thoughts.whole"(client) {
+    const { parts, usage } = await thoughtful(client);
+    checkOrder(parts);
+    must((checkUsage(usage).thoughtsTokenCount ?? 0) > 0, { expected: "thoughtsTokenCount", seen: usage });
+  },
+  "thoughts.stream": async (client) => checkOrder(GEMINI.fold(await client.events(READY, THINK, "reasoning")).parts),
+  async "thoughts.back"(client) {
+    const { parts, history } = await thoughtful(client);
+    const isSigned = parts.some(({ thoughtSignature }) => thoughtSignature !== undefined);
+    await client.ask(READY, { contents: [userContent(READY), ...history, userContent(READY)], ...THINK }, "reasoning");
+    return isSigned ? undefined : "there was no signature";
+  },
+};
+
+/** Every check of Gemini's protocol. */
+export const GEMINI_CHECKS: Checks = withClient(GEMINI, {
+  ...sharedChecks(GEMINI),
+  ...HTTP_CHECKS,
+  ...ANSWERS,
+  ...STREAMS,
+  ...TOOLS,
+  ...THOUGHTS,
+});
