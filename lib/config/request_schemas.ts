@@ -70,7 +70,10 @@ export const responsesSchema = z.strictObject({
     minutes: z.number().int().min(1).max(10_080).default(60)
       .describe("How long a response is kept after its last use, in minutes"),
     megabytes: z.number().int().min(1).max(65_536).default(64)
-      .describe("Most memory per process for kept responses, in MiB. The least recently used go first"),
+      .describe(
+        "Most memory per process for kept responses, in MiB. The least recently used ones of the key with the most bytes " +
+          "go first",
+      ),
   }).nullable().prefault({})
     .describe(
       "Recent responses that requests may continue with `previous_response_id` and `item_reference`. They stay in " +

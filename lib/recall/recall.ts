@@ -85,9 +85,9 @@ export class Recall {
       this.#adopt(owner, await this.#shared?.findByItem(owner, itemId, this.#forMs));
   }
 
-  /** Opens the responses of one connection, which end with it. They count towards the common limits. */
-  openLocal(): LocalResponses {
-    return new LocalResponses(this.#recent);
+  /** Opens the responses of one connection, which end with it. They count towards the common limits, and for their key. */
+  openLocal(keyId: string): LocalResponses {
+    return new LocalResponses(this.#recent, keyId);
   }
 
   /** Deletes everything in this process. */
@@ -109,15 +109,17 @@ export class Recall {
 /** Responses visible to one connection only. */
 export class LocalResponses {
   readonly #recent: RecentResponses;
+  readonly #keyId: string;
   readonly #owner = crypto.randomUUID();
   readonly #ids = new Set<string>();
 
-  constructor(recent: RecentResponses) {
+  constructor(recent: RecentResponses, keyId: string) {
     this.#recent = recent;
+    this.#keyId = keyId;
   }
 
   put(response: KeptResponse): void {
-    this.#recent.put(this.#owner, response);
+    this.#recent.put(this.#owner, response, { keyId: this.#keyId });
     this.#ids.add(response.id);
   }
 

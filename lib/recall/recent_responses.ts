@@ -1,4 +1,7 @@
-/** Recent responses of every key in memory, bounded in bytes and time, with LRU eviction. */
+/**
+ * Recent responses of every key in memory, bounded in bytes and time. A key that stores much evicts its own responses: the
+ * least recently used one of the key with the most bytes goes first.
+ */
 
 /** A stored response that later requests of its key may refer to. */
 export interface KeptResponse {
@@ -37,10 +40,18 @@ export interface RecentResponsesOptions {
 
 interface Entry {
   readonly owner: string;
+  readonly keyId: string;
   readonly response: KeptResponse;
   readonly bytes: number;
   readonly isOwn: boolean;
   expiresAt: number;
+}
+
+/** Responses of one API key. */
+interface Account {
+  /** The least recently used first. */
+  readonly entries: Map<string, Entry>;
+  bytes: number;
 }
 
 /** Estimated overhead of an entry and of each item, in bytes. */
@@ -50,9 +61,12 @@ const ITEM_BYTES = 256;
 /** Longest delay of a JavaScript timer, in milliseconds. */
 const LONGEST_DELAY_MS = 2 ** 31 - 1;
 
-/** Responses by owner and id, the least recently used first. Owners find only their own. */
+/** Responses by owner and id. Owners find only their own. */
 export class RecentResponses {
+  /** The least recently used first. */
   readonly #entries = new Map<string, Entry>();
+  /** By API key; keys without responses are not kept. */
+  readonly #accounts = new Map<string, Account>();
   /** Entries by owner and id of their output items. */
   readonly #items = new Map<string, Entry>();
   readonly #options: RecentResponsesOptions;
@@ -76,20 +90,24 @@ export class RecentResponses {
   }
 
   /**
-   * Stores a response. @param isOwn true if this process created it
-   * @returns false if it exceeds the limits by itself
+   * Stores a response. @param options `isOwn`: true if this process created it; `keyId`: the API key that it counts for,
+   * absent: the owner
+   * @returns false if it exceeds the limits, or the share of its key, by itself
    */
-  put(owner: string, response: KeptResponse, { isOwn = false }: { isOwn?: boolean } = {}): boolean {
+  put(
+    owner: string,
+    response: KeptResponse,
+    { isOwn = false, keyId = owner }: { isOwn?: boolean; keyId?: string } = {},
+  ): boolean {
     const key = keyOf(owner, response.id);
     this.#remove(key);
-    const entry = { owner, response, bytes: bytesOf(owner, response), isOwn, expiresAt: this.#expiry() };
+    const entry = { owner, keyId, response, bytes: bytesOf(owner, response), isOwn, expiresAt: this.#expiry() };
     if (entry.bytes > this.#mostBytes) return false;
-    this.#entries.set(key, entry);
-    this.#bytes += entry.bytes;
+    this.#add(key, entry);
     for (const { id } of response.items) this.#items.set(keyOf(owner, id), entry);
     this.#evict();
     this.#startTimer();
-    return true;
+    return this.#entries.has(key);
   }
 
   /** Finds a response and marks it as used. */
@@ -111,6 +129,7 @@ export class RecentResponses {
   /** Deletes everything. */
   close(): void {
     this.#entries.clear();
+    this.#accounts.clear();
     this.#items.clear();
     this.#bytes = 0;
     clearTimeout(this.#timer);
@@ -128,17 +147,35 @@ export class RecentResponses {
   #use(entry: Entry | undefined): KeptResponse | undefined {
     if (entry === undefined) return undefined;
     const key = keyOf(entry.owner, entry.response.id);
-    this.#entries.delete(key);
+    this.#subtract(key, entry);
     entry.expiresAt = this.#expiry();
-    this.#entries.set(key, entry);
+    this.#add(key, entry);
     return entry.response;
+  }
+
+  /** Adds an entry as the most recently used one. */
+  #add(key: string, entry: Entry): void {
+    let account = this.#accounts.get(entry.keyId);
+    if (account === undefined) this.#accounts.set(entry.keyId, account = { entries: new Map(), bytes: 0 });
+    account.entries.set(key, entry);
+    account.bytes += entry.bytes;
+    this.#entries.set(key, entry);
+    this.#bytes += entry.bytes;
+  }
+
+  #subtract(key: string, { keyId, bytes }: Entry): void {
+    this.#entries.delete(key);
+    this.#bytes -= bytes;
+    const account = this.#accounts.get(keyId);
+    account?.entries.delete(key);
+    if (account?.entries.size === 0) this.#accounts.delete(keyId);
+    else if (account !== undefined) account.bytes -= bytes;
   }
 
   #remove(key: string): void {
     const entry = this.#entries.get(key);
     if (entry === undefined) return;
-    this.#entries.delete(key);
-    this.#bytes -= entry.bytes;
+    this.#subtract(key, entry);
     for (const { id } of entry.response.items) {
       const item = keyOf(entry.owner, id);
       // A later response may have an item of the same id.
@@ -149,11 +186,23 @@ export class RecentResponses {
   /** Evicts responses beyond the limits. The order of use is the order of expiry, unless the limits have changed. */
   #evict(): void {
     const now = this.#options.monotonic();
-    for (const [key, { owner, response, isOwn, expiresAt }] of this.#entries) {
-      if (expiresAt > now && this.#bytes <= this.#mostBytes) return;
+    for (const [key, { expiresAt }] of this.#entries) {
+      if (expiresAt > now) break;
       this.#remove(key);
-      if (isOwn && expiresAt > now) this.#options.dropped?.(owner, response);
     }
+    while (this.#bytes > this.#mostBytes) {
+      const [oldest] = this.#largestAccount()?.entries ?? [];
+      if (oldest === undefined) return;
+      const [key, { owner, response, isOwn }] = oldest;
+      this.#remove(key);
+      if (isOwn) this.#options.dropped?.(owner, response);
+    }
+  }
+
+  #largestAccount(): Account | undefined {
+    let largest: Account | undefined;
+    for (const account of this.#accounts.values()) if (account.bytes > (largest?.bytes ?? 0)) largest = account;
+    return largest;
   }
 
   #startTimer(): void {

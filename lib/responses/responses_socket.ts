@@ -65,7 +65,7 @@ export function openResponsesSocket(request: Request, context: RouteContext): Re
     headers: [...headers, ["content-type", "application/json"]],
     host: connection,
     keyId,
-    local: recall.openLocal(),
+    local: recall.openLocal(keyId),
     mostBytes: limits.json_body_bytes,
     idleMs: websocket.idle_seconds * 1000,
     monotonic,

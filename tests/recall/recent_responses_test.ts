@@ -1,4 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
+import { Recall } from "../../lib/recall/recall.ts";
 import { type KeptResponse, RecentResponses } from "../../lib/recall/recent_responses.ts";
 import { until } from "../support/soon.ts";
 
@@ -28,6 +29,22 @@ Deno.test("RecentResponses evicts the least recently used response and never exc
   assertEquals(["a", "b", "c", "d"].map((id) => recent.find("key", id)?.id), ["a", "b", undefined, "d"]);
   assertEquals(recent.findByItem("key", "c-item"), undefined);
   assert(recent.bytes <= MEGABYTE);
+});
+
+Deno.test("RecentResponses evicts responses of the key with the most bytes, by connections or not", async () => {
+  const recall = new Recall({ limits: { minutes: 60, megabytes: 1 }, monotonic: () => 0 });
+  const [small, large] = [{ keyId: "small", secret: "" }, { keyId: "large", secret: "" }];
+  void recall.put(small, response("first", 100_000));
+  for (let index = 0; index < 20; index++) {
+    void recall.put(large, response(`own-${index}`, 90_000));
+    recall.openLocal("large").put(response(`local-${index}`, 90_000));
+    recall.openLocal("large").put(response(`huge-${index}`, 1_000_000));
+  }
+  assert(recall.bytes <= MEGABYTE);
+  assertEquals((await recall.find(small, "first"))?.id, "first");
+  void recall.put(large, response("last", 90_000));
+  assertEquals((await recall.find(large, "last"))?.id, "last");
+  await recall.close();
 });
 
 Deno.test("RecentResponses does not store a response larger than its limit, and evicts nothing for it", () => {
