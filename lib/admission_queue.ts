@@ -17,8 +17,8 @@ export interface AdmissionQueueLimits {
 export interface AdmissionQueue {
   /**
    * Waits for room. The returned function releases it and may be called more than once. Work larger than the limit is
-   * admitted alone. A small request may overtake a waiting large one. Deno does not report a client that leaves before
-   * its body is read, so such an upload waits until its time is over.
+   * admitted alone. A small request may overtake a waiting large one. Deno does not report a client that disconnects
+   * before its body is read, so such an upload waits until its time is over.
    * @param size the work's share of the limit; 1 by default
    * @throws {GatewayError} `busy()` when the queue is full or the wait is over; the signal's reason once it aborts
    */

@@ -57,7 +57,7 @@ export interface Gateway extends Upstreams {
   readonly conversations: ConversationTargets;
   /** Work for clients that have disconnected. */
   readonly backgroundTasks: BackgroundTasks;
-  /** Answers that are read to their end although their clients have left. */
+  /** Answers that are read to their end although their clients have disconnected. */
   readonly drains: DrainedRequests;
   /** Requests that may still ask the upstreams. */
   readonly uses: ReferenceCount;
@@ -175,8 +175,8 @@ export function reconfigureGateway(gateway: Gateway, config: Config): Gateway {
 }
 
 /**
- * The same gateway with one target alone, whose health it neither asks nor changes, and one attempt at it: for a test by
- * an operator. `close` ends it, and leaves everything that is shared open.
+ * The same gateway with one target alone, whose health it neither asks nor changes, and one attempt at it: for a test
+ * by an operator. `close` ends it, and leaves everything that is shared open.
  */
 export function isolateTarget(
   gateway: Gateway,

@@ -10,7 +10,7 @@ export interface Ask {
   path: string;
   headers: Readonly<Record<string, string>>;
   body: string;
-  /** Time from the first bytes of the answer until the client leaves, in milliseconds; absent: it stays. */
+  /** Time from the first bytes of the answer until the client disconnects, in milliseconds; absent: it stays. */
   leaveMs?: number;
 }
 

@@ -136,7 +136,7 @@ async function main(): Promise<void> {
   // deno-lint-ignore no-console -- what the suite waits for
   console.log(listener.addr.port);
   for await (const socket of listener) {
-    // A client may leave within a stream.
+    // A client may disconnect within a stream.
     serve(socket, players).catch(() => {}).finally(() => {
       try {
         socket.close();

@@ -75,7 +75,7 @@ const endingSchema = z.enum([
   "pause",
   "done",
   "partial",
-  "abandoned",
+  "client_disconnected",
   "failed",
   "refused",
   "lost",

@@ -67,7 +67,10 @@ async function openTail(...[parts, texts]: Parameters<typeof RequestTail.open>):
   }
 }
 
-/** The text of the stream, until its time is over, the operator has signed out or has another key, or the signal is given. Never throws. */
+/**
+ * The text of the stream, until its time is over, the operator has signed out or has another key, or the signal is
+ * given. Never throws.
+ */
 async function* textsOf(
   tail: RequestTail,
   { signal, monotonic, isStillOperator }: {
@@ -93,7 +96,7 @@ async function* textsOf(
   }
 }
 
-/** Text as a body. `disconnect` is called when it has ended, `end` where its reader has left. */
+/** Text as a body. `disconnect` is called when it has ended, `end` where its reader has disconnected. */
 function streamOf(
   texts: AsyncGenerator<string>,
   { end, disconnect }: { end: () => void; disconnect: () => void },

@@ -1,6 +1,6 @@
 /**
- * Work that the process waits for before it ends: requests in progress, answers that are drained for the bill after their
- * clients have left, and billing tasks that no client waits for.
+ * Work that the process waits for before it ends: requests in progress, answers that are drained for the bill after
+ * their clients have disconnected, and billing tasks that no client waits for.
  */
 import { type UnorderedItem, UnorderedList } from "../unordered_list.ts";
 import type { GatewayError } from "../errors.ts";

@@ -41,7 +41,7 @@ export interface Delivered {
   status: number;
   ending: Extract<
     Ending,
-    "end" | "stop_sequence" | "length" | "tool_use" | "refusal" | "pause" | "done" | "partial" | "abandoned"
+    "end" | "stop_sequence" | "length" | "tool_use" | "refusal" | "pause" | "done" | "partial" | "client_disconnected"
   >;
   tokens: BilledTokens;
   source: UsageSource;
@@ -198,8 +198,8 @@ export class Meter {
   }
 
   /**
-   * Records the start of an attempt. `target`: the model there, with its prices if they are known. `affinity`: absent where
-   * there was no choice of targets, or no conversation.
+   * Records the start of an attempt. `target`: the model there, with its prices if they are known. `affinity`: absent
+   * where there was no choice of targets, or no conversation.
    */
   attempt(upstream: string, target?: Pick<Target, "model" | "pricing">, affinity?: Affinity): void {
     this.#attempts++;

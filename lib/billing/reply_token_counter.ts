@@ -1,6 +1,6 @@
 /**
- * Counts the tokens of an answer while it streams, for upstreams that report none and clients that leave. The result
- * equals `countReply` of the whole answer, in memory that does not grow with the answer.
+ * Counts the tokens of an answer while it streams, for upstreams that report none and clients that disconnect. The
+ * result equals `countReply` of the whole answer, in memory that does not grow with the answer.
  *
  * The beginning of a long text is counted and dropped at a boundary between o200k_base pieces, where the sum of the
  * parts is exact. A text without such a boundary within 32,768 characters (one run of spaces, symbols or letters) is

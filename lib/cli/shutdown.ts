@@ -73,8 +73,8 @@ export interface ShutdownParts {
 export type ShutdownOutcome = "drained" | "late" | "cut";
 
 /**
- * Reports that it is not ready, then accepts no new requests and waits for the open ones. After the timeout the remaining
- * ones end with an error of their protocol.
+ * Reports that it is not ready, then accepts no new requests and waits for the open ones. After the timeout the
+ * remaining ones end with an error of their protocol.
  */
 export async function shutDownServer(ending: ShutdownParts): Promise<ShutdownOutcome> {
   const { inFlight, log, second } = ending;
@@ -86,7 +86,7 @@ export async function shutDownServer(ending: ShutdownParts): Promise<ShutdownOut
 
 async function endAll({ server, drain, inFlight, stopTexts, stopAll, times }: ShutdownParts): Promise<ShutdownOutcome> {
   const { readyDelayMs, drainMs } = times;
-  drain.leave();
+  drain.beginShutdown();
   if (readyDelayMs > 0) await settlesWithin(readyDelayMs, new Promise<void>(() => {}));
   drain.refuse();
   const begin = performance.now();

@@ -173,7 +173,7 @@ gemini.thoughts.back | An answer comes back with its thoughts and signatures | V
 *.error.method | Another method is 405 and names the right one in allow | RFC 9110 requires both
 *.unknown | An unknown member does no harm | Newer clients send more than a gateway knows
 *.known | Official members without an effect here are accepted | SDKs and agents send them by default
-*.leave | After a client disconnects in the middle of a stream, the next request is answered | Abandoned streams must not keep slots, connections or locks
+*.disconnect | After a client disconnects in the middle of a stream, the next request is answered | Abandoned streams must not keep slots, connections or locks
 images.whole | An image is made, and comes in base64 | SDKs read data[0].b64_json without checking
 images.usage | An image has a usage, and the numbers fit together | Bills rely on them
 images.request_id | An image has the header x-request-id | Without an id a request cannot be found in a log

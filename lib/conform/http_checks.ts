@@ -99,11 +99,11 @@ export const HTTP_CHECKS: ProtocolChecks = {
     must(answer.status === 200, { expected: "status 200", seen: `${answer.status}: ${answer.text}` });
   },
   known: async (client) => void await client.context.good(client.request(client.body(READY, client.form.known))),
-  async leave(client) {
+  async disconnect(client) {
     const { context } = client;
     const opened = await context.open(client.request(client.body(LONG, { stream: true })));
     must(opened.status === 200 && await opened.first(), { expected: "a stream", seen: opened.status });
-    opened.leave();
+    opened.disconnect();
     await context.good(client.request(client.body(READY)));
   },
 };

@@ -46,7 +46,7 @@ export interface OpenAnswer {
   status: number;
   /** Waits for the first bytes of the body. */
   first(): Promise<boolean>;
-  leave(): void;
+  disconnect(): void;
 }
 
 /** A capability of a model, as in `supported_parameters`; `image` as in its modalities. */
@@ -128,7 +128,7 @@ export class SuiteContext {
     return {
       status: response.status,
       first: async () => (await reader?.read())?.value !== undefined,
-      leave() {
+      disconnect() {
         end();
         abort();
         void reader?.cancel().catch(() => {});

@@ -43,7 +43,10 @@ export async function findCaller({ config, store, keys }: Gateway, nameOrId: str
   return callerOf(record, keys);
 }
 
-/** Sends a request. Never rejects: failures are responses, as for clients. @param signal given up: the client has left */
+/**
+ * Sends a request. Never rejects: failures are responses, as for clients.
+ * @param signal aborted: the client has disconnected
+ */
 export function sendAs(
   caller: Caller,
   { gateway, endpoint, body, signal, change, tag = TAG }: {

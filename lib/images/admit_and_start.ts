@@ -22,14 +22,14 @@ export function makesImagesHere({ targets }: Model, { imageUpstreams }: RouteCon
 
 /**
  * Takes limits, a budget hold and memory for a request, and starts it at the first target that accepts it.
- * @param client aborts when the client leaves
+ * @param client aborts when the client disconnects
  * @throws {GatewayError} a refusal, or the error of the last target
  */
 export async function admitAndStart(work: ImageWork, client: AbortSignal): Promise<StartedImages> {
   const { context, model, request, metered: { meter, interrupted } } = work;
   const { gateway } = context;
   const drains = drainOf(work);
-  const hasLeft = () => client.aborted;
+  const hasDisconnected = () => client.aborted;
   const watch = watchRequest({ client, drains, interrupted, totalMs: gateway.config.images.total_ms });
   let releasePixels = () => {};
   try {
@@ -51,11 +51,11 @@ export async function admitAndStart(work: ImageWork, client: AbortSignal): Promi
       model,
       dropped,
       signal: watch.signal,
-      hasLeft,
+      hasDisconnected,
       meter,
     });
     meter.drop(context.record.dropped = memberNames(dropped.names));
-    return { ...work, feed, headers, counter, dropped, watch, drains, hasLeft, inputImagePrice, releasePixels };
+    return { ...work, feed, headers, counter, dropped, watch, drains, hasDisconnected, inputImagePrice, releasePixels };
   } catch (error) {
     releasePixels();
     watch.stop();

@@ -3,7 +3,7 @@ import { requireCaller } from "../access/permissions.ts";
 import type { Meter } from "../billing/meter.ts";
 import { toGatewayError } from "../errors.ts";
 import { admitReplay } from "../request/admit_images.ts";
-import { failLeft, reasonOf } from "../request/request_meter.ts";
+import { failDisconnected, reasonOf } from "../request/request_meter.ts";
 import { NO_TOKENS } from "../store/days.ts";
 import { makesImagesHere } from "./admit_and_start.ts";
 import { readIdempotencyKey } from "./idempotency_key.ts";
@@ -34,7 +34,7 @@ export async function answerOnce(client: Request, work: ImageWork, make: MakeAns
     requestId: context.requestId,
     signal: client.signal,
     work: async (signal) => {
-      // The work continues after this client leaves if another client waits for the same answer.
+      // The work continues after this client disconnects if another client waits for the same answer.
       isOwn = true;
       handOver();
       const response = await settled(meter, { signal, make });
@@ -73,7 +73,7 @@ async function settled(
     return await make(signal);
   } catch (thrown) {
     const error = toGatewayError(thrown);
-    if (signal.aborted) await failLeft(meter);
+    if (signal.aborted) await failDisconnected(meter);
     else await meter.fail(error.status, reasonOf(error));
     throw thrown;
   }

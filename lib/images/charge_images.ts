@@ -1,7 +1,7 @@
 /** Charges image requests for the delivered images. */
 import type { Delivered } from "../billing/meter.ts";
 import { formatUsd } from "../billing/money.ts";
-import { failLeft, reasonOf, SHUTDOWN } from "../request/request_meter.ts";
+import { failDisconnected, reasonOf, SHUTDOWN } from "../request/request_meter.ts";
 import { billedExtras, billedTokens } from "./image_pricing.ts";
 import type { ImageBill } from "./image_usage.ts";
 import type { StartedImages } from "./image_work.ts";
@@ -28,12 +28,12 @@ export async function chargeDelivered(
   );
 }
 
-/** Charges a client that left for the images it received; nothing if the gateway ended the stream. */
-export async function chargeAbandoned(started: StartedImages, received: ImageBill): Promise<void> {
+/** Charges a client that disconnected for the images it received; nothing if the gateway ended the stream. */
+export async function chargeReceived(started: StartedImages, received: ImageBill): Promise<void> {
   const { meter, interrupted } = started.metered;
   if (interrupted.aborted) return await meter.fail(200, SHUTDOWN);
-  if (received.sizes.length === 0) return await failLeft(meter);
-  await meter.deliver({ status: 200, ending: "abandoned", ...chargeOf(received, started) });
+  if (received.sizes.length === 0) return await failDisconnected(meter);
+  await meter.deliver({ status: 200, ending: "client_disconnected", ...chargeOf(received, started) });
 }
 
 /** Returns the charge for images. Logs when an upstream delivered another size than requested. */

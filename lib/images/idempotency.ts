@@ -1,7 +1,8 @@
 /**
- * `Idempotency-Key`: repeats of a request get the first answer instead of doing the work again. The store keeps the answers
- * and the claim of the one node that does the work. Repeats on that node wait for it and share its result, failures
- * included. Repeats on other nodes poll the store; after a failure, which is not stored, one of them does the work.
+ * `Idempotency-Key`: repeats of a request get the first answer instead of doing the work again. The store keeps the
+ * answers and the claim of the one node that does the work. Repeats on that node wait for it and share its result,
+ * failures included. Repeats on other nodes poll the store; after a failure, which is not stored, one of them does the
+ * work.
  */
 import { GatewayError } from "../errors.ts";
 import type { Later } from "../billing/entry_queue.ts";
@@ -17,7 +18,10 @@ export interface IdempotencyLimits {
   windowMs: number;
   /** Most bytes of all stored answers. */
   maxBytes: number;
-  /** Most bytes of one stored answer; a larger one is recorded as done, without its body. Default: a quarter of `maxBytes`. */
+  /**
+   * Most bytes of one stored answer; a larger one is recorded as done, without its body. Default: a quarter of
+   * `maxBytes`.
+   */
   maxAnswerBytes?: number;
   /** Most records, with or without a body. Default: 20,000. */
   maxAnswers?: number;
@@ -54,9 +58,9 @@ export interface RepeatableRequest {
   requestHash: string;
   /** The gateway's id of the request, which it is charged under; absent: it is not charged. */
   requestId?: string;
-  /** Aborted when this client has gone. */
+  /** Aborted when this client has disconnected. */
   signal: AbortSignal;
-  /** Does the work. The signal aborts when the last waiting client has left. */
+  /** Does the work. The signal aborts when the last waiting client has disconnected. */
   work: (signal: AbortSignal) => Promise<StoredAnswer>;
 }
 
@@ -65,7 +69,7 @@ interface Running {
   requestHash: string;
   /** Clients that wait for its answer. */
   waiting: number;
-  /** True once the last client has left and the work was cancelled. */
+  /** True once the last client has disconnected and the work was cancelled. */
   stopped: boolean;
   /** True once the answer exists, or can no longer come. */
   settled: boolean;
@@ -240,7 +244,10 @@ export class Idempotency {
     }
   }
 
-  /** Claims a request, also from a dead node. If the dead node had charged it, the request counts as done without an answer. */
+  /**
+   * Claims a request, also from a dead node. If the dead node had charged it, the request counts as done without an
+   * answer.
+   */
   async #take(claim: AnswerClaim): Promise<HeldClaim | OtherClaim> {
     const { scope, key } = claim;
     const isAnswered = async () => await this.#cache.find(scope, key) !== undefined;
@@ -293,7 +300,7 @@ export class Idempotency {
         await this.#pause(NOTE_MS, this.#closing.signal).catch(() => {});
       }
     }
-    claim.leave();
+    claim.stopRenewing();
   }
 
   /** Waits for another node's answer; `undefined` if it ended without one. */
@@ -377,7 +384,7 @@ async function asked<T>(call: () => Promise<T>): Promise<T> {
 }
 
 /**
- * Waits until the promise settles or the client leaves, at most `longestMs`.
+ * Waits until the promise settles or the client disconnects, at most `longestMs`.
  * @throws {GatewayError} `limited`; the signal's reason once it aborts
  */
 async function whileThere<T>(promise: Promise<T>, signal: AbortSignal, longestMs?: number): Promise<T> {

@@ -22,16 +22,19 @@ export interface HeldClaim {
   /** Releases the claim. Never rejects: if the store is unreachable, the lease runs out. */
   release(): Promise<void>;
   /** Stops renewing the claim, so that its lease runs out. */
-  leave(): void;
+  stopRenewing(): void;
 }
 
 /** Renewals per lease: two in a row may fail. */
 const RENEWALS = 3;
 
-/** `retry-after` for clients whose work was abandoned, in milliseconds. */
+/** `retry-after` for clients whose work was given up, in milliseconds. */
 const RETRY_MS = 1_000;
 
-/** Claims a request, or returns the claim of its holder. @param after the holder of an expired claim without an answer */
+/**
+ * Claims a request, or returns the claim of its holder.
+ * @param after the holder of an expired claim without an answer
+ */
 export async function claimRequest(
   claim: AnswerClaim,
   { answers, isAnswered, leaseMs, monotonic, later }: ClaimParts,
@@ -64,16 +67,16 @@ export async function claimRequest(
     if (!isOver) cancel = schedule();
   }
 
-  function leave(): void {
+  function stopRenewing(): void {
     isOver = true;
     cancel();
   }
 
   return {
     lost: lost.signal,
-    leave,
+    stopRenewing,
     async release() {
-      leave();
+      stopRenewing();
       // A renewal that arrives after the release would block other nodes.
       await renewing;
       await answers.release(claim).catch(() => {});

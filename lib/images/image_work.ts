@@ -25,9 +25,9 @@ export interface StartedImages extends ImageWork {
   watch: RequestWatch;
   /** Price per token of uploaded images; absent: they are free. */
   inputImagePrice: string | undefined;
-  /** True once the client has left, even while its images are still made. */
-  hasLeft: () => boolean;
-  /** Called when the client leaves; true if its images are still made. */
+  /** True once the client has disconnected, even while its images are still made. */
+  hasDisconnected: () => boolean;
+  /** Called when the client disconnects; true if its images are still made. */
   drains: () => boolean;
   /** Releases the request's pixels. May be called at any time and more than once. */
   releasePixels: () => void;

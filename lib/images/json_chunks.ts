@@ -36,10 +36,10 @@ export function* joined(pieces: Iterable<string>): Generator<string> {
 
 /** Limits and end of a whole answer. */
 export interface WatchedAnswer {
-  /** Longest time that the client may leave the answer unread, in milliseconds. */
+  /** Longest time that the client may take to read data, in milliseconds. */
   unreadMs: number;
   timers: PhaseTimers;
-  /** Called once, when the answer was read or abandoned. */
+  /** Called once, when the answer was read, or its client disconnected. */
   ended: () => void;
 }
 

@@ -23,10 +23,10 @@ export interface ImageJob {
   request: ImageRequest;
   model: Model;
   dropped: UnsupportedParameters;
-  /** Aborts when the client leaves or the time limit is over. */
+  /** Aborts when the client disconnects or the time limit is over. */
   signal: AbortSignal;
-  /** True once the client has left, even while its images are still made. */
-  hasLeft: () => boolean;
+  /** True once the client has disconnected, even while its images are still made. */
+  hasDisconnected: () => boolean;
   meter: Pick<Meter, "attempt" | "attempted" | "identify" | "skip" | "first" | "ended">;
 }
 
@@ -43,7 +43,7 @@ export interface Started {
  * @throws {GatewayError} the error of the last target, or the signal's reason
  */
 export async function startImages(job: ImageJob): Promise<Started> {
-  const { gateway, requestId, key, model, signal, hasLeft, meter } = job;
+  const { gateway, requestId, key, model, signal, hasDisconnected, meter } = job;
   const { random, imageUpstreams } = gateway;
   let last: Attempt | undefined;
   try {
@@ -60,7 +60,7 @@ export async function startImages(job: ImageJob): Promise<Started> {
       deadlineMs: gateway.config.images.total_ms,
       once: true,
       ask: (attempt) => startAt(last = attempt, job),
-      isOver: () => signal.aborted || meter.ended || hasLeft(),
+      isOver: () => signal.aborted || meter.ended || hasDisconnected(),
     }));
     return { feed, headers: last === undefined ? {} : Object.fromEntries(headersOfAttempt(last)) };
   } catch (thrown) {
@@ -127,9 +127,9 @@ export interface RequestWatch {
 
 /** Options for watching an image request. */
 export interface RequestWatchOptions {
-  /** Aborted when the client has gone. */
+  /** Aborted when the client has disconnected. */
   client: AbortSignal;
-  /** Called when the client leaves; true if the images are still made. */
+  /** Called when the client disconnects; true if the images are still made. */
   drains: () => boolean;
   /** Aborts when the process ends; its reason is the client's error. */
   interrupted: AbortSignal;
@@ -140,7 +140,7 @@ export interface RequestWatchOptions {
 /** Watches the client, the process and the time limit. */
 export function watchRequest({ client, drains, interrupted, totalMs }: RequestWatchOptions): RequestWatch {
   const control = new AbortController();
-  const leave = () => drains() ? undefined : control.abort(client.reason);
+  const cancel = () => drains() ? undefined : control.abort(client.reason);
   const interrupt = { handleEvent: () => control.abort(interrupted.reason) };
   if (interrupted.aborted) interrupt.handleEvent();
   else interrupted.addEventListener("abort", interrupt);
@@ -151,9 +151,9 @@ export function watchRequest({ client, drains, interrupted, totalMs }: RequestWa
       }),
     );
   }, totalMs);
-  if (client.aborted) leave();
-  client.addEventListener("abort", leave, { once: true });
-  const answered = () => client.removeEventListener("abort", leave);
+  if (client.aborted) cancel();
+  client.addEventListener("abort", cancel, { once: true });
+  const answered = () => client.removeEventListener("abort", cancel);
   return {
     signal: control.signal,
     answered,

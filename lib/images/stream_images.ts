@@ -18,16 +18,16 @@ export interface ImageStream {
   seconds: () => number;
   /** Silence before a keep-alive, in milliseconds. */
   keepAliveMs: number;
-  /** Longest time that the client may leave data unread, in milliseconds. */
+  /** Longest time that the client may take to read data, in milliseconds. */
   unreadMs: number;
   timers: PhaseTimers;
   /**
    * Charges the delivered images once, before the last event goes out. Resolves to the cost in USD.
    */
-  charge: (hasLeft: boolean) => Promise<string>;
-  /** Called with the delivered images when the client leaves early or reads too slowly. */
-  left: (got: ImageBill) => void;
-  /** Called when the client leaves; true if the feed is read to its end and charged in full. */
+  charge: (isDisconnected: boolean) => Promise<string>;
+  /** Called with the delivered images when the client disconnects early or reads too slowly. */
+  disconnected: (got: ImageBill) => void;
+  /** Called when the client disconnects; true if the feed is read to its end and charged in full. */
   drains: () => boolean;
 }
 
@@ -38,16 +38,16 @@ const KEEP_ALIVE = ": keep-alive\n";
 
 /**
  * Starts a streamed answer. Resolves with the first event, so that an earlier failure can still become an HTTP error.
- * When the first event takes longer than the keep-alive interval, the stream starts with a keep-alive and reports errors
- * as events. The feed is read only as fast as the client reads.
+ * When the first event takes longer than the keep-alive interval, the stream starts with a keep-alive and reports
+ * errors as events. The feed is read only as fast as the client reads.
  * @throws {GatewayError} the failure that precedes the first image
  */
 export async function streamImages(stream: ImageStream): Promise<ReadableStream<Uint8Array>> {
   const encoder = new TextEncoder();
   const timer = stream.timers.stream();
   const reader = new PatientReader(stream, timer);
-  let gone = false;
-  const steps = writeSteps({ ...stream, charge: () => stream.charge(gone) }, reader);
+  let isDisconnected = false;
+  const steps = writeSteps({ ...stream, charge: () => stream.charge(isDisconnected) }, reader);
   /** Bill of the images sent so far, and including the event being sent. */
   let got = stream.counter.bill;
   let given = got;
@@ -65,15 +65,15 @@ export async function streamImages(stream: ImageStream): Promise<ReadableStream<
     expire() {
       // Usually in the middle of an image, where no event can be written.
       controller?.error(unreadError(stream.unreadMs));
-      void leave();
+      void disconnect();
     },
   };
 
-  async function leave(): Promise<void> {
-    gone = true;
+  async function disconnect(): Promise<void> {
+    isDisconnected = true;
     timer.stop();
-    if (!stream.drains()) stream.left(got);
-    // The client has left; the rest is read for the bill only.
+    if (!stream.drains()) stream.disconnected(got);
+    // The client has disconnected; the rest is read for the bill only.
     else while ((await steps.next()).done !== true);
     reader.stop();
   }
@@ -95,7 +95,7 @@ export async function streamImages(stream: ImageStream): Promise<ReadableStream<
         got = given;
         const step = opening ?? await steps.next();
         opening = undefined;
-        if (gone) return;
+        if (isDisconnected) return;
         given = stream.counter.bill;
         if (step.done === true) {
           reader.stop();
@@ -105,7 +105,7 @@ export async function streamImages(stream: ImageStream): Promise<ReadableStream<
         pieces = joined(step.value)[Symbol.iterator]();
       }
     },
-    cancel: leave,
+    cancel: disconnect,
   }, { highWaterMark: 0 });
 }
 

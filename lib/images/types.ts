@@ -73,7 +73,7 @@ export interface ImageCall {
   request: ImageRequest;
   model: Model;
   target: Target;
-  /** Aborts when the client leaves or the time limit is over. */
+  /** Aborts when the client disconnects or the time limit is over. */
   signal: AbortSignal;
   dropped: UnsupportedParameters;
   /** Takes the upstream's id of a request that it answers. Of several requests for one call, the last id counts. */

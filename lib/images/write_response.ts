@@ -1,9 +1,9 @@
 /** The response to an image request: whole, or streamed. */
 import { toGatewayError } from "../errors.ts";
 import { droppedHeader } from "../request/write_response.ts";
-import { CLIENT_LEFT } from "../request/request_meter.ts";
+import { CLIENT_DISCONNECTED } from "../request/request_meter.ts";
 import { streamHeaders } from "../server/json_response.ts";
-import { chargeAbandoned, chargeDelivered } from "./charge_images.ts";
+import { chargeDelivered, chargeReceived } from "./charge_images.ts";
 import type { FinishedImage, ImageUsageCounter } from "./image_usage.ts";
 import type { StartedImages } from "./image_work.ts";
 import { byteStream } from "./json_chunks.ts";
@@ -13,11 +13,15 @@ import { writeResult } from "./write_result.ts";
 
 /** Collects all images and charges them before the first byte goes out. @throws {GatewayError} if there is no image */
 export async function wholeResponse(started: StartedImages): Promise<Response> {
-  const { context: { gateway, timers }, request, feed, counter, dropped, watch, hasLeft, releasePixels } = started;
+  const { context: { gateway, timers }, request, feed, counter, dropped, watch, hasDisconnected, releasePixels } =
+    started;
   const images = await collectImages(feed, counter);
   watch.stop();
   const created = Math.floor(gateway.now() / 1000);
-  const cost = await chargeDelivered(started, hasLeft() ? { status: CLIENT_LEFT, ending: "abandoned" } : {});
+  const cost = await chargeDelivered(
+    started,
+    hasDisconnected() ? { status: CLIENT_DISCONNECTED, ending: "client_disconnected" } : {},
+  );
   const { usage, sizes } = counter.bill;
   const text = writeResult({ request, created, images, usage });
   const { answer_unread_ms: unreadMs } = gateway.config.limits;
@@ -50,8 +54,8 @@ export async function streamedResponse(started: StartedImages): Promise<Response
     keepAliveMs: gateway.config.keep_alive_seconds * 1000,
     unreadMs: gateway.config.limits.answer_unread_ms,
     timers,
-    charge: (hasLeft) => chargeDelivered(started, hasLeft ? { ending: "abandoned" } : {}),
-    left: (received) => gateway.backgroundTasks.add(chargeAbandoned(started, received)),
+    charge: (isDisconnected) => chargeDelivered(started, isDisconnected ? { ending: "client_disconnected" } : {}),
+    disconnected: (received) => gateway.backgroundTasks.add(chargeReceived(started, received)),
     drains,
   });
   return new Response(body, {

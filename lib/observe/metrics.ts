@@ -126,7 +126,7 @@ export function requestMetrics(registry: Registry): RequestMetrics {
     attempted({ upstream, model, outcome }, seconds) {
       attempts.add([upstream, model, outcome]);
       // The client ended the attempt, not the upstream.
-      if (outcome !== "abandoned") attemptSeconds.observe([upstream], seconds);
+      if (outcome !== "client_disconnected") attemptSeconds.observe([upstream], seconds);
     },
     breakerChanged: ({ upstream, model, state }) => breakerChanges.add([upstream, model, state]),
   };
@@ -135,7 +135,7 @@ export function requestMetrics(registry: Registry): RequestMetrics {
 /** The ending of a request, even without a meter. */
 export function endingOf({ entry, status }: RequestRecord): string {
   if (entry !== undefined) return entry.ending;
-  if (status === 499) return "abandoned";
+  if (status === 499) return "client_disconnected";
   if (status >= 500) return "failed";
   return status >= 400 ? "refused" : "done";
 }

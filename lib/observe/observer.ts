@@ -100,7 +100,7 @@ export class Observer {
     record.waits++;
     if (record.streamed) this.#streams++;
     let isOver = false;
-    // A read in progress ends when the client leaves, too.
+    // A read in progress ends when the client disconnects, too.
     const ended = () => {
       if (isOver) return;
       isOver = true;
@@ -225,7 +225,7 @@ export class Observer {
     this.#open.delete(record.id);
     open.record = undefined;
     const ms = this.#monotonic() - record.start;
-    // The entry has the final status: a client may leave a stream that began well.
+    // The entry has the final status: a client may disconnect from a stream that began well.
     if (record.entry !== undefined && record.entry.status > 0) record.status = record.entry.status;
     this.counts.count(record, ms / 1000);
     if (record.trace !== undefined) writeRequestSpan(record, { ms, now: this.#now });

@@ -12,8 +12,8 @@ import { plainText } from "../text.ts";
 import { brokenRule } from "./broken_rule.ts";
 import { stringOf } from "../protocols/members.ts";
 
-/** The status of a request whose client left before its answer began; the same as in nginx. */
-export const CLIENT_LEFT = 499;
+/** The status of a request whose client disconnected before its answer began; the same as in nginx. */
+export const CLIENT_DISCONNECTED = 499;
 
 /** A request and its endpoint. */
 export interface MeteredRequest {
@@ -47,15 +47,15 @@ export async function settleFailure(
 ): Promise<GatewayError> {
   const error = toGatewayError(thrown);
   if (meter !== undefined) {
-    if (request.signal.aborted) await failLeft(meter);
+    if (request.signal.aborted) await failDisconnected(meter);
     else await meter.fail(statusOf(error, endpoint), reasonOf(error, context.caller));
   }
   return error.withHeaders({ "x-sluice-cost": "0" });
 }
 
-/** Ends the meter of a request whose client left before it got any of the answer. */
-export function failLeft(meter: Meter): Promise<void> {
-  return meter.fail(CLIENT_LEFT, LEFT);
+/** Ends the meter of a request whose client disconnected before it got any of the answer. */
+export function failDisconnected(meter: Meter): Promise<void> {
+  return meter.fail(CLIENT_DISCONNECTED, DISCONNECTED);
 }
 
 /** Ends the meter of a request that failed after its response had begun. */
@@ -86,8 +86,8 @@ function statusOf(error: GatewayError, endpoint: MeteredEndpoint): number {
   return endpoint === "messages" ? anthropicStatus(error) : error.status;
 }
 
-/** The client left before its request ended. */
-export const LEFT: EntryReason = { code: "client_left" };
+/** The client disconnected before its request ended. */
+export const DISCONNECTED: EntryReason = { code: "client_disconnected" };
 
 /** The process ends before the request does. */
 export const SHUTDOWN: EntryReason = { code: "shutdown" };

@@ -33,7 +33,10 @@ export interface TargetReply extends Pick<TargetAnswer, "admitted" | "countInput
   text: string | undefined;
 }
 
-/** Sends a request to one target after another until one gives a whole answer. @throws {GatewayError} as `attemptTargets` of lib/routing/retry.ts */
+/**
+ * Sends a request to one target after another until one gives a whole answer.
+ * @throws {GatewayError} as `attemptTargets` of lib/routing/retry.ts
+ */
 export function sendForReply(choices: readonly Choice[], state: RequestState): Promise<TargetReply> {
   return sendToTargets(choices, state, async (attempt) => {
     const { answer, admitted, countInput } = await callTarget(attempt, state);
@@ -43,7 +46,10 @@ export function sendForReply(choices: readonly Choice[], state: RequestState): P
   });
 }
 
-/** Sends a request to one target after another until the first event of an answer is in the loop. @throws {GatewayError} as `sendForReply` */
+/**
+ * Sends a request to one target after another until the first event of an answer is in the loop.
+ * @throws {GatewayError} as `sendForReply`
+ */
 export function sendForStream(choices: readonly Choice[], loop: StreamLoop, state: RequestState): Promise<void> {
   return sendToTargets(choices, state, async (attempt) => {
     await loop.open(streamedAnswer(await callTarget(attempt, state), state));
@@ -65,7 +71,7 @@ async function sendToTargets<T>(
       key,
       deadlineMs: deadlineMs(choices, gateway),
       ask,
-      isOver: () => signal.aborted || meter.ended || state.clientHasLeft,
+      isOver: () => signal.aborted || meter.ended || state.clientHasDisconnected,
     }),
   );
   const { conversation, attempt } = state;

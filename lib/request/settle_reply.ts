@@ -3,7 +3,7 @@ import type { BilledTokens, UsageSource } from "../store/ledger.ts";
 import { type HostedCalls, hostedCallsOf, type UsedExtras, usedExtras } from "../billing/extras.ts";
 import type { Amount } from "../billing/money.ts";
 import { isEstimated } from "../billing/prompt_parts.ts";
-import { CLIENT_LEFT } from "./request_meter.ts";
+import { CLIENT_DISCONNECTED } from "./request_meter.ts";
 import type { TargetReply } from "./send_to_targets.ts";
 import type { RequestState } from "./state.ts";
 import type { FinishReason, TokenUsage } from "../protocols/canonical/types.ts";
@@ -21,7 +21,7 @@ export interface SettledReply {
 /** Charges a whole answer. @throws {GatewayError} `overloaded` where it cannot be entered in the ledger */
 export async function settleReply(
   { reply, admitted: { prompt }, countInput }: TargetReply,
-  { meter, clientHasLeft }: RequestState,
+  { meter, clientHasDisconnected }: RequestState,
 ): Promise<SettledReply> {
   meter.first();
   const hostedCalls = hostedCallsOf(prompt);
@@ -32,8 +32,8 @@ export async function settleReply(
     countOutput: async () => await countReply(reply.blocks, await loadTokenCounter()),
   });
   const cost = await meter.deliver({
-    status: clientHasLeft ? CLIENT_LEFT : 200,
-    ending: clientHasLeft ? "abandoned" : reply.finish,
+    status: clientHasDisconnected ? CLIENT_DISCONNECTED : 200,
+    ending: clientHasDisconnected ? "client_disconnected" : reply.finish,
     ...charged,
   });
   return { tokens: charged.tokens, source: charged.source, cost };
@@ -67,9 +67,9 @@ export interface Ended {
 }
 
 /**
- * Reads the tokens that the upstream reports, and counts those that it does not report plausibly. An answer of 0 tokens is
- * counted as well, because some hosts report 0 for unknown. A refusal of 0 tokens is believed if the prompt has tokens:
- * its words may be the vendor's, not the model's.
+ * Reads the tokens that the upstream reports, and counts those that it does not report plausibly. An answer of 0 tokens
+ * is counted as well, because some hosts report 0 for unknown. A refusal of 0 tokens is believed if the prompt has
+ * tokens: its words may be the vendor's, not the model's.
  */
 export function readTokens({ usage, finish, hostedCalls }: Ended, counts: Counts): Charged | Promise<Charged> {
   const used = hostedCalls === undefined ? usedExtras(usage) : hostedCalls.used(usage);

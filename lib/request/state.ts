@@ -9,8 +9,8 @@ import type { Meter } from "../billing/meter.ts";
 import type { Codec, Frame } from "../protocols/codec.ts";
 import type { Attempt } from "../routing/retry.ts";
 import type { AdmittedModel, AdmittedModels } from "./admit_request.ts";
-import { beginDrain, ClientWatch, isCountable, type Shown } from "./client_leaves.ts";
-import { addLimitHeaders, failLeft, failStream, openRequestMeter, settleFailure } from "./request_meter.ts";
+import { beginDrain, ClientWatch, isCountable, type Shown } from "./client_disconnect.ts";
+import { addLimitHeaders, failDisconnected, failStream, openRequestMeter, settleFailure } from "./request_meter.ts";
 import { affinityOf, type Conversation } from "./conversation.ts";
 import { headersOfAttempt, targetMs } from "./targets.ts";
 
@@ -25,7 +25,7 @@ export class RequestState {
   readonly meter: Meter;
   /** Id of the client's key. */
   readonly key: string;
-  /** Aborts the upstream call when the client leaves (unless its answer is drained) and when the process ends. */
+  /** Aborts the upstream call when the client disconnects (unless its answer is drained) and when the process ends. */
   readonly #upstreamCall = new AbortController();
   readonly signal = this.#upstreamCall.signal;
   #isInterrupted = false;
@@ -41,7 +41,7 @@ export class RequestState {
   forwarded: readonly AnswerHeader[] | undefined;
   /** The error of the response. */
   #failure: GatewayError | undefined;
-  /** True if the client has left and its answer is read to the end for the bill. */
+  /** True if the client has disconnected and its answer is read to the end for the bill. */
   #isDraining = false;
 
   constructor(codec: Codec, request: Request, context: RouteContext) {
@@ -62,8 +62,8 @@ export class RequestState {
   }
 
   /** True once the client is known to have disconnected. */
-  get clientHasLeft(): boolean {
-    return this.#client?.hasLeft === true;
+  get clientHasDisconnected(): boolean {
+    return this.#client?.hasDisconnected === true;
   }
 
   /** The admitted models. @throws before admission */
@@ -72,14 +72,14 @@ export class RequestState {
     return this.#admitted;
   }
 
-  /** Records the admitted models and starts to watch for a client that leaves before the response. */
+  /** Records the admitted models and starts to watch for a client that disconnects before the response. */
   admit(admitted: AdmittedModels): void {
     this.#admitted = admitted;
     this.dropped = admitted[0].dropped;
     this.#client = new ClientWatch(this.request, {
       stream: admitted[0].prompt.stream,
       timers: this.context.timers,
-      left: () => this.leaveUnanswered(),
+      disconnected: () => this.drainOrCancel(),
     });
   }
 
@@ -90,9 +90,9 @@ export class RequestState {
     return admitted[0];
   }
 
-  /** Stops between two attempts if the client has left. @throws the abort reason */
+  /** Stops between two attempts if the client has disconnected. @throws the abort reason */
   throwIfAborted(): void {
-    if (this.clientHasLeft) this.#upstreamCall.abort();
+    if (this.clientHasDisconnected) this.#upstreamCall.abort();
     this.signal.throwIfAborted();
   }
 
@@ -105,10 +105,10 @@ export class RequestState {
   }
 
   /**
-   * Handles a client that leaves: drains the answer for the bill if the bill depends on it.
+   * Begins to drain the answer of a client that has disconnected, if the bill depends on it.
    * @returns true if the answer is drained, within the target's time limit
    */
-  leave(shown: Readonly<Shown>): boolean {
+  drainForBill(shown: Readonly<Shown>): boolean {
     if (this.#isDraining || this.attempt === undefined || this.signal.aborted) return this.#isDraining;
     const { attempt, dropped, context, meter } = this;
     const { model } = attempt;
@@ -116,21 +116,21 @@ export class RequestState {
     const countable = () => isCountable(prompt, { model, spoken: context.record.upstreamProtocol, dropped }, shown);
     this.#isDraining = beginDrain({ model, sheet, isCountable: countable, meter }, context);
     if (!this.#isDraining) return false;
-    const late = new GatewayError("timeout", "The upstream took too long for a client that has left");
+    const late = new GatewayError("timeout", "The upstream took too long for a client that has disconnected");
     const ms = targetMs(attempt, context.gateway.config);
     const timer = context.timers.set(ms, () => this.#upstreamCall.abort(late));
     void meter.done.then(() => context.timers.clear(timer));
     return true;
   }
 
-  /** Handles a client that leaves before the answer has begun. */
-  leaveUnanswered(): void {
-    if (!this.meter.asked || !this.leave(NOTHING_SHOWN)) this.#upstreamCall.abort();
+  /** Drains or cancels the call of a client that disconnects before the answer has begun. */
+  drainOrCancel(): void {
+    if (!this.meter.asked || !this.drainForBill(NOTHING_SHOWN)) this.#upstreamCall.abort();
   }
 
-  /** Settles a request whose client left and that no target answered. */
+  /** Settles a request whose client disconnected and that no target answered. */
   settleUnanswered(): void {
-    this.context.gateway.backgroundTasks.add(failLeft(this.meter));
+    this.context.gateway.backgroundTasks.add(failDisconnected(this.meter));
   }
 
   /** Settles a streamed response that no target answered. @returns the error frames for the client */
@@ -155,7 +155,7 @@ export class RequestState {
     return await settleFailure(this.#failure, this);
   }
 
-  /** Stops watching the request: from here on the response body reports a client that leaves. */
+  /** Stops watching the request: from here on the response body reports a client that disconnects. */
   end(): void {
     this.#client?.stop();
     addLimitHeaders(this, { meter: this.meter, failure: this.#failure });

@@ -11,7 +11,7 @@ import type { Machine, ReplyEvent } from "../protocols/canonical/types.ts";
 import type { Frame, StreamFraming } from "../protocols/codec.ts";
 import { characterEnd } from "../text.ts";
 import type { EventFeed, FrameFeed, Step } from "../upstreams/upstream.ts";
-import type { Shown } from "./client_leaves.ts";
+import type { Shown } from "./client_disconnect.ts";
 import type { TargetMeasurement } from "./attempts.ts";
 import type { StreamMeter } from "./stream_meter.ts";
 
@@ -27,11 +27,11 @@ export type StreamedAnswer =
 
 /** The part of the request state that the loop calls. */
 export interface StreamedRequest {
-  /** Handles a client that leaves after the answer has begun. @returns true if the answer is drained for the bill */
-  leave(shown: Readonly<Shown>): boolean;
-  /** Handles a client that leaves before the answer has begun. */
-  leaveUnanswered(): void;
-  /** Settles a request whose client left and that no target answered. */
+  /** Begins to drain an answer whose client has disconnected. @returns false if it is to be cancelled */
+  drainForBill(shown: Readonly<Shown>): boolean;
+  /** Drains or cancels the call of a client that disconnects before the answer has begun. */
+  drainOrCancel(): void;
+  /** Settles a request whose client disconnected and that no target answered. */
   settleUnanswered(): void;
   /** Settles a streamed response that no target answered. @returns the error frames for the client */
   failUnanswered(error: GatewayError): Frame[];
@@ -49,7 +49,7 @@ export interface StreamLoopOptions {
   framing?: StreamFraming | undefined;
   /** Silence before a keep-alive, in milliseconds. */
   keepAliveMs: number;
-  /** Longest time that the client may leave data unread, in milliseconds. */
+  /** Longest time that the client may take to read data, in milliseconds. */
   unreadMs: number;
 }
 
@@ -65,9 +65,9 @@ const BLAMED_MS = 1_000;
 const LATE = Symbol("late");
 
 /**
- * One streamed response. The loop reads only when the client does, so that a slow client slows the upstream. A step is one
- * chunk; a long step is several. Each read costs one promise, and all further work is synchronous calls, because most
- * streams bring one event per read.
+ * One streamed response. The loop reads only when the client does, so that a slow client slows the upstream. A step is
+ * one chunk; a long step is several. Each read costs one promise, and all further work is synchronous calls, because
+ * most streams bring one event per read.
  */
 export class StreamLoop {
   /** Media type of the body; absent: that of server-sent events. */
@@ -90,10 +90,10 @@ export class StreamLoop {
   #isAsked = false;
   /** True if the response starts with a keep-alive because the answer is late. */
   #isLate = false;
-  #isGone = false;
+  #isDisconnected = false;
   /** Unsent rest of a long step. */
   #rest = "";
-  /** Total time that the client left data unread, in milliseconds. */
+  /** Total time that data waited for the client, in milliseconds. */
   #heldUpMs = 0;
   #ended: PromiseWithResolvers<void> | undefined;
 
@@ -118,8 +118,8 @@ export class StreamLoop {
   }
 
   /**
-   * Waits for the first event for at most the keep-alive interval. After that the response starts with a keep-alive, and
-   * errors are sent in the stream.
+   * Waits for the first event for at most the keep-alive interval. After that the response starts with a keep-alive,
+   * and errors are sent in the stream.
    * @returns false if the answer is late
    * @throws the error of `opening` if it fails in time
    */
@@ -145,18 +145,18 @@ export class StreamLoop {
         this.#timer.begin(this.#unread);
       },
       pull: () => this.#ask(),
-      cancel: () => this.leave(),
+      cancel: () => this.disconnect(),
     }, { highWaterMark: 0 });
     setBodyObservable(body, this.#observed);
     return body;
   }
 
-  /** Handles a client that leaves. Resolves when nothing more is read from the upstream. */
-  async leave(): Promise<void> {
-    this.#isGone = true;
+  /** Handles a client that disconnects. Resolves when nothing more is read from the upstream. */
+  async disconnect(): Promise<void> {
+    this.#isDisconnected = true;
     this.#timer.stop();
-    if (this.#stage === "opening") this.#options.request.leaveUnanswered();
-    else if (this.#stage === "open") this.#abandon();
+    if (this.#stage === "opening") this.#options.request.drainOrCancel();
+    else if (this.#stage === "open") this.#drainOrCancel();
     if (this.#stage !== "over") await (this.#ended = Promise.withResolvers()).promise;
     // Wait for a chunk that is being enqueued in this microtask.
     await undefined;
@@ -190,7 +190,7 @@ export class StreamLoop {
     const behind = this.#answer?.meter.behind;
     if (behind !== undefined) void behind.then(() => this.#read(), this.#fail);
     else if (this.#answer?.writer?.isOver === true) this.#take(undefined);
-    else this.#answer?.feed.read().then(this.#take, this.#breakOff);
+    else this.#answer?.feed.read().then(this.#take, this.#failRead);
   }
 
   /** Translates, measures and meters one read. */
@@ -233,7 +233,7 @@ export class StreamLoop {
     if (!hasBegun) return this.#read();
     this.#stage = "open";
     this.#opened?.resolve();
-    if (this.#isGone) this.#abandon();
+    if (this.#isDisconnected) this.#drainOrCancel();
     else if (this.#isAsked) this.#next();
   }
 
@@ -253,7 +253,7 @@ export class StreamLoop {
   }
 
   #sendRest(): void {
-    if (this.#stage !== "over" && !this.#isGone) this.#put(this.#rest);
+    if (this.#stage !== "over" && !this.#isDisconnected) this.#put(this.#rest);
   }
 
   /** Sends text, or the first part of a long text. */
@@ -273,7 +273,7 @@ export class StreamLoop {
   }
 
   /** Handles a failed read. */
-  readonly #breakOff = (thrown: unknown): void => {
+  readonly #failRead = (thrown: unknown): void => {
     const error = this.#blameClient(thrown);
     this.#answer?.target.broken(error);
     this.#fail(error);
@@ -306,7 +306,7 @@ export class StreamLoop {
   /** Handles a failure of all targets after the response has begun with keep-alives. */
   #failUnanswered(thrown: unknown): void {
     const { request } = this.#options;
-    if (this.#isGone) {
+    if (this.#isDisconnected) {
       request.settleUnanswered();
       return this.#stop();
     }
@@ -327,20 +327,20 @@ export class StreamLoop {
     return new GatewayError("too_slow", message);
   }
 
-  /** Cancels or drains an answer whose client has left. */
-  #abandon(): void {
+  /** Cancels or drains an answer whose client has disconnected. */
+  #drainOrCancel(): void {
     const { meter } = this.#answer as StreamedAnswer;
-    const drains = this.#options.request.leave(meter.shown);
-    meter.left(drains);
+    const drains = this.#options.request.drainForBill(meter.shown);
+    meter.disconnected(drains);
     if (!drains || this.#ready.includes(undefined)) return this.#stop();
     this.#stage = "draining";
     if (!this.#isReading) this.#read();
   }
 
-  /** Fails a stream that the client left unread for too long. The client gets the error at its next read. */
+  /** Fails a stream that the client does not read for too long. The client gets the error at its next read. */
   #giveUp(): void {
     const frames = this.#errorFrames(unreadError(this.#options.unreadMs));
-    void this.leave();
+    void this.disconnect();
     this.#enqueue(this.#rest + this.#format(frames) + (this.#options.framing?.end() ?? ""));
     this.#controller?.close();
   }

@@ -10,8 +10,8 @@ import { ReplyTokenCounter } from "../billing/reply_token_counter.ts";
 import type { Codec, Frame } from "../protocols/codec.ts";
 import type { Step } from "../upstreams/upstream.ts";
 import { type Charged, type Counts, type Ended, readTokens } from "./settle_reply.ts";
-import type { Shown } from "./client_leaves.ts";
-import { CLIENT_LEFT, failLeft, reasonOf, SHUTDOWN } from "./request_meter.ts";
+import type { Shown } from "./client_disconnect.ts";
+import { CLIENT_DISCONNECTED, failDisconnected, reasonOf, SHUTDOWN } from "./request_meter.ts";
 
 /** Options of a stream meter. */
 export interface StreamCharge {
@@ -25,8 +25,8 @@ export interface StreamCharge {
   /** True if the client asked for usage, which is optional in its protocol. */
   wantsUsage: boolean;
   request: {
-    /** True if the client left before the response. */
-    readonly clientHasLeft: boolean;
+    /** True if the client disconnected before the response. */
+    readonly clientHasDisconnected: boolean;
     /** True if the process is ending before the request is done. */
     readonly isInterrupted: boolean;
   };
@@ -37,10 +37,10 @@ export interface StreamCharge {
 }
 
 /**
- * Charges one stream. A finished answer is charged by its usage. An answer whose client left is charged for the output
- * until then, or until the drained upstream failed. An answer that hits a limit of the gateway is charged for the output
- * before it. Any other incomplete answer is free. The usage frame and all later frames wait until the charge is durable,
- * and carry the cost.
+ * Charges one stream. A finished answer is charged by its usage. An answer whose client disconnected is charged for the
+ * output until then, or until the drained upstream failed. An answer that hits a limit of the gateway is charged for
+ * the output before it. Any other incomplete answer is free. The usage frame and all later frames wait until the charge
+ * is durable, and carry the cost.
  */
 export class StreamMeter {
   readonly #charge: StreamCharge;
@@ -58,9 +58,9 @@ export class StreamMeter {
   #hasBegun = false;
   /** True if the client received any part of the answer. */
   #wasSent = false;
-  #clientLeft = false;
-  /** True if the client has left and the rest of the answer is not read. */
-  #isAbandoned = false;
+  #isDisconnected = false;
+  /** True if the client has disconnected and the rest of the answer is not read. */
+  #isCancelled = false;
   #isComplete = false;
 
   constructor(charge: StreamCharge) {
@@ -79,14 +79,14 @@ export class StreamMeter {
 
   /** Returns the step to send; a promise if it waits for the charge. */
   take(step: Step | undefined): Step | undefined | Promise<Step | undefined> {
-    if (this.#isAbandoned) return undefined;
+    if (this.#isCancelled) return undefined;
     if (step === undefined) return this.#isComplete ? undefined : this.#endEarly(cutAnswerError());
     for (const event of step.events) {
       if (event.type === "start") {
         this.#input = event.usage ?? this.#input;
         this.#shown.input = this.#input.prompt !== undefined && this.#input.counted === undefined;
       } else if (event.type === "finish") return this.#finish(step, event);
-      else if (event.type === "error") return this.#breakOff(step, event.error);
+      else if (event.type === "error") return this.#takeError(step, event.error);
       else {
         if (!this.#hasBegun) {
           this.#charge.meter.first();
@@ -101,29 +101,29 @@ export class StreamMeter {
   /** Records that the client received the next step. */
   sent(): void {
     const events = this.#unsent.shift();
-    if (this.#clientLeft || events === undefined) return;
+    if (this.#isDisconnected || events === undefined) return;
     for (const { type } of events) if (type !== "start") this.#wasSent = true;
     this.#observe(events);
   }
 
   /** Settles a stream that failed. @returns true if the client gets the error */
   fail(error: GatewayError): boolean {
-    if (this.#isAbandoned) return false;
+    if (this.#isCancelled) return false;
     this.#charge.backgroundTasks.add(this.#endEarly(error));
     this.#unsent.push([]);
     this.#held = [];
     return true;
   }
 
-  /** Settles a stream whose client left. `drain`: the answer is read and charged to its end. */
-  left(drain: boolean): void {
-    if (this.#clientLeft) return;
-    this.#clientLeft = true;
+  /** Settles a stream whose client disconnected. `drain`: the answer is read and charged to its end. */
+  disconnected(drain: boolean): void {
+    if (this.#isDisconnected) return;
+    this.#isDisconnected = true;
     if (this.#isComplete) return;
-    this.#isAbandoned = !drain;
+    this.#isCancelled = !drain;
     const { backgroundTasks, request, meter } = this.#charge;
     if (request.isInterrupted) backgroundTasks.add(meter.fail(200, SHUTDOWN));
-    else if (this.#isAbandoned) backgroundTasks.add(this.#abandon());
+    else if (this.#isCancelled) backgroundTasks.add(this.#chargeSent());
     else for (const events of this.#unsent.splice(0)) this.#observe(events);
   }
 
@@ -135,7 +135,7 @@ export class StreamMeter {
 
   /** While draining, everything read counts as sent. */
   #queue(events: readonly ReplyEvent[]): void {
-    if (this.#clientLeft) this.#observe(events);
+    if (this.#isDisconnected) this.#observe(events);
     else this.#unsent.push(events);
   }
 
@@ -149,8 +149,8 @@ export class StreamMeter {
     if (counting !== undefined) this.#charge.backgroundTasks.add(counting);
   }
 
-  async #breakOff(step: Step, error: GatewayError): Promise<Step> {
-    if (this.#hasBegun && !this.#clientLeft && error.fault === "oversized") return await this.#cutOff(step, error);
+  async #takeError(step: Step, error: GatewayError): Promise<Step> {
+    if (this.#hasBegun && !this.#isDisconnected && error.fault === "oversized") return await this.#cutOff(step, error);
     // Before the first event, another target may still answer.
     if (this.#hasBegun) await this.#endEarly(error);
     this.#stopCounting();
@@ -171,10 +171,10 @@ export class StreamMeter {
     return step;
   }
 
-  /** An answer that ends because the client left or read too slowly is charged. */
+  /** An answer that ends because the client disconnected or read too slowly is charged. */
   async #endEarly(error: GatewayError): Promise<undefined> {
-    if (this.#clientLeft || error.kind === "too_slow") {
-      await this.#abandon();
+    if (this.#isDisconnected || error.kind === "too_slow") {
+      await this.#chargeSent();
       return;
     }
     this.#stopCounting();
@@ -182,10 +182,11 @@ export class StreamMeter {
     await this.#charge.meter.fail(200, reasonOf(error));
   }
 
-  async #abandon(): Promise<void> {
+  /** Charges the output that the client received. */
+  async #chargeSent(): Promise<void> {
     const { meter } = this.#charge;
-    if (!this.#wasSent) return await failLeft(meter);
-    await meter.deliver({ status: 200, ending: "abandoned", ...await this.#read({ usage: this.#input }) });
+    if (!this.#wasSent) return await failDisconnected(meter);
+    await meter.deliver({ status: 200, ending: "client_disconnected", ...await this.#read({ usage: this.#input }) });
   }
 
   async #finish(step: Step, { usage, reason }: { usage: TokenUsage; reason: FinishReason }): Promise<Step> {
@@ -193,10 +194,10 @@ export class StreamMeter {
     this.#observeAll(step);
     const charged = await this.#read({ usage, finish: reason });
     this.#stopCounting();
-    const absent = this.#clientLeft || this.#charge.request.clientHasLeft;
+    const isDisconnected = this.#isDisconnected || this.#charge.request.clientHasDisconnected;
     const cost = await this.#charge.meter.deliver({
-      status: absent && !this.#wasSent ? CLIENT_LEFT : 200,
-      ending: absent ? "abandoned" : reason,
+      status: isDisconnected && !this.#wasSent ? CLIENT_DISCONNECTED : 200,
+      ending: isDisconnected ? "client_disconnected" : reason,
       ...charged,
     });
     const kept = this.#charge.kept?.();
@@ -239,8 +240,8 @@ export class StreamMeter {
   }
 
   /**
-   * Holds back the usage frame and all later frames until the answer is complete. If more content follows, they are sent:
-   * some hosts report usage with every event.
+   * Holds back the usage frame and all later frames until the answer is complete. If more content follows, they are
+   * sent: some hosts report usage with every event.
    */
   #holdBack({ frames, events, spoken = 0 }: Step): Step {
     this.#queue(events);

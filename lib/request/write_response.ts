@@ -5,7 +5,7 @@ import { writeJsonSliced } from "../json/mod.ts";
 import { LONG_TEXT_CHARS } from "../scheduler.ts";
 import { formatUsd } from "../billing/money.ts";
 import { readLongCalls } from "../upstreams/long_inputs.ts";
-import { CLIENT_LEFT } from "./request_meter.ts";
+import { CLIENT_DISCONNECTED } from "./request_meter.ts";
 import type { TargetReply } from "./send_to_targets.ts";
 import type { SettledReply } from "./settle_reply.ts";
 import type { RequestState } from "./state.ts";
@@ -40,9 +40,9 @@ export function streamResponse(loop: StreamLoop, isInTime: boolean, state: Reque
     // Another target than the present one may still answer: only changes of the request are named.
     return streamOf(loop, Object.fromEntries(changeHeaders(state)), state);
   }
-  if (state.clientHasLeft) {
-    state.context.gateway.backgroundTasks.add(loop.leave());
-    return new Response(null, { status: CLIENT_LEFT });
+  if (state.clientHasDisconnected) {
+    state.context.gateway.backgroundTasks.add(loop.disconnect());
+    return new Response(null, { status: CLIENT_DISCONNECTED });
   }
   addAnswerHeaders(state);
   return streamOf(loop, {}, state);
@@ -75,7 +75,10 @@ function changeHeaders(state: RequestState): AnswerHeader[] {
   return headers;
 }
 
-/** Adds the headers that the upstream sent for the client, and those that name the target and the changes of the request. */
+/**
+ * Adds the headers that the upstream sent for the client, and those that name the target and the changes of the
+ * request.
+ */
 function addAnswerHeaders(state: RequestState): void {
   const { attempt, forwarded, context: { answerHeaders } } = state;
   // First, as later headers replace earlier ones of the same name.

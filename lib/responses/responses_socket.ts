@@ -31,7 +31,8 @@ const MOST_STREAMS = 8;
 const MOST_WAITING = 64;
 
 /**
- * Bytes that wait for the client before the next event or message is read, and the time between two looks, in milliseconds.
+ * Bytes that wait for the client before the next event or message is read, and the time between two looks, in
+ * milliseconds.
  */
 const MOST_BUFFERED = 1_048_576;
 const LOOK_MS = 10;
@@ -101,14 +102,14 @@ class ResponsesSocket {
   /** Messages that are being read, one after the other, and their number. */
   #reading: Promise<void> = Promise.resolve();
   #unread = 0;
-  #isLeaving = false;
+  #isShuttingDown = false;
   #idle: ReturnType<typeof setTimeout> | undefined;
 
   constructor(socket: WebSocket, options: SocketOptions) {
     this.#socket = socket;
     this.#options = options;
     this.#openedAt = options.monotonic();
-    this.#disconnect = options.host.drain.connect("socket", () => this.#leave(), options.keyId);
+    this.#disconnect = options.host.drain.connect("socket", () => this.#closeWhenIdle(), options.keyId);
     socket.onmessage = ({ data }) => this.#receive(data);
     socket.onclose = () => this.#closed();
     // A close event follows every error.
@@ -195,7 +196,7 @@ class ResponsesSocket {
     }
     this.#streams.delete(first.streamId);
     if (this.#streams.size > 0 || !this.#isOpen) return;
-    if (this.#isLeaving) this.#leave();
+    if (this.#isShuttingDown) this.#closeWhenIdle();
     else this.#startIdle();
   }
 
@@ -241,7 +242,7 @@ class ResponsesSocket {
     }
   }
 
-  /** Resolves when the client has read most of the sent data, or has left. */
+  /** Resolves when the client has read most of the sent data, or has disconnected. */
   async #drained(): Promise<void> {
     while (this.#isOpen && this.#socket.bufferedAmount > MOST_BUFFERED) {
       await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
@@ -281,8 +282,8 @@ class ResponsesSocket {
   }
 
   /** Closes the connection after its last request. */
-  #leave(): void {
-    this.#isLeaving = true;
+  #closeWhenIdle(): void {
+    this.#isShuttingDown = true;
     if (this.#streams.size === 0) this.#socket.close(GOING_AWAY, "The gateway is shutting down");
   }
 

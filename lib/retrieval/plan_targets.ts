@@ -3,7 +3,7 @@ import type { Meter } from "../billing/meter.ts";
 import { unitPrices } from "../billing/price.ts";
 import type { Gateway } from "../gateway.ts";
 import { noTargetLeft } from "../request/candidates.ts";
-import { beginDrain } from "../request/client_leaves.ts";
+import { beginDrain } from "../request/client_disconnect.ts";
 import { plainFacts } from "../request/targets.ts";
 import { type Choice, planChoices } from "../routing/plan.ts";
 import type { ProviderPreferences } from "../routing/preferences.ts";
@@ -27,8 +27,8 @@ export function planRetrievalTargets(
 }
 
 /**
- * Starts to drain an answer whose client left: nothing was sent yet, so no part can be billed separately. @returns as
- * `beginDrain`
+ * Starts to drain an answer whose client disconnected: nothing was sent yet, so no part can be billed separately.
+ * @returns as `beginDrain`
  */
 export function drainRetrieval(
   { model, sheet, most }: AdmittedCandidate<RetrievalRequest>,

@@ -3,7 +3,7 @@ import { requireCaller } from "../access/permissions.ts";
 import { GatewayError } from "../errors.ts";
 import { memberNames } from "../observe/request_record.ts";
 import { UnsupportedParameters } from "../protocols/canonical/unsupported_parameters.ts";
-import { ClientWatch } from "../request/client_leaves.ts";
+import { ClientWatch } from "../request/client_disconnect.ts";
 import { droppedHeader } from "../request/write_response.ts";
 import type { MeteredWork } from "../request/request_meter.ts";
 import { takeModelLimits } from "../request/send_to_targets.ts";
@@ -29,13 +29,13 @@ export interface RetrievalWork<R extends RetrievalRequest, A> {
 export interface RetrievalAnswer<R extends RetrievalRequest, A> {
   answer: A;
   candidate: AdmittedCandidate<R>;
-  /** True if the client has left; the answer is still billed. */
-  clientHasLeft: boolean;
+  /** True if the client has disconnected; the answer is still billed. */
+  clientHasDisconnected: boolean;
 }
 
 /**
  * Sends a request until a target answers. The answer's headers name the last target.
- * @throws {GatewayError} as `attemptTargets`; the abort reason if the client left and the answer is not drained
+ * @throws {GatewayError} as `attemptTargets`; the abort reason if the client disconnected and the answer is not drained
  */
 export async function sendRetrieval<R extends RetrievalRequest, A>(
   work: RetrievalWork<R, A>,
@@ -52,7 +52,7 @@ export async function sendRetrieval<R extends RetrievalRequest, A>(
   const watch = new ClientWatch(client, {
     stream: false,
     timers: context.timers,
-    left: () => last !== undefined && drainRetrieval(last.candidate, meter, context) || upstreamCall.abort(),
+    disconnected: () => last !== undefined && drainRetrieval(last.candidate, meter, context) || upstreamCall.abort(),
   });
   try {
     const answer = await attemptTargets(attemptsWith(gateway, {
@@ -62,7 +62,7 @@ export async function sendRetrieval<R extends RetrievalRequest, A>(
       key,
       choices,
       deadlineMs: deadlineMs(choices, gateway),
-      isOver: () => upstreamCall.signal.aborted || meter.ended || watch.hasLeft,
+      isOver: () => upstreamCall.signal.aborted || meter.ended || watch.hasDisconnected,
       async ask(attempt) {
         upstreamCall.signal.throwIfAborted();
         const candidate = work.admitted.find(({ model }) => model === attempt.model);
@@ -85,7 +85,7 @@ export async function sendRetrieval<R extends RetrievalRequest, A>(
         return { answer, candidate };
       },
     }));
-    return { ...answer, clientHasLeft: watch.hasLeft };
+    return { ...answer, clientHasDisconnected: watch.hasDisconnected };
   } finally {
     watch.stop();
     interrupted.removeEventListener("abort", interrupt);

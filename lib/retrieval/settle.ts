@@ -2,7 +2,7 @@
 import { readUsage } from "../billing/price.ts";
 import { formatUsd } from "../billing/money.ts";
 import type { Meter } from "../billing/meter.ts";
-import { CLIENT_LEFT } from "../request/request_meter.ts";
+import { CLIENT_DISCONNECTED } from "../request/request_meter.ts";
 import { NO_TOKENS } from "../store/days.ts";
 import { billedSearches } from "./candidate_prices.ts";
 import type { RetrievalAnswer } from "./send.ts";
@@ -24,7 +24,7 @@ export interface SettledRetrieval {
  * @throws {GatewayError} `overloaded` if the ledger entry cannot be written
  */
 export async function settleRetrieval<R extends RetrievalRequest>(
-  { answer, candidate, clientHasLeft }: RetrievalAnswer<R, { tokens?: number; searches?: number }>,
+  { answer, candidate, clientHasDisconnected }: RetrievalAnswer<R, { tokens?: number; searches?: number }>,
   meter: Meter,
 ): Promise<SettledRetrieval> {
   meter.first();
@@ -34,8 +34,8 @@ export async function settleRetrieval<R extends RetrievalRequest>(
   const searches = request.kind === "rerank" ? answer.searches ?? countSearches(request) : 0;
   const extras = billedSearches(searches, searchPrice);
   const cost = await meter.deliver({
-    status: clientHasLeft ? CLIENT_LEFT : 200,
-    ending: clientHasLeft ? "abandoned" : "end",
+    status: clientHasDisconnected ? CLIENT_DISCONNECTED : 200,
+    ending: clientHasDisconnected ? "client_disconnected" : "end",
     tokens: { ...NO_TOKENS, prompt: tokens },
     source: missing.input ? "counted" : "upstream",
     ...(extras.length > 0 && { details: { extras } }),

@@ -39,7 +39,7 @@ export interface RetrievalCall<R extends RetrievalRequest> {
   request: R;
   model: Model;
   target: Target;
-  /** Aborts when the client leaves or the process ends. */
+  /** Aborts when the client disconnects or the process ends. */
   signal: AbortSignal;
   /** Collects members that the upstream cannot express. */
   dropped: UnsupportedParameters;

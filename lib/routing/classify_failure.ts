@@ -47,8 +47,8 @@ export type AttemptOutcome =
   | "rejected"
   /** The answer exceeds the gateway's limits. */
   | "oversized"
-  /** The client left first. */
-  | "abandoned";
+  /** The client disconnected first. */
+  | "client_disconnected";
 
 /** Names of the outcomes that have another name in the health of targets. */
 const OUTCOME_NAMES = { busy: "overloaded", refused: "key_refused", neither: "rejected" } as const;

@@ -1,9 +1,9 @@
 /**
- * The health of targets. A target is an upstream with one of its models: each has a circuit breaker, so that the limit or
- * the failure of one model leaves the others alone. The gateway's key belongs to the upstream, for all models.
+ * The health of targets. A target is an upstream with one of its models: each has a circuit breaker, so that the limit
+ * or the failure of one model leaves the others alone. The gateway's key belongs to the upstream, for all models.
  *
- * A request itself can make an upstream answer with an error. So its outcome counts for the client key that sent it, and
- * for every key where other keys have failed as well, or where no request can be the cause.
+ * A request itself can make an upstream answer with an error. So its outcome counts for the client key that sent it,
+ * and for every key where other keys have failed as well, or where no request can be the cause.
  */
 import type { Model, Target } from "../catalog/model.ts";
 import type { BreakerTicket } from "./circuit_breaker.ts";
@@ -38,7 +38,7 @@ export type TargetOutcome =
   | { type: "busy"; retryAfterMs?: number | undefined }
   /** It answered 401: a probe finds out whether it refuses the gateway's key. */
   | { type: "refused" }
-  /** It says nothing about the target: a mistake of the client's, or a client that left. */
+  /** It says nothing about the target: a mistake of the client's, or a client that disconnected. */
   | { type: "neither" };
 
 /** Identifies a target. */
@@ -76,7 +76,9 @@ export interface Permit {
   readonly tickets: { readonly all: BreakerTicket; readonly client: BreakerTicket | undefined };
 }
 
-/** Why a target must not be asked now: its breaker is open, it has asked for a pause, or it refuses the gateway's key. */
+/**
+ * Why a target must not be asked now: its breaker is open, it has asked for a pause, or it refuses the gateway's key.
+ */
 export type UnavailableReason = "open" | "cooling" | "quarantined";
 
 /** Why a target must not be asked now, and for how long, as far as is known. */
@@ -179,7 +181,9 @@ export interface HealthOptions {
   random: () => number;
   /** Absent: no upstream is probed. */
   probe?: UpstreamProbe;
-  /** Runs something later, without keeping the process alive, and returns a function that cancels it; absent: timers. */
+  /**
+   * Runs something later, without keeping the process alive, and returns a function that cancels it; absent: timers.
+   */
   later?: (ms: number, run: () => void) => () => void;
   changed?: (change: HealthChange) => void;
 }

@@ -27,7 +27,7 @@ export interface EndedAttempt {
   /** `unfit`: the target cannot express the request, so nothing was sent. */
   outcome: AttemptOutcome | "unfit";
   ms: number;
-  /** Absent for a success, and where the client has left. */
+  /** Absent for a success, and where the client has disconnected. */
   error?: GatewayError;
   /** True if the client may be at fault: the error may quote its request. */
   isClients?: boolean;
@@ -54,7 +54,7 @@ export interface AttemptOptions<T> {
   pause: (ms: number) => Promise<void>;
   /** Makes one attempt. It resolves as soon as the client may see something: no other attempt follows. */
   ask: (attempt: Attempt) => Promise<T>;
-  /** Returns true where no other attempt is wanted, as the client has left. */
+  /** Returns true where no other attempt is wanted, as the client has disconnected. */
   isOver: () => boolean;
   /** Called for each attempt, with its milliseconds until the answer began or the attempt failed. */
   ended?: (attempt: Attempt, ended: EndedAttempt) => void;
@@ -66,8 +66,8 @@ export interface AttemptOptions<T> {
 
 /**
  * Asks targets until one answers.
- * @throws {GatewayError} the error of the last attempt; where no target can be asked at all, `overloaded`, or `exhausted`
- * where all of them are at their limits, with the time after which one can be asked
+ * @throws {GatewayError} the error of the last attempt; where no target can be asked at all, `overloaded`, or
+ * `exhausted` where all of them are at their limits, with the time after which one can be asked
  */
 export function attemptTargets<T>(parts: AttemptOptions<T>): Promise<T> {
   return new TargetAttempts(parts).run();
@@ -154,7 +154,10 @@ class TargetAttempts<T> {
     }
   }
 
-  /** Finds the first that may be asked now. The last attempt prefers targets that were not asked yet, those that are up first. */
+  /**
+   * Finds the first that may be asked now. The last attempt prefers targets that were not asked yet, those that are up
+   * first.
+   */
   #find(candidates: readonly Candidate[]): Found | undefined {
     const { health, key, most } = this.#parts;
     if (this.#counted > 0 && this.#counted >= most - 1) {
@@ -236,11 +239,11 @@ class TargetAttempts<T> {
     const { permit } = attempt;
     const failure = classifyFailure(error, { once, isTrial: permit.isTrial });
     const { type } = failure.outcome;
-    // A client that has left says nothing about the target.
+    // A client that has disconnected says nothing about the target.
     const isDone = isOver();
     health.report(permit, isDone ? { type: "neither" } : failure.outcome);
     const ms = monotonic() - begunAt;
-    if (isDone) this.#parts.ended?.(attempt, { outcome: "abandoned", ms });
+    if (isDone) this.#parts.ended?.(attempt, { outcome: "client_disconnected", ms });
     if (isDone || !(error instanceof GatewayError)) throw error;
     const isReported = type !== "neither" || error.kind === "not_found" || error.fault === "access";
     const outcome = error.fault === "unfit" ? "unfit" : outcomeOfFailure(error, failure.outcome);

@@ -44,7 +44,7 @@ export function createApp(options: AppOptions): App {
     try {
       response = await answerRequest(exchange, server);
     } catch (thrown) {
-      // Until a response exists, an aborted signal can only mean that the client has gone.
+      // Until a response exists, an aborted signal can only mean that the client has disconnected.
       if (request.signal.aborted) return writeAbandoned(thrown, exchange);
       response = writeError(thrown, exchange);
     } finally {

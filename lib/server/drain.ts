@@ -2,8 +2,8 @@
 import { GatewayError } from "../errors.ts";
 import { createReferenceCount } from "../reference_count.ts";
 
-/** `serving`; `leaving`: it serves, but asks not to be asked any more; `refusing`: it takes nothing new. */
-export type DrainPhase = "serving" | "leaving" | "refusing";
+/** `shutting_down`: it serves, but reports that it is not ready. `refusing`: it takes no new requests. */
+export type DrainPhase = "serving" | "shutting_down" | "refusing";
 
 /** Kinds of connections that outlive their requests: WebSockets, and streams for operators that never end. */
 export type LastingConnection = "socket" | "stream";
@@ -11,7 +11,7 @@ export type LastingConnection = "socket" | "stream";
 /** Shutdown state that the listeners of a process share. */
 export interface Drain {
   readonly phase: DrainPhase;
-  leave(): void;
+  beginShutdown(): void;
   refuse(): void;
   /**
    * Registers a request whose body is still arriving. The returned function ends the registration: the body is complete
@@ -24,10 +24,10 @@ export interface Drain {
    */
   arrived(): Promise<void>;
   /**
-   * Registers a connection that outlives its request; `leave` is called when the shutdown begins. The returned function
-   * ends the registration.
+   * Registers a connection that outlives its request; `shutDown` is called when the shutdown begins. The returned
+   * function ends the registration.
    */
-  connect(kind: LastingConnection, leave: () => void, keyId?: string): () => void;
+  connect(kind: LastingConnection, shutDown: () => void, keyId?: string): () => void;
   /** Counts the registered connections of a kind, or those of one API key. */
   connections(kind: LastingConnection, keyId?: string): number;
 }
@@ -41,8 +41,8 @@ export function createDrain(): Drain {
   const connections = new Map<() => void, { kind: LastingConnection; keyId: string | undefined }>();
   const drain: Drain & { phase: DrainPhase } = {
     phase: "serving",
-    leave() {
-      if (drain.phase === "serving") drain.phase = "leaving";
+    beginShutdown() {
+      if (drain.phase === "serving") drain.phase = "shutting_down";
       for (const close of [...connections.keys()]) close();
     },
     refuse() {
@@ -50,9 +50,9 @@ export function createDrain(): Drain {
     },
     arrive: bodies.begin,
     arrived: bodies.over,
-    connect(kind, leave, keyId) {
-      connections.set(leave, { kind, keyId });
-      return () => void connections.delete(leave);
+    connect(kind, shutDown, keyId) {
+      connections.set(shutDown, { kind, keyId });
+      return () => void connections.delete(shutDown);
     },
     connections: (kind, keyId) =>
       connections.values().filter((one) => one.kind === kind && (keyId === undefined || one.keyId === keyId))

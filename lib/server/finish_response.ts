@@ -63,7 +63,7 @@ function addHeaders(to: Headers, headers: readonly AnswerHeader[]): void {
   }
 }
 
-/** The client has left before there was a response: to give up its work is no failure. */
+/** The client has disconnected before there was a response: to give up its work is no failure. */
 export function writeAbandoned(thrown: unknown, { gateway: { observer }, record }: Exchange): Response {
   const error = toGatewayError(thrown);
   if (!isAbortError(error.cause)) observer.failed(record, error);

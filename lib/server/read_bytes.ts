@@ -19,8 +19,8 @@ export interface Keeper {
 
 /**
  * Reads a request's body, asking before each piece is kept.
- * @throws {GatewayError} `too_large` for a length that is announced, `too_slow`, `invalid` for a body that breaks off, and
- * whatever `take` throws
+ * @throws {GatewayError} `too_large` for a length that is announced, `too_slow`, `invalid` for a body that breaks off,
+ * and whatever `take` throws
  */
 export async function readBytes(
   request: Request,
@@ -39,8 +39,8 @@ export async function readBytes(
 }
 
 /**
- * Lets the platform read the whole body: a client that is waited for holds 32 KB instead of 180. Larger bodies are copied so
- * often that 60 KB take 60 µs instead of 27.
+ * Lets the platform read the whole body: a client that is waited for holds 32 KB instead of 180. Larger bodies are
+ * copied so often that 60 KB take 60 µs instead of 27.
  */
 function readWhole(request: Request, mostMs: number, timers: PhaseTimers): Promise<Uint8Array<ArrayBuffer>> {
   return new Promise((resolve, reject) => {
@@ -168,7 +168,7 @@ function broken(cause: unknown): never {
   throw brokenBody(cause);
 }
 
-/** The client has gone and will not see this, or the chunks are malformed and it will. */
+/** The client has disconnected and will not see this, or the chunks are malformed and it will. */
 function brokenBody(cause: unknown): GatewayError {
   return new GatewayError("invalid", "Cannot read the body: the connection broke, or its framing is wrong", { cause });
 }

@@ -77,8 +77,8 @@ export const REASON_CODES = [
   "media_type",
   /** The client sent its body or read its answer too slowly. */
   "client_slow",
-  /** The client left. */
-  "client_left",
+  /** The client disconnected. */
+  "client_disconnected",
   /** The gateway had no capacity: request bodies, images, requests with the same Idempotency-Key. */
   "busy",
   /** The gateway could not answer: its store is unreachable, or no target was available. */
@@ -193,8 +193,8 @@ export type Ending =
   /** Images: all requested ones, or some of them. */
   | "done"
   | "partial"
-  /** The client left; the delivered part is charged. */
-  | "abandoned"
+  /** The client disconnected; the delivered part is charged. */
+  | "client_disconnected"
   /** An error before or within the answer. Nothing is charged. */
   | "failed"
   /** Ended before any upstream was asked: by a limit, a budget, a permission, as invalid, or by its client. */

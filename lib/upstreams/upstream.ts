@@ -71,7 +71,7 @@ export interface Call {
   target: Target;
   /** Size of the prompt in o200k tokens, media included. Counted when first asked for. */
   countInput: () => Promise<number>;
-  /** Aborted when the client has gone or the time is up. */
+  /** Aborted when the client has disconnected or the time is up. */
   signal: AbortSignal;
   /** Collects the parameters that the upstream does not support. Complete when `generate` resolves. */
   dropped: UnsupportedParameters;

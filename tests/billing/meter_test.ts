@@ -7,7 +7,7 @@ import { createLedger, type Ledger } from "../../lib/billing/ledger.ts";
 import { type Delivered, Meter } from "../../lib/billing/meter.ts";
 import type { AdmissionTerms } from "../../lib/billing/reservation.ts";
 import { pricesAt } from "../../lib/billing/price.ts";
-import { LEFT } from "../../lib/request/request_meter.ts";
+import { DISCONNECTED } from "../../lib/request/request_meter.ts";
 import { NO_TOKENS } from "../../lib/store/days.ts";
 import type { BudgetClaim, LedgerStore } from "../../lib/store/ledger.ts";
 import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
@@ -172,7 +172,7 @@ Deno.test("Meter calls neither limiter nor ledger without limits and budgets", a
   }
   const failed = open("failed");
   await failed.admit(wish({ limitRequests: [], budgets: [] }));
-  await failed.fail(502, LEFT);
+  await failed.fail(502, DISCONNECTED);
 });
 
 Deno.test("Meter extrapolates limit statuses without a call of the limiter", async () => {
@@ -188,7 +188,7 @@ Deno.test("Meter extrapolates limit statuses without a call of the limiter", asy
   // Reservations made by others since are unknown.
   await open("b").admit(wish());
   assertEquals(meter.limitStatuses().map(({ remaining }) => remaining), [4, 700, 1]);
-  await meter.fail(500, LEFT);
+  await meter.fail(500, DISCONNECTED);
   assertEquals(meter.limitStatuses(), await limiter.statuses(CLAIMS));
   await clock.pass(100_000);
   assertEquals(meter.limitStatuses().map(({ resetMs }) => resetMs), [0, 0, 0]);
@@ -216,7 +216,7 @@ Deno.test("Meter reports limit statuses of whole answers at their end or refusal
   await assertRejects(async () => await poor?.admit(wish({ whole: true, most: 10_001n })), GatewayError);
   assertEquals(poor?.limitStatuses(), await limiter.statuses(CLAIMS));
   await second?.admit(wish(free));
-  await second?.fail(502, LEFT);
+  await second?.fail(502, DISCONNECTED);
   assertEquals(second?.limitStatuses(), await limiter.statuses(CLAIMS));
   const tokens = { name: "key:key_a", unit: "tokens", limit: 1_000, cost: 951, reportOnly: false } as const;
   await assertRejects(async () => await third?.admit(wish({ ...free, limitRequests: [tokens] })), GatewayError);
@@ -370,7 +370,7 @@ Deno.test("Meter enters a request refused by a limit, and holds nothing", async 
   assertEquals([error.kind, error.code], ["limited", "concurrency_limit"]);
   assertEquals(await remaining(limiter), [3, 400, 0]);
   assertEquals(await ledger.left(BUDGET), 2_000n);
-  await meter.fail(error.status, LEFT);
+  await meter.fail(error.status, DISCONNECTED);
   assertEquals(await remaining(limiter), [3, 400, 0]);
   const entry = await store.find("c");
   assertEquals([entry?.ending, entry?.status, entry?.model, entry?.cost], ["refused", 429, "acme/one", 0n]);
@@ -383,7 +383,7 @@ Deno.test("Meter releases the limits of a request refused by a budget", async ()
   assertEquals([error.kind, error.code, error.final], ["limited", "insufficient_quota", true]);
   assertEquals(await remaining(limiter), [5, 1_000, 2]);
   assertEquals(await ledger.left(BUDGET), 10_000n);
-  await meter.fail(error.status, LEFT);
+  await meter.fail(error.status, DISCONNECTED);
   assertEquals(await remaining(limiter), [5, 1_000, 2]);
   assertEquals((await store.find("a"))?.held, 0n);
 });
@@ -391,8 +391,8 @@ Deno.test("Meter releases the limits of a request refused by a budget", async ()
 Deno.test("Meter ends once, with the first call", async () => {
   const ends: Record<string, (meter: Meter) => Promise<unknown>> = {
     deliver: (meter) => meter.deliver(ANSWER),
-    abandon: (meter) => meter.deliver({ ...ANSWER, ending: "abandoned" }),
-    fail: (meter) => meter.fail(502, LEFT),
+    abandon: (meter) => meter.deliver({ ...ANSWER, ending: "client_disconnected" }),
+    fail: (meter) => meter.fail(502, DISCONNECTED),
   };
   for (const [first, end] of Object.entries(ends)) {
     for (const [second, again] of Object.entries(ends)) {
@@ -401,7 +401,7 @@ Deno.test("Meter ends once, with the first call", async () => {
       await meter.admit(wish());
       meter.attempt("first");
       const both = await Promise.all([end(meter), again(meter)]);
-      const ending = { deliver: "end", abandon: "abandoned", fail: "failed" }[first];
+      const ending = { deliver: "end", abandon: "client_disconnected", fail: "failed" }[first];
       const cost = first === "fail" ? 0n : 320n;
       const entry = await store.find("a");
       assertEquals([entry?.ending, entry?.cost], [ending, cost], `${first}, ${second}`);
@@ -435,7 +435,7 @@ Deno.test("Meter releases reservations that complete after its end", async () =>
     const meter = open("a");
     const admitted = meter.admit(wish());
     await settle();
-    const failed = meter.fail(499, LEFT);
+    const failed = meter.fail(499, DISCONNECTED);
     gate.resolve();
     await assertRejects(async () => await admitted, GatewayError);
     await failed;
@@ -470,11 +470,11 @@ Deno.test("Meter releases everything after any failing call, and never charges i
           try {
             await meter.admit(wish(end === "refused" ? { most: 20_000n } : {}));
             meter.attempt("first");
-            if (end === "fail") return await meter.fail(502, LEFT);
+            if (end === "fail") return await meter.fail(502, DISCONNECTED);
             await meter.deliver(ANSWER);
             isWhole = true;
           } catch {
-            await meter.fail(500, LEFT);
+            await meter.fail(500, DISCONNECTED);
           }
         })();
         await clock.pass(6_000);
@@ -591,7 +591,7 @@ Deno.test("Meter enters a request that was never admitted, and does not charge i
   const { open, store } = benchOf();
   const meter = open("a");
   await assertRejects(() => meter.deliver(ANSWER), TypeError);
-  await meter.fail(400, LEFT);
+  await meter.fail(400, DISCONNECTED);
   const entry = await store.find("a");
   assertEquals([entry?.ending, entry?.model, entry?.upstream, entry?.attempts], ["refused", "", "", 0]);
   await assertRejects(async () => await meter.admit({} as AdmissionTerms), TypeError);
@@ -647,7 +647,7 @@ Deno.test("Meter.switchModel() reserves the other model's limits, charges its pr
   meter.attempt("second");
   // 20 tokens at 2, and 30 at 20.
   assertEquals(await meter.deliver(ANSWER), 640n);
-  await full.fail(429, LEFT);
+  await full.fail(429, DISCONNECTED);
   const [one, two] = await bench.store.entries({ after: 0, limit: 10 });
   assertEquals([one?.model, one?.sheet?.model, one?.cost], ["acme/other", "acme/other", 640n]);
   assertEquals(two?.model, "acme/one");
@@ -674,7 +674,7 @@ Deno.test("Meter releases reservations of a switch that completes after its end"
   const turning = assertRejects(async () =>
     await meter.switchModel({ model: OTHER, sheet: bench.wish().sheet, limitRequests: OWN })
   );
-  const failing = meter.fail(499, LEFT);
+  const failing = meter.fail(499, DISCONNECTED);
   taking.resolve();
   await Promise.all([turning, failing]);
   assertEquals(await leftOf(bench, OWN), [1]);
@@ -690,6 +690,6 @@ Deno.test("Meter.admit() may be repeated after a refusal, but not after an admis
   await meter.admit(bench.wish());
   await assertRejects(async () => await meter.admit(bench.wish()), TypeError);
   await meter.deliver(ANSWER);
-  await holder.fail(500, LEFT);
+  await holder.fail(500, DISCONNECTED);
   assertEquals((await leftOf(bench, [...CLAIMS, ...OWN])).slice(-2), [2, 1]);
 });

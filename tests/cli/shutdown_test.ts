@@ -82,7 +82,7 @@ Deno.test("shutDownServer() reports not ready before it closes, and closes once 
   const { finish, server, answer, drain, end } = await world();
   const arrived = drain.arrive();
   const ended = end({ readyDelayMs: 30 });
-  assertEquals(drain.phase, "leaving");
+  assertEquals(drain.phase, "shutting_down");
   const connect = () => Deno.connect({ hostname: "127.0.0.1", port: server.addr.port });
   while (drain.phase !== "refusing") {
     (await connect()).close();

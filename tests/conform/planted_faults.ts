@@ -257,7 +257,7 @@ const CHAT: PlantedFault[] = [
     ["stream.request_id"],
     streamHeader((headers) => headers.delete("x-request-id")),
   ),
-  fault("chat", "a slot that a client who left keeps", ["leave"], () => {
+  fault("chat", "a slot that a client who disconnected keeps", ["disconnect"], () => {
     let left = false;
     return (passing: ProxiedAnswer) => {
       if (left) passing.status = 503;

@@ -59,7 +59,11 @@ export function answeredEntry(
   const tried = attempts.reduce((sum, { ms }) => sum + ms, 0);
   const firstMs = tried + around(first * slow, random, 0.35);
   const totalMs = firstMs + tokens.completion * 1000 / around(perSecond / slow, random, 0.2);
-  const ending: Ending = left ? "abandoned" : client.input > 20_000 && random.chance(0.6) ? "tool_use" : "end";
+  const ending: Ending = left
+    ? "client_disconnected"
+    : client.input > 20_000 && random.chance(0.6)
+    ? "tool_use"
+    : "end";
   return charged(request, random, {
     ending,
     status: left ? 499 : 200,

@@ -50,7 +50,7 @@ Deno.test("the month of the demo is the same for the same seed, and has every ki
   assertNotEquals(monthOfTraffic({ config, now: NOW, seed: 2 }), entries);
   const kinds = new Set<string>(entries.map(({ ending, details }) => details?.reason?.code ?? ending));
   for (
-    const kind of ["end", "tool_use", "done", "abandoned", "limit", "budget", "permission", "invalid"]
+    const kind of ["end", "tool_use", "done", "client_disconnected", "limit", "budget", "permission", "invalid"]
       .concat(["model_not_found", "upstream_overloaded", "upstream_timeout", "upstream_failed", "upstream_rejected"])
   ) assert(kinds.has(kind), kind);
   assert(entries.some(({ attempts, status }) => attempts === 2 && status === 200), "a failover");

@@ -1,4 +1,7 @@
-/** Clients that mean harm, or are many: resets over HTTP/2, bodies made to cost, a neighbour that floods, leaving at any moment. */
+/**
+ * Clients that mean harm, or are many: resets over HTTP/2, bodies made to cost, a neighbour that floods, disconnects at
+ * any moment.
+ */
 import { assert, assertEquals, assertLessOrEqual } from "@std/assert";
 import { memoryBytes } from "../../bench/suite/proc.ts";
 import { addKey, inFolder, type Running, start } from "../support/program.ts";
@@ -21,9 +24,9 @@ const MOST_TIMES = 3;
 const SLACK_MB = 80;
 /** Times that a body is sent. */
 const TIMES = 3;
-/** Clients that leave in each phase. */
+/** Clients that disconnect in each phase. */
 const LEAVERS = 300;
-/** Longest time from a client's leaving to the end of its upstream's request, of 99 of 100, in milliseconds. */
+/** Longest time from a client's disconnect to the end of its upstream's request, of 99 of 100, in milliseconds. */
 const MOST_LEAVE_MS = 100;
 /** Times that a neighbour floods, and for how long, in milliseconds. */
 const FLOODS = 12;
@@ -267,7 +270,7 @@ function round(value: number): number {
   return Math.round(value * 100) / 100;
 }
 
-/** When clients leave: before the upstream's head, before its first event, and within a silent stream. */
+/** When clients disconnect: before the upstream's head, before its first event, and within a silent stream. */
 const PHASES = ["before the head", "before the first event", "in the middle", "while it is silent"] as const;
 
 for (const transport of ["http1", "fetch"] as const) {

@@ -1,4 +1,7 @@
-/** Slow readers and writers beside normal traffic: others hardly notice, the slow ones are cut and billed as they should. */
+/**
+ * Slow readers and writers beside normal traffic: others hardly notice, the slow ones are cut and billed as they
+ * should.
+ */
 import { assert, assertEquals, assertGreater, assertLess } from "@std/assert";
 import { type Peer, startPeer } from "../../bench/suite/peer.ts";
 import type { Done, Job } from "../../bench/suite/load.ts";
@@ -197,7 +200,7 @@ Deno.test({
       assertEquals([ok, differences, holds], [true, [], []]);
       for (const id of ids) {
         const entry = entries.get(id);
-        assertEquals([entry?.ending, entry?.status, entry?.source], ["abandoned", 200, "counted"], id);
+        assertEquals([entry?.ending, entry?.status, entry?.source], ["client_disconnected", 200, "counted"], id);
         assertGreater(entry?.cost ?? 0n, 0n);
       }
       // The cost is exactly that of the sent part.

@@ -104,7 +104,7 @@ Deno.test("Idempotency.run() does not store answers with status 429 or 5xx", asy
   }
 });
 
-Deno.test("Idempotency.run() cancels the work when the last waiting client leaves", async () => {
+Deno.test("Idempotency.run() cancels the work when the last waiting client disconnects", async () => {
   const once = idempotency();
   const clients = [1, 2, 3].map(() => new AbortController());
   const first = controlled();
@@ -328,7 +328,7 @@ Deno.test("a different request rejected after the lookup blocks no other", async
   assertEquals(await again, replayed(answer("one")));
 });
 
-Deno.test("a client that leaves during the lookup, or a failed lookup, does not block others", async () => {
+Deno.test("a client that disconnects during the lookup, or a failed lookup, does not block others", async () => {
   const { looks, once } = lookedFor();
   const clients = [1, 2].map(() => new AbortController());
   const left = clients.map(({ signal }) => once.run(request(never, { signal })));
@@ -338,7 +338,7 @@ Deno.test("a client that leaves during the lookup, or a failed lookup, does not 
     client.abort(gone);
     assertEquals(await assertRejects(() => left[1 - index] ?? never()), gone);
   }
-  // The work for the client that left is discarded.
+  // The work for the client that disconnected is discarded.
   looks[0]?.go();
   await settle();
   assertEquals(looks.length, 2);

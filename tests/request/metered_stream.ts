@@ -59,7 +59,7 @@ export async function meteredStream({ countInput = () => Promise.resolve(7) } = 
     forMs: 1,
   });
   meter.attempt("one");
-  const request = { clientHasLeft: false, isInterrupted: false };
+  const request = { clientHasDisconnected: false, isInterrupted: false };
   const stream = new StreamMeter({
     meter,
     backgroundTasks,

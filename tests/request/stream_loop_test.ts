@@ -56,8 +56,8 @@ async function bodyOf(
   const { stream, measurement } = await meteredStream();
   const loop = new StreamLoop({
     request: {
-      leave: () => false,
-      leaveUnanswered: () => feed.cancel(),
+      drainForBill: () => false,
+      drainOrCancel: () => feed.cancel(),
       settleUnanswered() {},
       failUnanswered: (error) => feed.fail(error),
       errorFrames: (error) => feed.fail(error),
@@ -170,7 +170,7 @@ Deno.test("a stream sends no keep-alive while events arrive, or to a client that
   await reader.cancel();
 });
 
-Deno.test("a stream lets go of the feed when the client leaves, also in the middle of a read", async () => {
+Deno.test("a stream lets go of the feed when the client disconnects, also in the middle of a read", async () => {
   const { feed, give, over } = handFed();
   give(step("1", DELTA));
   const reader = (await bodyOf({ feed, ...QUIET })).getReader();
@@ -203,7 +203,7 @@ Deno.test("a stream sends a long step in several chunks, one per event loop turn
   }
 });
 
-Deno.test("a stream gives no more of a long step to a client that has left", async () => {
+Deno.test("a stream gives no more of a long step to a client that has disconnected", async () => {
   const { feed, give, over } = handFed();
   give(step("字".repeat(1_000_000), START, DELTA));
   const reader = (await bodyOf({ feed, ...QUIET })).getReader();

@@ -27,9 +27,9 @@ Deno.test("after a disconnect, only sent output is charged, however the pending 
     const { pass, stream, entry } = await meteredStream();
     await pass(SAID);
     await pass(says("one two"));
-    stream.left(false);
+    stream.disconnected(false);
     await come(stream);
-    assertEquals(await entry(), ["abandoned", 200, 7, 2], name);
+    assertEquals(await entry(), ["client_disconnected", 200, 7, 2], name);
   }
 });
 
@@ -38,11 +38,11 @@ Deno.test("output that was read but not sent before a disconnect is not charged"
   await pass(SAID);
   await pass(says("one two"));
   await stream.take(says(" three four"));
-  stream.left(false);
-  assertEquals(await entry(), ["abandoned", 200, 7, 2]);
+  stream.disconnected(false);
+  assertEquals(await entry(), ["client_disconnected", 200, 7, 2]);
 });
 
-Deno.test("a client that leaves when its answer is complete and still being counted pays for all of it", async () => {
+Deno.test("a client that disconnects when its answer is complete and still being counted pays for all of it", async () => {
   for (const drain of [false, true]) {
     const counting = Promise.withResolvers<number>();
     const { pass, stream, entry } = await meteredStream({ countInput: () => counting.promise });
@@ -50,11 +50,11 @@ Deno.test("a client that leaves when its answer is complete and still being coun
     await pass({ ...SAID, events: [{ type: "start", usage: { prompt: 7 } }, OPEN] });
     await pass(says("one two"));
     const finished = stream.take({ ...says(" three"), events: [...says(" three").events, { ...FINISH, usage: {} }] });
-    stream.left(drain);
+    stream.disconnected(drain);
     await new Promise((resolve) => setTimeout(resolve, 10));
     counting.resolve(9);
     await finished;
-    assertEquals(await entry(), ["abandoned", 200, 9, 3]);
+    assertEquals(await entry(), ["client_disconnected", 200, 9, 3]);
   }
 });
 
@@ -62,10 +62,10 @@ Deno.test("an answer drained after a disconnect is charged completely, by counte
   const { pass, stream, entry } = await meteredStream();
   await pass(SAID);
   await pass(says("one two"));
-  stream.left(true);
+  stream.disconnected(true);
   await pass(says(" three four"));
   await pass({ frames: [], events: [FINISH] });
-  assertEquals(await entry(), ["abandoned", 200, 7, 4]);
+  assertEquals(await entry(), ["client_disconnected", 200, 7, 4]);
 });
 
 Deno.test("an error within the answer is entered before it is sent", async () => {
@@ -91,11 +91,11 @@ Deno.test("an answer that reaches a limit of the gateway's is charged by all tha
 });
 
 Deno.test("output that cannot be counted is not charged, and the request still ends", async () => {
-  for (const leaves of [false, true]) {
+  for (const disconnects of [false, true]) {
     const { pass, stream, entry } = await meteredStream({ countInput: () => Promise.reject(new Error("No")) });
     await pass(SAID);
     await pass(says("one"));
-    if (leaves) stream.left(false);
+    if (disconnects) stream.disconnected(false);
     else {
       const finished = stream.take({ frames: [], events: [{ ...FINISH, usage: {} }] });
       await Promise.resolve(finished).catch(() => stream.fail(BROKEN));
@@ -109,6 +109,6 @@ Deno.test("a stream that the gateway itself cuts is not charged", async () => {
   await pass(SAID);
   await pass(says("one"));
   interrupt();
-  stream.left(false);
+  stream.disconnected(false);
   assertEquals(await entry(), ["failed", 200, 0, 0]);
 });

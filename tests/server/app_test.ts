@@ -136,7 +136,7 @@ Deno.test("an exception in a handler becomes an error body, and only the log has
   assertEquals([limited.headers.get("retry-after"), limited.headers.get("retry-after-ms")], ["2", "1500"]);
 });
 
-Deno.test("a client that leaves during a handler is not an error", async () => {
+Deno.test("a client that disconnects during a handler is not an error", async () => {
   await using server = startServer();
   const connection = await Deno.connect({ hostname: "127.0.0.1", port: server.port });
   await connection.write(new TextEncoder().encode(head("GET /v1/wait")));

@@ -255,7 +255,7 @@ Deno.test("bodies share one budget, which is released", async () => {
   assertEquals((await exchange(server.port, [post("/v1/echo", big)])).status, 200);
 });
 
-Deno.test("a client that leaves during its body releases its memory", async () => {
+Deno.test("a client that disconnects during its body releases its memory", async () => {
   await using server = startServer({ limits: { ...TEST_LIMITS, gapMs: 1000 } });
   const half = "x".repeat(60_000);
   for (const request of [head("POST /v1/echo", { "content-length": "99000" }) + half, CHUNKED + chunk(half)]) {

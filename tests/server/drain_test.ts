@@ -1,14 +1,14 @@
 import { assertEquals } from "@std/assert";
 import { createDrain, stopping } from "../../lib/server/drain.ts";
 
-Deno.test("Drain goes from leaving to refusing, and never back", () => {
+Deno.test("Drain goes from shutting down to refusing, and never back", () => {
   const drain = createDrain();
   const phases = [drain.phase];
-  for (const step of [drain.leave, drain.refuse, drain.leave]) {
+  for (const step of [drain.beginShutdown, drain.refuse, drain.beginShutdown]) {
     step();
     phases.push(drain.phase);
   }
-  assertEquals(phases, ["serving", "leaving", "refusing", "refusing"]);
+  assertEquals(phases, ["serving", "shutting_down", "refusing", "refusing"]);
 });
 
 Deno.test("Drain resolves when the last body has arrived, even if bodies report twice", async () => {

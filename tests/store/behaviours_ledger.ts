@@ -533,7 +533,7 @@ const BEHAVIOURS: Record<string, (ledger: LedgerStore) => Promise<void>> = {
       failed({ id: "d", ending: "refused", model: "" }),
       failed({ id: "e", ending: "lost" }),
       failed({ id: "f" }),
-      entry({ id: "g", ending: "abandoned", cost: 1n }),
+      entry({ id: "g", ending: "client_disconnected", cost: 1n }),
     ]);
     const all = { since: 0, until: MIDNIGHT + 48 * HOUR };
     assertEquals(await names(ledger, { ...all, by: "key" }), [["key_1", 6, 3, 110n], ["key_2", 1, 0, 7n]]);

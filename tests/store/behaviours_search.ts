@@ -28,7 +28,7 @@ function detailsOf(random: ReturnType<typeof seeded>, hasReason: boolean): Entry
 async function fill(ledger: LedgerStore, count: number): Promise<KeptEntry[]> {
   const random = seeded(29);
   const entries = Array.from({ length: count }, (_, index) => {
-    const ending = random.pick(["end", "end", "failed", "refused", "lost", "abandoned"] as const);
+    const ending = random.pick(["end", "end", "failed", "refused", "lost", "client_disconnected"] as const);
     const isFree = ending === "failed" || ending === "refused" || ending === "lost";
     const details = detailsOf(random, ending === "failed" || ending === "refused");
     const change = {

@@ -60,7 +60,7 @@ export function createDescribedApp(options: AppOptions): DescribedApp {
       const operation = OPERATIONS.find(({ name, path }) =>
         name.startsWith(`${request.method} `) && path.test(pathname)
       );
-      // 499: the client has left, so the answer is not read.
+      // 499: the client has disconnected, so the answer is not read.
       if (operation === undefined || response.status === 499) return response;
       const what = `${operation.name} ${response.status}`;
       const described = operation.responses[String(response.status)];

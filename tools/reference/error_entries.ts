@@ -207,7 +207,7 @@ export const REASON_MEANINGS: Readonly<Record<ReasonCode, string>> = {
   body_too_large: "The body is larger than allowed",
   media_type: "The body has an unsupported media type or encoding",
   client_slow: "The client sent its body or read its answer too slowly",
-  client_left: "The client disconnected",
+  client_disconnected: "The client disconnected",
   busy: "The gateway had no room: bodies, images, or requests with the same `Idempotency-Key`",
   unavailable: "No target was available, or the store was unreachable",
   shutdown: "The gateway was stopping",

@@ -26,7 +26,7 @@ const REQUEST_MEMBERS: readonly (readonly [names: string, about: string])[] = [
   ["method`, `route", "The route is a pattern, such as `/v1/models/[provider]`; absent for an unknown path"],
   ["endpoint", "`chat`, `responses`, `messages`, `images.generations`, `embeddings`, `models`, `admin`, …"],
   ["status", "HTTP status; 499 if the client disconnected before it got anything"],
-  ["ending", "As in the ledger: a finish reason, `done`, `partial`, `abandoned`, `failed`, `refused`"],
+  ["ending", "As in the ledger: a finish reason, `done`, `partial`, `client_disconnected`, `failed`, `refused`"],
   ["kind`, `code", "The [error](error-codes.md), also within a stream whose status is 200"],
   ["param", "Parameter that was wrong; `other` if no protocol has it"],
   ["key_id`, `key_name`, `group", "Key of the client; absent without a valid one"],

@@ -23,7 +23,7 @@ const OUTCOMES: Readonly<Record<AttemptOutcome, string>> = {
   key_refused: "It refused the gateway's key (401)",
   rejected: "It rejected the request: invalid, unknown model, or missing permission",
   oversized: "Its answer exceeds the limits of the gateway",
-  abandoned: "The client disconnected before the answer began",
+  client_disconnected: "The client disconnected before the answer began",
 };
 
 /** A declared metric. */

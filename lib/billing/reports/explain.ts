@@ -249,7 +249,7 @@ function whyFree({ cost, overrun, ending, source }: KeptEntry, sum: Amount): str
   }
   if (overrun > 0n) return "its hold had expired before it ended, so the operator pays";
   if (ending === "done" && source === "none") return "it repeated a request with the same Idempotency-Key";
-  if (ending === "abandoned" && source === "none") {
+  if (ending === "client_disconnected" && source === "none") {
     return "the client disconnected before it received any of the answer";
   }
   if (sum === 0n && source !== "none") return "its tokens are free at these prices";

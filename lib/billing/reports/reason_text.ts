@@ -10,7 +10,7 @@ const TEXTS: Readonly<Record<Exclude<ReasonCode, "limit" | "budget" | "permissio
   body_too_large: "the request body is too large",
   media_type: "the body has an unsupported media type or encoding",
   client_slow: "the client was too slow",
-  client_left: "the client disconnected before it received any of the answer",
+  client_disconnected: "the client disconnected before it received any of the answer",
   busy: "the gateway was at capacity",
   unavailable: "the gateway could not serve it: no target was available, or a store was out of reach",
   shutdown: "the gateway was shutting down",
@@ -49,7 +49,9 @@ function reasonText(reason: EntryReason, owners: Owners): string {
   if (reason.outage !== undefined) return OUTAGES[reason.outage];
   const about = param === undefined ? "" : `, parameter "${param}"`;
   const broken = rule === undefined ? "" : `: ${rule}`;
-  return `${TEXTS[code]}${about}${broken}${error === undefined || error === code ? "" : ` (${error})`}`;
+  // An entry of another release may have a code that this one does not know.
+  const text = Object.hasOwn(TEXTS, code) ? TEXTS[code] : code;
+  return `${text}${about}${broken}${error === undefined || error === code ? "" : ` (${error})`}`;
 }
 
 function limitReason(
@@ -141,7 +143,7 @@ const OUTCOMES: Readonly<Record<string, string>> = {
   key_refused: "it refuses the gateway's key",
   rejected: "it rejected the request",
   oversized: "its answer was too large",
-  abandoned: "the client left",
+  client_disconnected: "the client disconnected",
   unfit: "it cannot take the request",
 };
 

@@ -33,7 +33,7 @@ export interface UpstreamSum {
   attempts: number;
   /** Failed requests. They count no tokens, even if the upstream bills them. */
   failed: number;
-  /** Requests with token counts of the gateway: clients left, the upstream reported none, or images. */
+  /** Requests with token counts of the gateway: clients disconnected, the upstream reported none, or images. */
   counted: number;
   tokens: BilledTokens;
   images: number;
@@ -156,8 +156,8 @@ function addDays(wanted: WantedSums, days: readonly UpstreamDaySum[]): boolean {
 }
 
 /**
- * The cost of requests at the catalog's prices: that of their tokens, and of their extras, which is the rest of what they
- * cost. `undefined`: the rest is unknown, as at a factor of 0.
+ * The cost of requests at the catalog's prices: that of their tokens, and of their extras, which is the rest of what
+ * they cost. `undefined`: the rest is unknown, as at a factor of 0.
  */
 function plainCost({ sheet, tokens, cost, overrun }: UpstreamDaySum): Amount | undefined {
   if (sheet === undefined) return 0n;

@@ -1,7 +1,7 @@
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import { type EndedRequest, explainRequest } from "../../../lib/billing/reports/explain.ts";
 import { explanationText } from "../../../lib/billing/reports/explain_text.ts";
-import type { Entry, EntryReason } from "../../../lib/store/ledger.ts";
+import type { Entry, EntryReason, ReasonCode } from "../../../lib/store/ledger.ts";
 import { openMemoryStore } from "../../../lib/store/sqlite/memory.ts";
 import { DAY_ONE, entryOf, freeEntryOf, SHEET, tokensOf } from "./entries.ts";
 
@@ -94,7 +94,10 @@ Deno.test("explainRequest() explains why nothing was charged", async () => {
     ],
     [freeEntryOf({ ending: "failed" }), "it failed, and failed requests are not charged"],
     [freeEntryOf({ ending: "lost" }), "the process ended before the request did"],
-    [freeEntryOf({ ending: "abandoned", status: 499 }), "the client disconnected before it received any of the answer"],
+    [
+      freeEntryOf({ ending: "client_disconnected", status: 499 }),
+      "the client disconnected before it received any of the answer",
+    ],
     [
       entryOf({ ending: "done", source: "none", tokens: tokensOf() }),
       "it repeated a request with the same Idempotency-Key",
@@ -253,6 +256,11 @@ Deno.test("explainRequest() explains refusals in one sentence", async () => {
       assertStringIncludes(text, `${line}\n`);
     }
   }
+});
+
+Deno.test("explainRequest() shows a reason of another release by its code", async () => {
+  const entry = freeEntryOf({ ending: "failed", details: { reason: { code: "of_tomorrow" as ReasonCode } } });
+  assertEquals((await explain(entry)).why, "Failed: of_tomorrow");
 });
 
 Deno.test("explanationText() lists the attempts, and the reason for each next one", async () => {

@@ -37,7 +37,7 @@ Deno.test("sumUpstreams() sums by upstream, upstream model and day, at list pric
     entryOf({ id: "a", tokens }),
     // Another public model on the same one of the upstream, and another factor of the group.
     entryOf({ id: "b", model: "acme/two", tokens, sheet: { ...SHEET, model: "acme/two", factor: "2" }, attempts: 3 }),
-    entryOf({ id: "c", tokens, source: "counted", ending: "abandoned" }),
+    entryOf({ id: "c", tokens, source: "counted", ending: "client_disconnected" }),
     freeEntryOf({ id: "d" }),
     entryOf({ id: "e", at: next, tokens }),
     entryOf({ id: "f", upstream: "other", tokens, images: 2 }),

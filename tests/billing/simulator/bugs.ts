@@ -1,5 +1,5 @@
 /** Bugs that others had, planted around the code: each must break an invariant. */
-import { LEFT } from "../../../lib/request/request_meter.ts";
+import { DISCONNECTED } from "../../../lib/request/request_meter.ts";
 import { Meter } from "../../../lib/billing/meter.ts";
 import { costOfTokens, pricesAt } from "../../../lib/billing/price.ts";
 import type { Ledger } from "../../../lib/billing/ledger.ts";
@@ -222,7 +222,7 @@ export const BUGS: readonly Bug[] = [
     breaks: ["I18"],
     variant: {
       async broken({ ware, customer, prompt, sent, at, meter }, again) {
-        await meter.fail(502, LEFT);
+        await meter.fail(502, DISCONNECTED);
         const second = again();
         const sheet = pricesAt(ware.model, { factor: customer.factor, now: at }).sheet;
         await second.admit({ model: ware.model, sheet, limitRequests: [], budgets: [], most: 1n, forMs: 1_000 });
@@ -269,7 +269,9 @@ export const BUGS: readonly Bug[] = [
         meter.deliver = (delivered) =>
           deliver({
             ...delivered,
-            tokens: delivered.ending === "abandoned" ? { ...delivered.tokens, completion: 120 } : delivered.tokens,
+            tokens: delivered.ending === "client_disconnected"
+              ? { ...delivered.tokens, completion: 120 }
+              : delivered.tokens,
           });
         return meter;
       },

@@ -324,8 +324,8 @@ function checkEnding({ ending, tokens, cost, sheet }: KeptEntry, truth: Truth): 
     must(sameTokens(tokens, usage), "I8", () => `${id} is charged for ${show(tokens)}, not ${show(usage)}`);
     return;
   }
-  if (ending === "abandoned") {
-    must(left && got, "I7", () => `${id} was not abandoned by its client`);
+  if (ending === "client_disconnected") {
+    must(left && got, "I7", () => `${id} has no client that disconnected`);
     const isReceived = tokens.completion === sentWhenLeft && tokens.prompt === prompt;
     must(isReceived, "I8", () => `${id} is charged for ${show(tokens)}, and its client got ${sentWhenLeft}`);
     return;
@@ -341,7 +341,7 @@ function checkMoney(entry: KeptEntry, { id, asked, customer, wished, budgets }: 
   const again = recomputeCharge(entry);
   must(again.cost === cost && again.overrun === overrun, "I5", () => `${id} costs ${again.cost}, not ${cost}`);
   must(held === 0n || (held === wished && cost <= held), "I4", () => `${id} is charged ${cost} of ${held} held`);
-  const isCharged = WHOLE.has(ending) || ending === "abandoned";
+  const isCharged = WHOLE.has(ending) || ending === "client_disconnected";
   must(
     isCharged === (sheet !== undefined),
     "I5",

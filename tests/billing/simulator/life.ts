@@ -1,5 +1,5 @@
 /** A simulated request on its way through the gateway: the steps of the pipeline, with everything outside random. */
-import { LEFT } from "../../../lib/request/request_meter.ts";
+import { DISCONNECTED } from "../../../lib/request/request_meter.ts";
 import { GatewayError } from "../../../lib/errors.ts";
 import type { Delivered, Meter } from "../../../lib/billing/meter.ts";
 import type { AdmissionTerms } from "../../../lib/billing/reservation.ts";
@@ -24,7 +24,7 @@ export interface Road {
 
 /** A truncated answer is free, and no other target is tried. */
 export async function failBroken({ meter }: Truth): Promise<void> {
-  await meter.fail(502, LEFT);
+  await meter.fail(502, DISCONNECTED);
 }
 
 /** Serves a request to its end. */
@@ -41,7 +41,7 @@ export async function live(truth: Truth, { wish, road }: { wish: AdmissionTerms;
 /** A second end of a request changes nothing, and charges nothing. */
 async function endAgain({ id, meter, prompt }: Truth, random: Random): Promise<void> {
   if (!meter.ended) return;
-  if (random.chance(0.3)) return await meter.fail(500, LEFT);
+  if (random.chance(0.3)) return await meter.fail(500, DISCONNECTED);
   const cost = await meter.deliver({ status: 200, ending: "end", tokens: tokensOf(prompt, 90), source: "counted" });
   must(cost === 0n, "I9", () => `${id} was ended twice, and the second end costs ${cost}`);
 }
@@ -58,7 +58,7 @@ async function serve(
   { meter, wish, road }: { meter: Meter; wish: AdmissionTerms; road: Road },
 ): Promise<void> {
   const { random, gate } = road;
-  if (random.chance(0.04)) return await meter.fail(400, LEFT);
+  if (random.chance(0.04)) return await meter.fail(400, DISCONNECTED);
   await gate();
   if (!await admit(truth, { meter, wish, road })) return;
   if (truth.repeats) return await repeat(truth);
@@ -73,7 +73,7 @@ async function serve(
     if (random.chance(0.75)) return await stream(truth, { meter, road });
     conclude(truth, "failed");
   }
-  await meter.fail(502, LEFT);
+  await meter.fail(502, DISCONNECTED);
 }
 
 async function admit(
@@ -88,7 +88,7 @@ async function admit(
     return true;
   } catch (error) {
     truth.refusal = expected(error);
-    await meter.fail(truth.refusal.status, LEFT);
+    await meter.fail(truth.refusal.status, DISCONNECTED);
     return false;
   }
 }
@@ -108,7 +108,7 @@ async function turn(truth: Truth, { meter, random }: { meter: Meter; random: Ran
     });
   } catch (error) {
     const { kind, status } = expected(error);
-    if (kind !== "limited") await meter.fail(status, LEFT);
+    if (kind !== "limited") await meter.fail(status, DISCONNECTED);
     return false;
   }
   truth.asked = asked;
@@ -175,17 +175,22 @@ function answerOf(truth: Truth, random: Random): Delivered {
   return { status: 200, ending, tokens, source: random.pick(["upstream", "counted"] as const) };
 }
 
-/** The client leaves: the received part is charged. */
+/** The client disconnects: the received part is charged. */
 export async function leave(truth: Truth): Promise<void> {
   const { meter, prompt, sent, got } = truth;
   truth.left = true;
   if (meter.ended || truth.drains) return;
-  if (!got) return await meter.fail(499, LEFT);
+  if (!got) return await meter.fail(499, DISCONNECTED);
   truth.sentWhenLeft = sent;
   try {
-    await meter.deliver({ status: 200, ending: "abandoned", tokens: tokensOf(prompt, sent), source: "counted" });
+    await meter.deliver({
+      status: 200,
+      ending: "client_disconnected",
+      tokens: tokensOf(prompt, sent),
+      source: "counted",
+    });
   } catch (error) {
-    // The client has left.
+    // The client has disconnected.
     expected(error);
   }
 }

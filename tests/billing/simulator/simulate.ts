@@ -1,5 +1,5 @@
 /** One history, one run: a gateway's money side in a world where everything may happen, and everything is checked. */
-import { LEFT } from "../../../lib/request/request_meter.ts";
+import { DISCONNECTED } from "../../../lib/request/request_meter.ts";
 import type { Limiter } from "../../../lib/limits/limiter.ts";
 import { createMemoryLimiter } from "../../../lib/limits/memory_limiter.ts";
 import { createLedger, type Ledger } from "../../../lib/billing/ledger.ts";
@@ -278,7 +278,7 @@ class World {
     const now = this.#clock.monotonic();
     for (const truth of this.#live) {
       const { meter, takenAt = now, forMs } = truth;
-      if (now >= takenAt + forMs && this.#random.chance(0.9)) this.#watch(truth, meter.fail(504, LEFT));
+      if (now >= takenAt + forMs && this.#random.chance(0.9)) this.#watch(truth, meter.fail(504, DISCONNECTED));
     }
   }
 

@@ -16,7 +16,9 @@ const FILE_SEEDS = rounds(20);
 const POSTGRES_SEEDS = 4;
 /** Runs within which a planted bug must be found. */
 const BUG_SEEDS = 400;
-/** Planted bugs whose histories are minimized, which takes longer than to find them: `deno task heavy` does it for all. */
+/**
+ * Planted bugs whose histories are minimized, which takes longer than to find them: `deno task heavy` does it for all.
+ */
 const MINIMIZED = 2;
 /** Steps that a planted bug takes at most to be seen, once all others are dropped. */
 const BUG_STEPS = 120;
@@ -30,7 +32,17 @@ Deno.test("simulator: no random history with failures and crashes violates an in
   if (only !== undefined) return;
   assert(crashes > SEEDS * 0.3, `Only ${crashes} crashes`);
   if (QUICK) return;
-  const rare = ["end", "done", "partial", "abandoned", "failed", "refused", "lost", "insufficient_quota", "overloaded"];
+  const rare = [
+    "end",
+    "done",
+    "partial",
+    "client_disconnected",
+    "failed",
+    "refused",
+    "lost",
+    "insufficient_quota",
+    "overloaded",
+  ];
   for (const name of [...rare, "rate_limit_requests", "rate_limit_tokens", "concurrency_limit"]) {
     assert((seen.get(name) ?? 0) > SEEDS / 100, `"${name}" came only ${seen.get(name) ?? 0} times`);
   }

@@ -37,7 +37,7 @@ export interface Arriving {
   readonly within?: (left: bigint) => bigint;
   /** It is given the answer of another request once more. */
   readonly repeats: boolean;
-  /** The answer is paid for to its end, even when its client leaves. */
+  /** The answer is paid for to its end, even when its client disconnects. */
   readonly drains: boolean;
   readonly forMs: number;
   readonly claims: readonly LimitRequest[];
@@ -65,9 +65,9 @@ export interface Truth extends Arriving {
   sent: number;
   /** True if the client got any of the answer. */
   got: boolean;
-  /** True if the client has left. */
+  /** True if the client has disconnected. */
   left: boolean;
-  /** Tokens that the client had received when it left during the answer. */
+  /** Tokens that the client had received when it disconnected during the answer. */
   sentWhenLeft?: number;
   /** The usage reported at the end of the answer. */
   usage?: BilledTokens;

@@ -22,7 +22,7 @@ import { askDescribed, OPERATIONS } from "../../admin/openapi_validator.ts";
 const ENDINGS = Object.keys(
   {
     ...{ end: 0, stop_sequence: 0, length: 0, tool_use: 0, refusal: 0, pause: 0, done: 0, partial: 0 },
-    ...{ abandoned: 0, failed: 0, refused: 0, lost: 0 },
+    ...{ client_disconnected: 0, failed: 0, refused: 0, lost: 0 },
   } satisfies Record<Ending, 0>,
 ) as Ending[];
 const SOURCES = Object.keys(

@@ -147,7 +147,7 @@ Deno.test("request streams beyond the limit are refused, and disconnected ones m
   await using again = await Tail.open(gateway.url);
   await askEcho(gateway);
   await again.until(/^event: request$/m);
-  drain.leave();
+  drain.beginShutdown();
   await Promise.all([...tails.slice(1), again].map((tail) => tail.end()));
   assertEquals(drain.connections("stream"), 0);
   const late = await askStream(gateway.url);

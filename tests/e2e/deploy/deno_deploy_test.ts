@@ -207,7 +207,7 @@ async function share(t: Deno.TestContext, deno: string): Promise<void> {
       assertEquals([image.status, data[0].b64_json.slice(0, 4)], [200, at === 0 ? "UklG" : "/9j/"]);
       for (const [response, cost] of [[answer, COST], [stream, COST], [image, IMAGE_COST]] as const) {
         const entry = await entryOf(idOf(response));
-        assertEquals([entry.status, entry.cost, entry.ending !== "abandoned"], [200, cost, true]);
+        assertEquals([entry.status, entry.cost, entry.ending !== "client_disconnected"], [200, cost, true]);
       }
     }
   });
@@ -243,7 +243,7 @@ async function share(t: Deno.TestContext, deno: string): Promise<void> {
     ));
     for (const id of gone) {
       const entry = await entryOf(id);
-      assertEquals(entry.ending, "abandoned");
+      assertEquals(entry.ending, "client_disconnected");
       assert(entry.cost > 0n && entry.cost < COST, String(entry.cost));
     }
     for (const id of stayed) assertEquals([(await entryOf(id)).ending, (await entryOf(id)).cost], ["end", COST]);

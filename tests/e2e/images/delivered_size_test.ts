@@ -290,7 +290,7 @@ for (
     leave();
     await entered(both);
     const { entry } = await audited(both);
-    assertEquals([entry.ending, entry.images, entry.tokens.completion], ["abandoned", sizes.length, tokens]);
+    assertEquals([entry.ending, entry.images, entry.tokens.completion], ["client_disconnected", sizes.length, tokens]);
     assertEquals(entry.details?.image_sizes, { asked: "1024x1024", delivered: [...sizes] });
   });
 }

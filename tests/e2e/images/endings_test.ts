@@ -165,7 +165,7 @@ Deno.test("whole answers: each delivered image is charged once, with the cost th
   });
 });
 
-Deno.test("a client that leaves before its images pays for them, unless its model is cancelled", async () => {
+Deno.test("a client that disconnects before its images pays for them, unless its model is cancelled", async () => {
   for (const onDisconnect of ON_DISCONNECT) {
     const drain = onDisconnect !== "cancel";
     for (const headers of [{}, { "idempotency-key": "a" }] as Record<string, string>[]) {
@@ -191,7 +191,11 @@ Deno.test("a client that leaves before its images pays for them, unless its mode
         await draining.promise;
         wait.resolve();
       }
-      await assertEntered(gateway, [{ status: 499, ending: drain ? "abandoned" : "failed", images: drain ? 1 : 0 }]);
+      await assertEntered(gateway, [{
+        status: 499,
+        ending: drain ? "client_disconnected" : "failed",
+        images: drain ? 1 : 0,
+      }]);
     }
   }
 });
@@ -280,7 +284,7 @@ Deno.test("streams: sent images are charged once, and the last image states the 
 });
 
 /** Reads a stream until so many images are there whole, and leaves. */
-async function leavesAfter(response: Response, images: number): Promise<void> {
+async function disconnectsAfter(response: Response, images: number): Promise<void> {
   const reader = response.body?.getReader();
   const decoder = new TextDecoder();
   for (let text = ""; text.split("}\n\n").length <= images || !text.includes(":");) {
@@ -306,13 +310,15 @@ Deno.test("a disconnected client pays for all images, or for the sent ones if it
       await using gateway = startWith(onDisconnect, script, { arriving });
       const response = await gateway.generate({ ...SIZE, n: 3, stream: true });
       // Without an image it is a keep-alive that is read.
-      await leavesAfter(response, images);
+      await disconnectsAfter(response, images);
       await left.promise;
       await othersTurns(4);
       if (drain) wait.resolve();
       const paid = drain ? 3 : images;
       await assertEntered(gateway, [
-        paid === 0 ? { status: 499, ending: "failed", images: 0 } : { status: 200, ending: "abandoned", images: paid },
+        paid === 0
+          ? { status: 499, ending: "failed", images: 0 }
+          : { status: 200, ending: "client_disconnected", images: paid },
       ]);
     }
   }
@@ -335,7 +341,7 @@ Deno.test("an unread stream ends, and its sent or finished images are charged", 
     await connection.write(new TextEncoder().encode(head + body));
     const ended = images === 0
       ? { status: 499, ending: "failed" } as const
-      : { status: 200, ending: "abandoned" } as const;
+      : { status: 200, ending: "client_disconnected" } as const;
     await assertEntered(gateway, [{ ...ended, images }]);
   }
 });

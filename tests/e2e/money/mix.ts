@@ -25,7 +25,7 @@ interface Tried {
   /** The `Idempotency-Key` that it shares with others. */
   shared?: string;
   paid?: string;
-  /** The client left during its answer: how much it received is unknown. */
+  /** The client disconnected during its answer: how much it received is unknown. */
   left?: boolean;
 }
 

@@ -10,7 +10,7 @@ Deno.test(`clients of a whole gateway pay for what they received, however reques
   const { requests, complete, endings, tiers } = await mix(openMemoryStore(), { requests: 800, random: seeded(SEED) });
   assert(requests > 800 && complete > 400, JSON.stringify(endings));
   assert((tiers[0] ?? 0) > 5 && (tiers[10] ?? 0) > 5, JSON.stringify(tiers));
-  for (const ending of ["end", "done", "partial", "abandoned", "failed", "refused"]) {
+  for (const ending of ["end", "done", "partial", "client_disconnected", "failed", "refused"]) {
     assert((endings[ending] ?? 0) > 5, `"${ending}" came only ${endings[ending] ?? 0} times`);
   }
 });

@@ -63,7 +63,7 @@ Deno.test("attempts are counted by upstream, model and outcome, and timed by ups
   }
 });
 
-Deno.test("a stream counts as one attempt at its first event, and one whose client leaves as abandoned", async () => {
+Deno.test("a stream counts as one attempt at its first event, and one whose client disconnects as `client_disconnected`", async () => {
   const end = Promise.withResolvers<void>();
   await using first = startUpstream((_, index) =>
     index === 0 ? events(STREAMED.chat.join("")) : { body: "", before: end.promise }
@@ -82,7 +82,7 @@ Deno.test("a stream counts as one attempt at its first event, and one whose clie
   await until("the second request", () => first.requests.length >= 2);
   leaving.abort();
   await pending;
-  await eventually(async () => assertEquals(await attempts("abandoned"), "1"));
+  await eventually(async () => assertEquals(await attempts("client_disconnected"), "1"));
   end.resolve();
   assertEquals(valueOf(await metricsOf(gateway), "sluice_upstream_attempt_seconds_count", { upstream: "first" }), "1");
 });

@@ -163,7 +163,7 @@ Deno.test("failures are logged by kind: before or within the answer, of the upst
   assertEquals([before?.status, before?.level, before?.ending], [503, "warn", "failed"]);
   assert(before?.kind !== undefined);
   assertEquals([within?.status, within?.kind, within?.ending, within?.level], [200, "upstream", "failed", "warn"]);
-  assertEquals([gone?.ending, gone?.kind], ["abandoned", undefined]);
+  assertEquals([gone?.ending, gone?.kind], ["client_disconnected", undefined]);
 });
 
 Deno.test("a disconnect before the answer is not a failure", async () => {

@@ -233,7 +233,10 @@ export function assertTold(entries: readonly KeptEntry[], tried: readonly Tried[
       continue;
     }
     if (source === "counted") {
-      assert(left.has(id) && ending === "abandoned", `req_${id} is charged, and its client has not left: ${ending}`);
+      assert(
+        left.has(id) && ending === "client_disconnected",
+        `req_${id} is charged, and its client has not left: ${ending}`,
+      );
       continue;
     }
     const one = byTokens.get(nameOf(tokens));

@@ -74,7 +74,7 @@ Deno.test("concurrent streams each receive their own text", () =>
     await endsAtOnce(gateway);
   }));
 
-Deno.test("clients that leave during a stream delay no others", () =>
+Deno.test("clients that disconnect during a stream delay no others", () =>
   inFolder(async (folder) => {
     const gateway = await startWithKey([], { folder });
     const connections = await Promise.all(Array.from({ length: 10 }, () => openStream(gateway)));

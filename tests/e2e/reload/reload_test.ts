@@ -117,7 +117,7 @@ Deno.test("the admin API shows the active configuration without secrets, and rel
   assertEquals([after.version, after.config.keep_alive_seconds, after.last_error.problems.length], [2, 5, 1]);
 });
 
-/** An upstream that sends a word on command, and notices when its clients leave. */
+/** An upstream that sends a word on command, and notices when its clients disconnect. */
 function wordyHost() {
   const turns: (() => void)[] = [];
   let words = 0;

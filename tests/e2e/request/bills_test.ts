@@ -63,7 +63,7 @@ Deno.test("a running usage in every chunk delays nothing, and the last one is bi
   await world.assertSettled(entry, "running usage");
 });
 
-Deno.test("a client that leaves a stream with running usage is charged for what it received", async () => {
+Deno.test("a client that disconnects from a stream with running usage is charged for what it received", async () => {
   const steps = withRunningUsage(["alpha ", "beta ", "gamma"]);
   await using world = startChat([...steps.slice(0, 3), never]);
   const leave = new AbortController();
@@ -74,7 +74,7 @@ Deno.test("a client that leaves a stream with running usage is charged for what 
   leave.abort();
   const entry = await world.entry();
   const charged = tokens({ prompt: 11, completion: counter.count("alpha beta ") });
-  assertEquals([entry.ending, entry.cost], ["abandoned", priceOf(charged)]);
+  assertEquals([entry.ending, entry.cost], ["client_disconnected", priceOf(charged)]);
   await world.assertSettled(entry, "left");
 });
 

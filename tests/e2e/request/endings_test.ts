@@ -9,10 +9,10 @@ import {
   ask,
   checkEntry,
   COMPLETE,
-  departure,
+  disconnectsAfter,
+  disconnectWatch,
   type Expected,
   HTTP,
-  leavesAfter,
   PIECES,
   type Planned,
   stepsOf,
@@ -42,15 +42,15 @@ function counted(pieces: number): number {
   return counter.count(PIECES.slice(0, pieces).join(""));
 }
 
-/** Charge for a client that left after this many pieces. */
-function left(protocol: Protocol, way: Way, pieces: number): Expected {
+/** Charge for a client that disconnected after this many pieces. */
+function disconnected(protocol: Protocol, way: Way, pieces: number): Expected {
   // Only this protocol reports its input at the beginning.
   const input = spokenBy(protocol, way) === "messages"
     ? { prompt: REPORTED.prompt, input_cache_read: REPORTED.input_cache_read }
     : { prompt: INPUT };
   return {
     status: 200,
-    ending: "abandoned",
+    ending: "client_disconnected",
     tokens: tokens({ ...input, completion: counted(pieces) }),
     source: "counted",
   };
@@ -93,24 +93,24 @@ function fails(stream: boolean, status: number, ending: Ending = "failed"): Case
   };
 }
 
-/** The client leaves when it has got so many pieces. */
-function leavesIn(pieces: number, expected: (protocol: Protocol, way: Way) => Expected): Case["act"] {
+/** The client disconnects when it has got so many pieces. */
+function disconnectsIn(pieces: number, expected: (protocol: Protocol, way: Way) => Expected): Case["act"] {
   return async (world) => {
-    const leave = new AbortController();
-    const response = await ask(world, true, leave.signal);
-    await leavesAfter(response, PIECES[pieces - 1]?.trim() ?? "", { leave });
+    const disconnect = new AbortController();
+    const response = await ask(world, true, disconnect.signal);
+    await disconnectsAfter(response, PIECES[pieces - 1]?.trim() ?? "", { disconnect });
     return { response, expected: expected(world.protocol, world.way) };
   };
 }
 
-/** The client leaves after the upstream was called, before its first byte. */
-function leavesEarly(stream: boolean, expected: Expected): Case["act"] {
+/** The client disconnects after the upstream was called, before its first byte. */
+function disconnectsEarly(stream: boolean, expected: Expected): Case["act"] {
   return async (world) => {
-    const leave = new AbortController();
-    const pending = ask(world, stream, leave.signal).then((response) => response.text());
+    const disconnect = new AbortController();
+    const pending = ask(world, stream, disconnect.signal).then((response) => response.text());
     await until("the requests", () => world.upstream.requests.length === 1);
     // The upstream's answer may be processed before or after the disconnect is noticed.
-    leave.abort();
+    disconnect.abort();
     await pending.catch(() => {});
     return { expected };
   };
@@ -164,13 +164,13 @@ const CASES: readonly Case[] = [
         act: fails(stream, 504),
       },
       {
-        name: `${how}: a client that leaves before the upstream has answered`,
+        name: `${how}: a client that disconnects before the upstream has answered`,
         ways: HTTP,
         options: () => ({ says: () => ({ before: never, steps: [] }) }),
-        act: leavesEarly(stream, { status: 499, ...FAILED }),
+        act: disconnectsEarly(stream, { status: 499, ...FAILED }),
       },
       {
-        name: `${how}: a client that leaves before an answer that is read to its end`,
+        name: `${how}: a client that disconnects before an answer that is read to its end`,
         ways: HTTP,
         options: (world) => ({
           says: ({ stream }) => ({
@@ -179,7 +179,7 @@ const CASES: readonly Case[] = [
           }),
           onDisconnect: "drain",
         }),
-        act: leavesEarly(stream, { ...COMPLETE, status: 499, ending: "abandoned" }),
+        act: disconnectsEarly(stream, { ...COMPLETE, status: 499, ending: "client_disconnected" }),
       },
     ];
   }),
@@ -219,52 +219,52 @@ const CASES: readonly Case[] = [
     act: readsError,
   },
   {
-    name: "a client that leaves during keep-alives",
+    name: "a client that disconnects during keep-alives",
     ways: HTTP,
     options: ({ protocol, way }) => ({
       says: () => ({ steps: [...frames(spokenBy(protocol, way), PIECES, "reported").opening.slice(0, 1), never] }),
       config: { keep_alive_seconds: 1 },
     }),
     act: async (world) => {
-      const leave = new AbortController();
-      const response = await ask(world, true, leave.signal);
-      await leavesAfter(response, world.protocol === "messages" ? "ping" : "keep-alive", { leave });
+      const disconnect = new AbortController();
+      const response = await ask(world, true, disconnect.signal);
+      await disconnectsAfter(response, world.protocol === "messages" ? "ping" : "keep-alive", { disconnect });
       await world.upstream.requests[0]?.gone;
       return { response, expected: { status: 499, ...FAILED } };
     },
   },
   {
-    name: "a client that leaves after the first piece",
+    name: "a client that disconnects after the first piece",
     ways: HTTP,
     options: streamsThen(1, () => [never]),
-    act: leavesIn(1, (protocol, way) => left(protocol, way, 1)),
+    act: disconnectsIn(1, (protocol, way) => disconnected(protocol, way, 1)),
   },
   {
-    name: "a client that leaves during the stream",
+    name: "a client that disconnects during the stream",
     ways: HTTP,
     options: streamsThen(3, () => [never]),
-    act: leavesIn(3, (protocol, way) => left(protocol, way, 3)),
+    act: disconnectsIn(3, (protocol, way) => disconnected(protocol, way, 3)),
   },
   {
-    name: "a client that leaves during the stream, and an upstream that continues",
+    name: "a client that disconnects during the stream, and an upstream that continues",
     ways: HTTP,
     options: (world) => ({
       ...streamsThen(2, ({ pieces, ending, gone }) => [gone(), ...pieces, ...ending])(world),
       onDisconnect: "drain",
     }),
-    act: leavesIn(2, () => ({ ...COMPLETE, ending: "abandoned" })),
+    act: disconnectsIn(2, () => ({ ...COMPLETE, ending: "client_disconnected" })),
   },
   {
-    name: "a client that leaves during the stream, and an upstream that continues and fails",
+    name: "a client that disconnects during the stream, and an upstream that continues and fails",
     ways: HTTP,
     options: (world) => ({ ...streamsThen(2, ({ gone }) => [gone()], { cut: true })(world), onDisconnect: "drain" }),
-    act: leavesIn(2, (protocol, way) => left(protocol, way, 2)),
+    act: disconnectsIn(2, (protocol, way) => disconnected(protocol, way, 2)),
   },
   {
-    name: "a client that leaves an embedded model's stream",
+    name: "a client that disconnects from an embedded model's stream",
     ways: ["embedded"],
     act: async (world) => {
-      const leave = new AbortController();
+      const disconnect = new AbortController();
       const body = { model: "acme/one", stream: true, messages: [{ role: "user", content: "one two ".repeat(9_000) }] };
       const requested = world.protocol === "responses"
         ? { ...body, messages: undefined, input: "one two ".repeat(9_000) }
@@ -272,13 +272,13 @@ const CASES: readonly Case[] = [
           ...body,
           max_tokens: 20_000,
         };
-      const response = await world.gateway.ask(world.protocol, requested, { signal: leave.signal });
-      await leavesAfter(response, "two", { leave });
+      const response = await world.gateway.ask(world.protocol, requested, { signal: disconnect.signal });
+      await disconnectsAfter(response, "two", { disconnect });
       const { tokens: billed } = await world.entry();
       assert(billed.completion >= 1 && billed.completion < 18_000, `${billed.completion}`);
       const prompt = 18_001 + 6;
       assertEquals(billed.prompt, prompt);
-      return { response, expected: { status: 200, ending: "abandoned", tokens: billed, source: "counted" } };
+      return { response, expected: { status: 200, ending: "client_disconnected", tokens: billed, source: "counted" } };
     },
   },
 ];
@@ -288,7 +288,7 @@ for (const { name, ways, options, act } of CASES) {
     await Promise.all(ways.flatMap((way) =>
       PROTOCOLS.map(async (protocol) => {
         const about = `${protocol} ${way}`;
-        const { gone, gateway } = departure();
+        const { gone, gateway } = disconnectWatch();
         await using world = startWorld({ protocol, way, gateway, ...options?.({ protocol, way, gone }) });
         const { response, expected } = await act(world);
         const entry = await world.entry();

@@ -3,16 +3,25 @@ import { othersTurns } from "../../support/others_turns.ts";
 import { soon } from "../../support/soon.ts";
 import { PROTOCOLS, SUCCESS } from "../../upstream/replies.ts";
 import { usd } from "./bills.ts";
-import { answers, ask, checkEntry, COMPLETE, departure, HTTP, leavesAfter, streamsThen } from "./exchange.ts";
+import {
+  answers,
+  ask,
+  checkEntry,
+  COMPLETE,
+  disconnectsAfter,
+  disconnectWatch,
+  HTTP,
+  streamsThen,
+} from "./exchange.ts";
 import { gatedStore, startWorld } from "./world.ts";
 
-Deno.test("a client that leaves while its complete answer is being entered pays for all of it, once", async () => {
+Deno.test("a client that disconnects while its complete answer is being entered pays for all of it, once", async () => {
   for (const way of HTTP) {
     for (const protocol of PROTOCOLS) {
       for (const onDisconnect of ["cancel", "drain"] as const) {
         const about = `${protocol} ${way} ${onDisconnect}`;
         const { store, arrived, open } = gatedStore();
-        const { gone, gateway } = departure();
+        const { gone, gateway } = disconnectWatch();
         // Frames that are read together with the ending wait for the entry, too.
         const read = Promise.withResolvers<void>();
         await using world = startWorld({
@@ -22,14 +31,14 @@ Deno.test("a client that leaves while its complete answer is being entered pays 
           ...streamsThen(4, ({ ending }) => [read.promise, ...ending])({ protocol, way, gone }),
           gateway: { ...gateway, store },
         });
-        const leave = new AbortController();
-        const response = await ask(world, true, leave.signal);
+        const disconnect = new AbortController();
+        const response = await ask(world, true, disconnect.signal);
         const then = () => {
           read.resolve();
           return soon(`${about}: the entry`, arrived);
         };
-        const got = await leavesAfter(response, "theta", { leave, then });
-        await soon(`${about}: the client's leaving`, gone());
+        const got = await disconnectsAfter(response, "theta", { disconnect, then });
+        await soon(`${about}: the client's disconnect`, gone());
         open();
         const entry = await world.entry();
         assert(!got.includes(SUCCESS[protocol]), about);

@@ -82,11 +82,11 @@ export function ask(world: World, stream: boolean, signal?: AbortSignal): Promis
   return gateway.ask(protocol, asking(protocol, stream), signal === undefined ? {} : { signal });
 }
 
-/** Reads until a text has arrived, runs `then`, and leaves; returns the received text. */
-export async function leavesAfter(
+/** Reads until a text has arrived, runs `then`, and disconnects; returns the received text. */
+export async function disconnectsAfter(
   response: Response,
   text: string,
-  { leave, then }: { leave: AbortController; then?: () => Promise<void> },
+  { disconnect, then }: { disconnect: AbortController; then?: () => Promise<void> },
 ): Promise<string> {
   let got = "";
   const decoder = new TextDecoder();
@@ -97,7 +97,7 @@ export async function leavesAfter(
     got += decoder.decode(read.value, { stream: true });
   }
   await then?.();
-  leave.abort();
+  disconnect.abort();
   await reader?.cancel().catch(() => {});
   return got;
 }
@@ -127,8 +127,8 @@ export function checkEntry(
   assert(expected.tokens === undefined || entry.firstMs !== undefined, `${about}: when it began is not told`);
 }
 
-/** Reports when the client of the only request has left, with the gateway options for that. */
-export function departure(): Pick<Planned, "gone"> & { gateway: GatewayOptions } {
+/** Reports when the client of the only request has disconnected, with the gateway options for that. */
+export function disconnectWatch(): Pick<Planned, "gone"> & { gateway: GatewayOptions } {
   const { promise, resolve } = Promise.withResolvers<void>();
   // Of a whole answer the gateway itself asks a little later whether its client is there.
   return {

@@ -377,7 +377,7 @@ Deno.test("a responses request's own limit of calls is held for", async () => {
   assertEquals(held, parseUsd("0.000006") * 1_000_000n + parseUsd("0.00006") * 100n + 4n * parseUsd("0.01"));
 });
 
-Deno.test("a client that leaves a stream pays for the searches in it", async () => {
+Deno.test("a client that disconnects from a stream pays for the searches in it", async () => {
   const billed = BILLED[0] as Billed;
   const frames = framesOf(billed);
   const end = frames.indexOf("event: response.completed");
@@ -400,7 +400,7 @@ Deno.test("a client that leaves a stream pays for the searches in it", async () 
   await reader?.cancel().catch(() => {});
   const entry = await onlyEntry(gateway);
   never.resolve();
-  assertEquals(entry.ending, "abandoned");
+  assertEquals(entry.ending, "client_disconnected");
   assertEquals(entry.details?.extras, [{ item: "hosted_tools.web_search", count: 2, price: "0.01" }]);
 });
 

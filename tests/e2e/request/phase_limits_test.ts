@@ -280,7 +280,7 @@ const PHASES: readonly Phase[] = [
     upstream: floods,
     settleMs: 1_000,
     client: reads(0),
-    says: /^abandoned$/,
+    says: /^client_disconnected$/,
   },
   {
     name: "whole stream that is read slowly",
@@ -288,7 +288,7 @@ const PHASES: readonly Phase[] = [
     upstream: floods,
     settleMs: 1_000,
     client: reads(65_536),
-    says: /^abandoned$/,
+    says: /^client_disconnected$/,
   },
   {
     name: "end of the gateway",

@@ -48,7 +48,7 @@ async function assertSentCharged(
   const charged = tokens({ ...input, completion: counter.count(text) });
   assertEquals(chargeOf(entry), {
     status: 200,
-    ending: "abandoned",
+    ending: "client_disconnected",
     tokens: charged,
     source: "counted",
     cost: priceOf(charged),
@@ -90,7 +90,7 @@ Deno.test("an unread stream is read to its end if its model continues", async ()
   const response = await world.gateway.ask("chat", prompt("chat", { stream: true }));
   const entry = await world.entry();
   await world.assertSettled(entry, "drained");
-  assertEquals([entry.ending, entry.tokens], ["abandoned", tokens(REPORTED)]);
+  assertEquals([entry.ending, entry.tokens], ["client_disconnected", tokens(REPORTED)]);
   assert((await response.text()).includes("left unread"));
 });
 

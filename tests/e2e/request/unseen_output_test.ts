@@ -9,7 +9,7 @@ import { othersTurns } from "../../support/others_turns.ts";
 import { soon, until } from "../../support/soon.ts";
 import { model, startGateway, type TestGateway, upstream } from "../../support/gateway.ts";
 import { prompt, PROTOCOLS } from "../../upstream/replies.ts";
-import { departure, leavesAfter } from "./exchange.ts";
+import { disconnectsAfter, disconnectWatch } from "./exchange.ts";
 import { frames, REASONED, REPORTED, type ReportedUsage, whole } from "../../upstream/frames.ts";
 import { type FakeUpstream, type ScriptedAnswer, startUpstream, type Step } from "../../upstream/mod.ts";
 import { entriesOf, tokens } from "./world.ts";
@@ -29,7 +29,7 @@ const SLOTS = 8;
 /** A model without reasoning in its row. */
 const UNREASONING = { reasoning: undefined };
 
-/** The upstream's output before the client leaves, and afterwards. */
+/** The upstream's output before the client disconnects, and afterwards. */
 interface Answer {
   opening: string[];
   ending: string[];
@@ -59,7 +59,7 @@ function geminiAnswer(reported: ReportedUsage): Answer {
 interface Place extends AsyncDisposable {
   gateway: TestGateway;
   upstream: FakeUpstream;
-  /** Resolves when the gateway's server has seen the client of its one request leave. */
+  /** Resolves when the gateway's server has seen the client of its one request disconnect. */
   gone: Promise<void>;
   /** The one entry, when nothing is held or taken any more. */
   settled(): Promise<KeptEntry>;
@@ -79,7 +79,7 @@ function start(
     timeouts?: JsonObject;
   },
 ): Place {
-  const { gone, gateway: options } = departure();
+  const { gone, gateway: options } = disconnectWatch();
   const left = gone();
   const one = startUpstream(() => ({ headers: { "content-type": "text/event-stream" }, ...says(left) }));
   const vendor = { chat: "openai", responses: "openai", messages: "anthropic", gemini: "gemini" }[spoken];
@@ -135,20 +135,20 @@ async function looksAndLeaves(
   protocol: TestProtocol,
   more: JsonObject = {},
 ): Promise<void> {
-  const leave = new AbortController();
+  const disconnect = new AbortController();
   const body = asking(protocol, { stream: true, ...more });
-  const response = await gateway.ask(protocol, body, { signal: leave.signal });
-  await leavesAfter(response, "delta", { leave });
+  const response = await gateway.ask(protocol, body, { signal: disconnect.signal });
+  await disconnectsAfter(response, "delta", { disconnect });
 }
 
 function assertBilled(entry: KeptEntry, expected: Partial<BilledTokens>, about: string): void {
-  assertEquals([entry.ending, entry.tokens], ["abandoned", tokens(expected)], about);
+  assertEquals([entry.ending, entry.tokens], ["client_disconnected", tokens(expected)], about);
   const { prompt, input_cache_read, completion } = entry.tokens;
   const input = BigInt(prompt + input_cache_read) * UNITS.prompt;
   assertEquals(entry.cost, input + BigInt(completion) * UNITS.completion, about);
 }
 
-/** Sends visible output, then the rest of its answer once the client has left. */
+/** Sends visible output, then the rest of its answer once the client has disconnected. */
 function speaksOn(spoken: Protocol, reported?: ReportedUsage): Says {
   const { opening, ending } = answerIn(spoken, reported);
   return (gone) => ({ steps: [...opening, gone, ...ending] });
@@ -163,7 +163,7 @@ function seen(spoken: Protocol): Partial<BilledTokens> {
 }
 
 for (const spoken of SPOKEN) {
-  Deno.test(`${spoken} upstream: reasoning is billed by usage if the client leaves before the usage arrives`, async () => {
+  Deno.test(`${spoken} upstream: reasoning is billed by usage if the client disconnects before the usage arrives`, async () => {
     await Promise.all(PROTOCOLS.map(async (protocol) => {
       await using place = start(spoken, { says: speaksOn(spoken) });
       await looksAndLeaves(place, protocol);
@@ -173,7 +173,7 @@ for (const spoken of SPOKEN) {
     }));
   });
 
-  Deno.test(`${spoken} upstream: a whole answer is billed by usage if the client leaves before it`, async () => {
+  Deno.test(`${spoken} upstream: a whole answer is billed by usage if the client disconnects before it`, async () => {
     await Promise.all(PROTOCOLS.map(async (protocol) => {
       const content = spoken === "gemini"
         ? answerIn(spoken).ending.join("").replace("data: ", "")
@@ -182,10 +182,10 @@ for (const spoken of SPOKEN) {
         says: (gone) => ({ before: gone, headers: { "content-type": "application/json" }, steps: [content] }),
         row: UNREASONING,
       });
-      const leave = new AbortController();
-      const pending = place.gateway.ask(protocol, asking(protocol), { signal: leave.signal });
+      const disconnect = new AbortController();
+      const pending = place.gateway.ask(protocol, asking(protocol), { signal: disconnect.signal });
       await until("the upstream was asked", () => place.upstream.requests.length === 1);
-      leave.abort();
+      disconnect.abort();
       await pending.catch(() => {});
       const entry = await place.settled();
       assertBilled(entry, REASONED, protocol);
@@ -303,16 +303,16 @@ Deno.test("the reported input of an upstream takes precedence over the estimate 
   }
 });
 
-Deno.test("a drained answer keeps its slot and hold, and may begin after its client left", async () => {
+Deno.test("a drained answer keeps its slot and hold, and may begin after its client disconnected", async () => {
   const usage = Promise.withResolvers<void>();
   const { opening, ending } = answerIn("chat");
   await using place = start("chat", {
     says: (gone) => ({ before: gone, steps: [...opening, usage.promise, ...ending] }),
   });
-  const leave = new AbortController();
-  const pending = place.gateway.ask("chat", asking("chat", { stream: true }), { signal: leave.signal });
+  const disconnect = new AbortController();
+  const pending = place.gateway.ask("chat", asking("chat", { stream: true }), { signal: disconnect.signal });
   await until("the upstream was asked", () => place.upstream.requests.length === 1);
-  leave.abort();
+  disconnect.abort();
   await pending.catch(() => {});
   await place.gone;
   assertEquals([await place.free(), (await place.gateway.store.ledger.holds()).length], [SLOTS - 1, 1]);

@@ -286,7 +286,7 @@ Deno.test("a shutdown closes idle connections at once, and others after their an
   using busy = await openSocket(gateway);
   busy.send({ input: "a" });
   await busy.message();
-  drain.leave();
+  drain.beginShutdown();
   drain.refuse();
   assertEquals((await idle.closed).code, 1001);
   let isOver = false;

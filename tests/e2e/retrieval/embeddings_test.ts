@@ -267,7 +267,7 @@ Deno.test("embeddings: a disconnected client pays for running work, unless the m
       const [entry] = await entriesOf(gateway);
       assertEquals(
         [entry?.ending, entry?.status, entry?.cost],
-        on_disconnect === "cancel" ? ["failed", 499, 0n] : ["abandoned", 499, 140_000n],
+        on_disconnect === "cancel" ? ["failed", 499, 0n] : ["client_disconnected", 499, 140_000n],
       );
     }, { row: { on_disconnect } });
   }

@@ -47,7 +47,7 @@ if (import.meta.main) {
   const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   await writeLine(listener.addr.port);
   for await (const socket of listener) {
-    // Clients that leave within a stream are ignored.
+    // Clients that disconnect within a stream are ignored.
     serve(socket).catch(() => {}).finally(() => {
       try {
         socket.close();

@@ -109,9 +109,9 @@ Deno.test("the feed ends after cancel(), and rejects with the reason after an ab
   assertEquals(await cancelled.feed.read(), undefined);
   const aborted = await open({ n: 3 });
   const read = aborted.feed.read();
-  aborted.stop.abort(new Error("The client has gone"));
-  await assertRejects(() => read, Error, "The client has gone");
-  await assertRejects(() => aborted.feed.read(), Error, "The client has gone");
+  aborted.stop.abort(new Error("The client has disconnected"));
+  await assertRejects(() => read, Error, "The client has disconnected");
+  await assertRejects(() => aborted.feed.read(), Error, "The client has disconnected");
   aborted.canvas.close();
 });
 

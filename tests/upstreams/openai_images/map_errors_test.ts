@@ -137,7 +137,7 @@ overEach("Where every one of them is refused, the request fails with what decide
   }
 });
 
-overEach("A client that leaves ends the host's work at once, at every stage", async () => {
+overEach("A client that disconnects ends the host's work at once, at every stage", async () => {
   const stages: [about: string, answer: (request: Request) => Response | Promise<Response>][] = [
     ["before the head", () => Promise.withResolvers<Response>().promise],
     ["in the body", () => endless('{"data":[{"b64_json":"')],
@@ -181,7 +181,7 @@ overEach("A client that leaves ends the host's work at once, at every stage", as
   }
 });
 
-overEach("A client that leaves during an upload ends it", async () => {
+overEach("A client that disconnects during an upload ends it", async () => {
   const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const upstream = upstreamAt(listener.addr.port, { totalMs: 5_000 });
   const client = new AbortController();

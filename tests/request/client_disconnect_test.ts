@@ -1,29 +1,29 @@
 import { assertEquals } from "@std/assert";
 import { PhaseTimers } from "../../lib/phase_timers.ts";
-import { ClientWatch } from "../../lib/request/client_leaves.ts";
+import { ClientWatch } from "../../lib/request/client_disconnect.ts";
 import { soon } from "../support/soon.ts";
 
 /** A watched request whose handler is running. */
 interface Watched {
   watch: ClientWatch;
   /** Resolves when the watch has reported the disconnect. */
-  left: Promise<void>;
+  disconnected: Promise<void>;
   request: Request;
 }
 
-/** A real server whose only request is watched until `work` resolves. `leave` closes the client's connection. */
+/** A real server whose only request is watched until `work` resolves. `disconnect` closes the client's connection. */
 async function watched(
   stream: boolean,
-  work: (watched: Watched, leave: () => void) => Promise<void>,
+  work: (watched: Watched, disconnect: () => void) => Promise<void>,
 ): Promise<void> {
   const timers = new PhaseTimers();
   const done = Promise.withResolvers<void>();
   const server = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen() {} }, async (request) => {
-    const left = Promise.withResolvers<void>();
+    const disconnected = Promise.withResolvers<void>();
     timers.hold();
-    const watch = new ClientWatch(request, { stream, timers, left: left.resolve });
+    const watch = new ClientWatch(request, { stream, timers, disconnected: disconnected.resolve });
     try {
-      await work({ watch, left: left.promise, request }, () => connection.close());
+      await work({ watch, disconnected: disconnected.promise, request }, () => connection.close());
       done.resolve();
     } catch (error) {
       done.reject(error);
@@ -51,21 +51,21 @@ for (const stream of [false, true]) {
   const what = stream ? "a stream" : "a whole answer";
 
   Deno.test(`a disconnect of a client of ${what} is detected`, () =>
-    watched(stream, async ({ watch, left }, leave) => {
-      assertEquals(watch.hasLeft, false);
-      leave();
-      await soon("word of the client that has left", left);
-      assertEquals(watch.hasLeft, true);
+    watched(stream, async ({ watch, disconnected }, disconnect) => {
+      assertEquals(watch.hasDisconnected, false);
+      disconnect();
+      await soon("word of the disconnect", disconnected);
+      assertEquals(watch.hasDisconnected, true);
     }));
 
   Deno.test(`a client of ${what} that stays is not reported, and nothing is after the watch has ended`, () =>
-    watched(stream, async ({ watch, left, request }, leave) => {
+    watched(stream, async ({ watch, disconnected, request }, disconnect) => {
       let isCalled = false;
-      void left.then(() => isCalled = true);
+      void disconnected.then(() => isCalled = true);
       watch.stop();
-      const gone = new Promise((resolve) => request.signal.addEventListener("abort", resolve, { once: true }));
-      leave();
-      await soon("the client's leaving", gone);
-      assertEquals([isCalled, stream ? watch.hasLeft : false], [false, stream]);
+      const aborted = new Promise((resolve) => request.signal.addEventListener("abort", resolve, { once: true }));
+      disconnect();
+      await soon("the client's disconnect", aborted);
+      assertEquals([isCalled, stream ? watch.hasDisconnected : false], [false, stream]);
     }));
 }

@@ -1,6 +1,6 @@
 import { assert } from "@std/assert";
 import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
-import { type Leaving, MANNERS, PHASES, timesOf } from "./leaving.ts";
+import { type Disconnect, MANNERS, PHASES, timesOf } from "./disconnect.ts";
 import { rounds } from "../../support/skip.ts";
 
 /** Longest time from a disconnect to the end of the upstream request, in milliseconds. */
@@ -18,9 +18,9 @@ const PAIRS: readonly [client: Protocol, upstream: Protocol][] = [
 ];
 
 for (const transport of ["http1", "fetch"]) {
-  for (const phase of Object.keys(PHASES) as Leaving["phase"][]) {
+  for (const phase of Object.keys(PHASES) as Disconnect["phase"][]) {
     Deno.test(`${transport}: a disconnect ${phase} cancels the upstream at once`, async () => {
-      for (const manner of Object.keys(MANNERS) as Leaving["manner"][]) {
+      for (const manner of Object.keys(MANNERS) as Disconnect["manner"][]) {
         // The end of a client's connection does not concern the transport.
         if (transport === "fetch" && manner !== "close") continue;
         for (const [client, upstream] of PAIRS) {

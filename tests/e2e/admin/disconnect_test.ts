@@ -75,12 +75,12 @@ for (const name of WALKS) {
     await using gateway = startKeyed(APART, { store });
     try {
       const [method = "", path = ""] = name.split(" ");
-      const leave = new AbortController();
-      store.read = () => leave.abort();
+      const disconnect = new AbortController();
+      store.read = () => disconnect.abort();
       const answer = fetch(`${gateway.adminUrl}/admin/v1${path}`, {
         method,
         headers: { authorization: `Bearer ${ADMIN_KEY}` },
-        signal: leave.signal,
+        signal: disconnect.signal,
       });
       assertEquals(await answer.then(({ status }) => status, ({ name }) => name), "AbortError");
       await until("the log line", () => gateway.requestLines.length > 0);
@@ -88,7 +88,7 @@ for (const name of WALKS) {
       const [line] = gateway.requestLines;
       assertEquals(
         [line?.endpoint, line?.status, line?.ending, line?.level, line?.kind],
-        ["admin", 499, "abandoned", "info", undefined],
+        ["admin", 499, "client_disconnected", "info", undefined],
       );
       // A read that continued in the background would read pages meanwhile.
       for (let count = 0; count < 20; count++) await ask(gateway, "GET /health");

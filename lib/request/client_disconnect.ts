@@ -1,4 +1,6 @@
-/** Clients that leave: noticed before there is a response, and whether their answers are read to the end for the bill. */
+/**
+ * Notices clients that disconnect before a response, and decides whether answers are read to their end for the bill.
+ */
 import type { PhaseTimers, Timer } from "../phase_timers.ts";
 import type { UnsupportedParameters } from "../protocols/canonical/unsupported_parameters.ts";
 import { modalityOf } from "../protocols/canonical/media.ts";
@@ -12,7 +14,8 @@ import type { PriceSheet } from "../store/ledger.ts";
 
 /**
  * Time after which the abort signal of a request for a whole answer is read, in milliseconds: the first read costs 14
- * thousand instructions, and a fast answer is over by then. A client that left earlier is noticed then, too.
+ * thousand instructions, and a fast answer is over by then. A client that disconnected earlier is noticed at that time,
+ * too.
  */
 const ASK_MS = 20;
 
@@ -21,41 +24,41 @@ export interface Watching {
   /** True: the client gets a stream, so that its signal is read at once. */
   stream: boolean;
   timers: PhaseTimers;
-  /** Called once, when the client has left. */
-  left: () => void;
+  /** Called once, when the client has disconnected. */
+  disconnected: () => void;
 }
 
 /** The watch over the client of one request. */
 export class ClientWatch {
   readonly #request: Request;
   readonly #timers: PhaseTimers;
-  readonly #left: () => void;
+  readonly #disconnected: () => void;
   readonly #timer: Timer | undefined;
   #signal: AbortSignal | undefined;
 
-  constructor(request: Request, { stream, timers, left }: Watching) {
+  constructor(request: Request, { stream, timers, disconnected }: Watching) {
     this.#request = request;
     this.#timers = timers;
-    this.#left = left;
-    if (stream) this.#ask();
-    else this.#timer = timers.set(ASK_MS, () => this.#ask());
+    this.#disconnected = disconnected;
+    if (stream) this.#readSignal();
+    else this.#timer = timers.set(ASK_MS, () => this.#readSignal());
   }
 
-  /** True once the client is known to have left. */
-  get hasLeft(): boolean {
+  /** True once the client is known to have disconnected. */
+  get hasDisconnected(): boolean {
     return this.#signal?.aborted === true;
   }
 
-  /** Stops watching: the body of the response reports a client that leaves, or there is no response. */
+  /** Stops watching: the body of the response reports a client that disconnects, or there is no response. */
   stop(): void {
     if (this.#timer !== undefined) this.#timers.clear(this.#timer);
-    this.#signal?.removeEventListener("abort", this.#left);
+    this.#signal?.removeEventListener("abort", this.#disconnected);
   }
 
-  #ask(): void {
+  #readSignal(): void {
     this.#signal = this.#request.signal;
-    if (this.#signal.aborted) this.#left();
-    else this.#signal.addEventListener("abort", this.#left, { once: true });
+    if (this.#signal.aborted) this.#disconnected();
+    else this.#signal.addEventListener("abort", this.#disconnected, { once: true });
   }
 }
 
@@ -77,9 +80,9 @@ export interface Shown {
 }
 
 /**
- * Returns true if the upstream can be cancelled when the client leaves, because the sent events can be counted. Returns
- * false if there may be hidden output, or input that only the upstream can count. A whole answer shows nothing before its
- * end.
+ * Returns true if the upstream can be cancelled when the client disconnects, because the sent events can be counted.
+ * Returns false if there may be hidden output, or input that only the upstream can count. A whole answer shows nothing
+ * before its end.
  */
 export function isCountable(prompt: Prompt, asked: SentRequest, shown: Shown): boolean {
   if (!prompt.stream || shown.reasoning || (prompt.n ?? 1) > 1 || mayRunHostedTools(prompt)) return false;
@@ -118,8 +121,8 @@ function hasFile({ blocks }: { blocks: readonly ContentBlock[] }): boolean {
   });
 }
 
-/** A request whose client has left. */
-export interface Left {
+/** A request whose client has disconnected. */
+export interface DisconnectedRequest {
   model: Pick<Model, "on_disconnect">;
   /** Prices of the request. */
   sheet: Readonly<PriceSheet>;
@@ -134,7 +137,7 @@ export interface Left {
  * @returns false where the upstream is to be cancelled
  */
 export function beginDrain(
-  { model: { on_disconnect }, sheet, isCountable, meter }: Left,
+  { model: { on_disconnect }, sheet, isCountable, meter }: DisconnectedRequest,
   { gateway, requestId }: Pick<RouteContext, "gateway" | "requestId">,
 ): boolean {
   const wants = on_disconnect === "drain" || (on_disconnect === "auto" && costsAnything(sheet) && !isCountable());

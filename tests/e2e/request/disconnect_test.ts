@@ -8,15 +8,15 @@ import { frames, whole } from "../../upstream/frames.ts";
 import type { Step } from "../../upstream/mod.ts";
 import { spokenBy, startWorld, type Way } from "./world.ts";
 
-const PART = skipInQuick("Five of six clients that leave an answer") ? 6 : 1;
+const PART = skipInQuick("Five of six clients that disconnect") ? 6 : 1;
 /** Each client of the embedded model gets a long answer. */
 const CLIENTS = { relayed: 240 / PART, translated: 240 / PART, embedded: 72 / Math.min(PART, 3) };
 const AT_ONCE = 24;
 
 /**
- * The earliest moment at which a client may leave: at once, after the call of its model, at the beginning of the
- * answer, or after its first part. With fixed delays, all clients might leave before anything has happened on a busy
- * machine.
+ * The earliest moment at which a client may disconnect: at once, after the call of its model, at the beginning of the
+ * answer, or after its first part. With fixed delays, all clients might disconnect before anything has happened on a
+ * busy machine.
  */
 const MOMENTS = ["sent", "asked", "answered", "read"] as const;
 
@@ -33,7 +33,7 @@ function* withPauses(steps: readonly string[], random: Random): Generator<Step> 
 
 for (const way of ["relayed", "translated", "embedded"] as const satisfies Way[]) {
   for (const onDisconnect of ["cancel", "drain"] as const) {
-    Deno.test(`${way}, ${onDisconnect}: whenever clients leave, every request has one entry and one line, and nothing stays reserved`, async () => {
+    Deno.test(`${way}, ${onDisconnect}: whenever clients disconnect, every request has one entry and one line, and nothing stays reserved`, async () => {
       const random = seeded(way.length * 7 + onDisconnect.length);
       for (const protocol of PROTOCOLS) {
         /** Told that the model was asked, by the number in the prompt. */
@@ -58,16 +58,16 @@ for (const way of ["relayed", "translated", "embedded"] as const satisfies Way[]
         const client = async () => {
           while (clients < CLIENTS[way]) {
             const number = String(clients++);
-            const leave = new AbortController();
+            const disconnect = new AbortController();
             const stream = random.chance(0.7);
             const moment = random.chance(0.15) ? "never" : random.pick(MOMENTS);
             const ms = random.next() * (moment === "sent" ? 24 : 4);
             let timer: ReturnType<typeof setTimeout> | undefined;
             const come = (now: typeof moment) => {
-              if (now === moment) timer ??= setTimeout(() => leave.abort(), ms);
+              if (now === moment) timer ??= setTimeout(() => disconnect.abort(), ms);
             };
             requested.set(number, () => come("asked"));
-            // The embedded model is fast: many clients must leave before its answer is complete.
+            // The embedded model is fast: many clients must disconnect before its answer is complete.
             const text = `client ${number}: ` + "one two three ".repeat(way === "embedded" ? 400 : 1);
             const received = protocol === "responses"
               ? { input: text }
@@ -77,11 +77,11 @@ for (const way of ["relayed", "translated", "embedded"] as const satisfies Way[]
             try {
               come("sent");
               const requestBody = prompt(protocol, { ...body, stream });
-              const response = await world.gateway.ask(protocol, requestBody, { signal: leave.signal });
+              const response = await world.gateway.ask(protocol, requestBody, { signal: disconnect.signal });
               come("answered");
               for await (const _ of response.body ?? []) come("read");
             } catch {
-              // The client has left, or its answer was cut.
+              // The client has disconnected, or its answer was cut.
             }
             clearTimeout(timer);
           }

@@ -1,4 +1,4 @@
-/** Clients that leave, and how long it takes until nothing is asked of the upstream any more. */
+/** Clients that disconnect, and how long it takes until nothing is asked of the upstream any more. */
 import { assertEquals } from "@std/assert";
 import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
 import type { JsonObject } from "../../../lib/json/mod.ts";
@@ -26,7 +26,7 @@ export const PHASES = {
 } as const;
 
 /** One combination under test. */
-export interface Leaving {
+export interface Disconnect {
   client: Protocol;
   upstream: Protocol;
   /** The transport to the upstream; absent: as configured by default. */
@@ -38,7 +38,7 @@ export interface Leaving {
 }
 
 /** Times from a client's disconnect to the end of its upstream request, in milliseconds, in ascending order. */
-export async function timesOf({ client, upstream, transport, phase, manner, times }: Leaving): Promise<number[]> {
+export async function timesOf({ client, upstream, transport, phase, manner, times }: Disconnect): Promise<number[]> {
   const { ask, stream, got } = PHASES[phase];
   await using server = startServer();
   await using gateway = startGateway(oneModel(upstream, server.url, transport === undefined ? {} : { transport }));
@@ -52,11 +52,11 @@ export async function timesOf({ client, upstream, transport, phase, manner, time
     const buffer = new Uint8Array(65_536);
     if (got) { for (let size = 0; size < 300;) size += await connection.read(buffer) ?? 300; }
     if (manner === "reset" && got) await new Promise((resolve) => setTimeout(resolve, 15));
-    const left = performance.now();
+    const disconnected = performance.now();
     if (manner === "half-close") await connection.closeWrite();
     else connection.close();
     await until("over", () => server.busy === 0);
-    taken.push(performance.now() - left);
+    taken.push(performance.now() - disconnected);
     if (manner === "half-close") connection.close();
   }
   await gateway.gateway.backgroundTasks.done();
