@@ -40,7 +40,7 @@ export function* writeSteps(value: Json): Steps<string> {
 }
 
 /** Weight of one value beside its characters. */
-const VALUE_WEIGHT = STEP_CHARS / STEP_VALUES;
+export const VALUE_WEIGHT = STEP_CHARS / STEP_VALUES;
 
 class Writer {
   readonly #pieces: string[] = [];
@@ -103,8 +103,8 @@ class Writer {
   }
 }
 
-/** Returns the rest of a weight after a value: one per character, some per value. Stops below 0. */
-function weigh(value: Json | undefined, most: number): number {
+/** Returns the rest of a weight after a value: one per character, `VALUE_WEIGHT` per value. Stops below 0. */
+export function weigh(value: Json | undefined, most: number): number {
   const left = most - VALUE_WEIGHT;
   if (typeof value === "string") return left - value.length;
   if (typeof value !== "object" || value === null) return left;

@@ -1,9 +1,9 @@
 /** Decides whether a call is relayed or translated, and makes the attempt. */
-import type { Protocol, Signature } from "../protocols/canonical/types.ts";
+import type { Protocol } from "../protocols/canonical/types.ts";
 import type { Target } from "../catalog/model.ts";
 import { ownTimeouts, type Timed } from "../catalog/timeouts.ts";
 import { GatewayError } from "../errors.ts";
-import { documentSize } from "../json/mod.ts";
+import { documentSize, isObject, type Json } from "../json/mod.ts";
 import type { ContentFilter } from "../redact.ts";
 import { LONG_TEXT_CHARS, yieldToEventLoop } from "../scheduler.ts";
 import type { HttpUpstreamOptions } from "./http_upstream.ts";
@@ -69,12 +69,17 @@ export function createAttemptMaker(
       // None of them is in an envelope.
       return issuer === own || !options.issuers.has(issuer);
     }
-    const isPassable = (signature: Signature) =>
-      // Its own signature may be in an envelope of the gateway, which a relay could not remove.
-      signature.issuer === own ? client.body.text.includes(signature.value) : !options.issuers.has(signature.issuer);
-    return prompt.messages.every(({ blocks }) =>
-      blocks.every((block) => block.type !== "reasoning" || !block.signature || isPassable(block.signature))
-    );
+    const signatures = new Set<string>();
+    for (const { blocks } of prompt.messages) {
+      for (const block of blocks) {
+        if (block.type !== "reasoning" || block.signature === undefined) continue;
+        const { issuer, value } = block.signature;
+        if (issuer === own) signatures.add(value);
+        else if (options.issuers.has(issuer)) return false;
+      }
+    }
+    // Its own signature may be in an envelope of the gateway, which a relay could not remove.
+    return hasTexts(client.echo.request, signatures);
   }
 
   /** Made once per target and protocol of a client. */
@@ -98,6 +103,15 @@ export function createAttemptMaker(
     protocolFor: (client, target) => routeTo(target, client).protocol,
     leastTokens: (client, target) => routeTo(target, client).leastTokens,
   };
+}
+
+/** True if each text is a string somewhere in a value. Takes those that it finds out of the set. */
+function hasTexts(value: Json, texts: Set<string>): boolean {
+  if (texts.size === 0) return true;
+  if (typeof value === "string") texts.delete(value);
+  else if (Array.isArray(value)) { for (const item of value) if (hasTexts(item, texts)) return true; }
+  else if (isObject(value)) { for (const name in value) if (hasTexts(value[name] ?? null, texts)) return true; }
+  return texts.size === 0;
 }
 
 /** Marks an error as `unfit`: the request was not sent, so another upstream may accept it. */

@@ -57,15 +57,19 @@ function mergeProperties(a: JsonObject, b: JsonObject): JsonObject {
   const merged = new Map<string, Json | undefined>(Object.entries(a));
   for (const [name, schema] of Object.entries(b)) {
     const other = merged.get(name);
-    merged.set(name, other === undefined || schema === undefined ? other ?? schema : { allOf: [other, schema] });
+    const isOne = other === undefined || schema === undefined || other === schema;
+    merged.set(name, isOne ? other ?? schema : { allOf: [other, schema] });
   }
   return Object.fromEntries(merged);
 }
 
 function commonTypes(a: Json[], b: Json[]): Json[] {
-  const covers = (types: Json[], type: Json) =>
-    types.includes(type) || (type === "integer" && types.includes("number"));
-  return [...new Set([...a.filter((type) => covers(b, type)), ...b.filter((type) => covers(a, type))])];
+  return [...new Set([...a.filter(isCoveredBy(b)), ...b.filter(isCoveredBy(a))])];
+}
+
+function isCoveredBy(types: Json[]): (type: Json) => boolean {
+  const all = new Set(types);
+  return (type) => all.has(type) || (type === "integer" && all.has("number"));
 }
 
 function types(value: Json): Json[] {

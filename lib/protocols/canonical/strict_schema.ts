@@ -32,7 +32,8 @@ function isStrict(schema: Json | undefined): boolean {
   if (isObjects) {
     const names = isObject(properties) ? Object.keys(properties) : [];
     if (additionalProperties !== false || !Array.isArray(required)) return false;
-    if (!names.every((name) => required.includes(name))) return false;
+    const all = new Set(required);
+    if (!names.every((name) => all.has(name))) return false;
   }
   return [...values(properties), ...values($defs), ...(items === undefined ? [] : [items]), ...(list(anyOf))]
     .every(isStrict);

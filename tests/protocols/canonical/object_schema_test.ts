@@ -1,4 +1,5 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals, assertLess } from "@std/assert";
+import { countedList } from "../../support/counted_list.ts";
 import { objectSchema } from "../../../lib/protocols/canonical/object_schema.ts";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 
@@ -47,4 +48,36 @@ Deno.test("objectSchema() ends for recursive and endlessly branching schemas", (
   const start = performance.now();
   assertEquals(objectSchema({ $ref: "#/$defs/d0", $defs: defs }).type, "object");
   assert(performance.now() - start < 5_000);
+});
+
+Deno.test("objectSchema() keeps the members of hundreds of branches", () => {
+  const anyOf = Array.from({ length: 400 }, (_, branch) => ({
+    type: "object",
+    properties: Object.fromEntries(Array.from({ length: 20 }, (_, at) => [`m${branch}_${at}`, { type: "string" }])),
+  }));
+  const { properties } = objectSchema({ anyOf });
+  assertEquals(Object.keys(properties as JsonObject).length, 400 * 20);
+});
+
+Deno.test("objectSchema() repeats a schema once, however often it is referred to", () => {
+  const $defs = { large: { properties: { text: { description: "x".repeat(1_000_000) } } } };
+  const allOf = Array.from({ length: 500 }, () => ({ $ref: "#/$defs/large" }));
+  const written = JSON.stringify(objectSchema({ type: "object", $defs, allOf }));
+  assertLess(written.length, 2_001_000);
+});
+
+Deno.test("objectSchema() leaves out constraints that would repeat large schemas", () => {
+  const $defs: JsonObject = { large: { properties: { text: { description: "x".repeat(1_000_000) } } } };
+  const anyOf = Array.from({ length: 500 }, (_, at) => ({
+    allOf: [{ $ref: "#/$defs/large" }, { properties: { text: { description: `small ${at}` } } }],
+  }));
+  const written = JSON.stringify(objectSchema({ type: "object", $defs, anyOf }));
+  assertLess(written.length, 6_000_000);
+});
+
+Deno.test("objectSchema() does not compare each type with each other", () => {
+  const types = (letter: string) => countedList(Array.from({ length: 1_000 }, (_, at) => `${letter}${at}`));
+  const [a, b] = [types("a"), types("b")];
+  objectSchema({ type: a.list, allOf: [{ type: b.list }] });
+  assertLess(a.reads() + b.reads(), 10_000);
 });

@@ -1,4 +1,5 @@
-import { assertEquals } from "@std/assert";
+import { assert, assertEquals, assertLess } from "@std/assert";
+import { countedList } from "../../support/counted_list.ts";
 import { isStrictSchema } from "../../../lib/protocols/canonical/strict_schema.ts";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 
@@ -27,4 +28,12 @@ Deno.test("isStrictSchema() recognizes schemas that strict mode accepts unchange
     ["anything", { ...closed, properties: { a: true } }, false],
   ];
   for (const [name, schema, expected] of cases) assertEquals(isStrictSchema(schema), expected, name);
+});
+
+Deno.test("isStrictSchema() reads the required names once, however many members there are", () => {
+  const names = Array.from({ length: 1_000 }, (_, at) => `m${at}`);
+  const { list: required, reads } = countedList([...names]);
+  const properties = Object.fromEntries(names.map((name) => [name, { type: "string" }]));
+  assert(isStrictSchema({ type: "object", additionalProperties: false, required, properties }));
+  assertLess(reads(), 2 * names.length);
 });
