@@ -8,7 +8,7 @@ export interface ProxiedAnswer {
   path: string;
   sent: Headers;
   /** Body of the request; `{}` without one. Gemini's model and streaming mode are members of it. */
-  asked: JsonObject;
+  request: JsonObject;
   status: number;
   headers: Headers;
   text: string;
@@ -30,7 +30,7 @@ export type Recorded = Map<string, Pick<ProxiedAnswer, "status" | "headers" | "t
  * the same answers to the same requests in the same order, so each is fetched once.
  */
 export function startFaultyProxy(origin: string, breaks: Break, recorded: Recorded = new Map()): FaultyProxy {
-  const asked = new Map<string, number>();
+  const counts = new Map<string, number>();
   const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, async (request) => {
     const path = request.url.slice(request.url.indexOf("/", 8));
     const { method } = request;
@@ -41,8 +41,8 @@ export function startFaultyProxy(origin: string, breaks: Break, recorded: Record
     let body = isLarge ? undefined : await request.bytes();
     const key = JSON.stringify([method, path, [...headers], body && new TextDecoder("latin1").decode(body)]);
     headers.delete("content-length");
-    const times = asked.get(key) ?? 0;
-    asked.set(key, times + 1);
+    const times = counts.get(key) ?? 0;
+    counts.set(key, times + 1);
     const answers = recorded.get(key) ?? [];
     recorded.set(key, answers);
     if (answers[times] === undefined) {
@@ -55,7 +55,7 @@ export function startFaultyProxy(origin: string, breaks: Break, recorded: Record
       method,
       path,
       sent: request.headers,
-      asked: isLarge ? {} : { ...read(new TextDecoder().decode(body)), ...readPath(path) },
+      request: isLarge ? {} : { ...read(new TextDecoder().decode(body)), ...readPath(path) },
       status: response.status,
       headers: new Headers(response.headers),
       text: response.text,
@@ -87,17 +87,17 @@ function readPath(path: string): JsonObject {
 }
 
 /** The plain question of the suite and nothing else, whole or streamed. */
-export function isPlain({ asked, status }: ProxiedAnswer): boolean {
+export function isPlain({ request, status }: ProxiedAnswer): boolean {
   const members = ["model", "messages", "contents", "input", "store", "max_tokens", "stream", "stream_options"];
-  return status === 200 && JSON.stringify(asked).includes(READY) &&
-    Object.keys(asked).every((name) => members.includes(name)) &&
-    JSON.stringify(asked).length < 300 && asked.model !== undefined;
+  return status === 200 && JSON.stringify(request).includes(READY) &&
+    Object.keys(request).every((name) => members.includes(name)) &&
+    JSON.stringify(request).length < 300 && request.model !== undefined;
 }
 
 /** Breaks the plain whole answer as JSON. */
 export function whole(change: (body: Record<string, unknown>) => unknown): Break {
   return (passing) => {
-    if (!isPlain(passing) || passing.asked.stream === true) return;
+    if (!isPlain(passing) || passing.request.stream === true) return;
     const body = JSON.parse(passing.text);
     change(body);
     passing.text = JSON.stringify(body);
@@ -107,7 +107,7 @@ export function whole(change: (body: Record<string, unknown>) => unknown): Break
 /** Breaks the events of the plain stream, each with its lines. */
 export function events(change: (events: string[]) => string[]): Break {
   return (passing) => {
-    if (!isPlain(passing) || passing.asked.stream !== true) return;
+    if (!isPlain(passing) || passing.request.stream !== true) return;
     passing.text = change(blocks(passing.text)).map((event) => `${event}\n\n`).join("");
   };
 }
@@ -115,7 +115,7 @@ export function events(change: (events: string[]) => string[]): Break {
 /** Breaks the events of every stream with tools. */
 export function toolEvents(change: (events: string[]) => string[]): Break {
   return (passing) => {
-    if (passing.status !== 200 || passing.asked.tools === undefined || passing.asked.stream !== true) return;
+    if (passing.status !== 200 || passing.request.tools === undefined || passing.request.stream !== true) return;
     passing.text = change(blocks(passing.text)).map((event) => `${event}\n\n`).join("");
   };
 }

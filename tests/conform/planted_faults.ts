@@ -34,7 +34,7 @@ function fault(part: SuitePart, name: string, finds: string[], make: Break | (()
 
 /** A fault of a header of the plain stream. */
 const streamHeader = (change: (headers: Headers) => void): Break => (passing) => {
-  if (isPlain(passing) && passing.asked.stream === true) change(passing.headers);
+  if (isPlain(passing) && passing.request.stream === true) change(passing.headers);
 };
 
 const CHAT: PlantedFault[] = [
@@ -73,13 +73,13 @@ const CHAT: PlantedFault[] = [
   fault("chat", "two [DONE]", ["stream.done"], events(twice(/\[DONE\]/))),
   fault("chat", "data without a space", ["stream.lines"], events(swap(/^data: /, "data:"))),
   fault("chat", "CRLF", ["stream.lines"], (passing) => {
-    if (isPlain(passing) && passing.asked.stream === true) passing.text = passing.text.replaceAll("\n", "\r\n");
+    if (isPlain(passing) && passing.request.stream === true) passing.text = passing.text.replaceAll("\n", "\r\n");
   }),
   fault("chat", "a byte order mark before a stream", ["stream.lines"], (passing) => {
-    if (isPlain(passing) && passing.asked.stream === true) passing.text = `\ufeff${passing.text}`;
+    if (isPlain(passing) && passing.request.stream === true) passing.text = `\ufeff${passing.text}`;
   }),
   fault("chat", "no blank line at the end", ["stream.lines", "stream.done"], (passing) => {
-    if (isPlain(passing) && passing.asked.stream === true) passing.text = passing.text.trimEnd();
+    if (isPlain(passing) && passing.request.stream === true) passing.text = passing.text.trimEnd();
   }),
   fault("chat", "ids on events", ["stream.lines"], events(swap(/^data/, "id: 1\ndata"))),
   fault(
@@ -113,8 +113,8 @@ const CHAT: PlantedFault[] = [
     ["stream.usage", "stream.same"],
     events((list) => list.filter((event) => !/"usage":\{/.test(event))),
   ),
-  fault("chat", "usage that nobody asked for", ["stream.no_usage"], (passing) => {
-    if (!isPlain(passing) || passing.asked.stream !== true || passing.asked.stream_options !== undefined) return;
+  fault("chat", "usage without a request for it", ["stream.no_usage"], (passing) => {
+    if (!isPlain(passing) || passing.request.stream !== true || passing.request.stream_options !== undefined) return;
     const bare =
       'data: {"id":"x","object":"chat.completion.chunk","created":1,"model":"m","choices":[],"usage":{}}\n\n';
     passing.text = passing.text.replace("data: [DONE]", () => `${bare}data: [DONE]`);
@@ -207,16 +207,16 @@ const CHAT: PlantedFault[] = [
     }),
   ),
   fault("chat", "an error inside a stream of status 200", ["error.early"], (passing) => {
-    if (passing.status !== 404 || passing.asked.stream !== true) return;
+    if (passing.status !== 404 || passing.request.stream !== true) return;
     passing.status = 200;
     passing.headers.set("content-type", "text/event-stream");
     passing.text = `data: ${passing.text}\n\n`;
   }),
   fault("chat", "422 for what is missing", ["error.member"], (passing) => {
-    if (passing.status === 400 && passing.asked.model !== undefined) passing.status = 422;
+    if (passing.status === 400 && passing.request.model !== undefined) passing.status = 422;
   }),
   fault("chat", "500 for broken JSON", ["error.json"], (passing) => {
-    if (passing.status === 400 && Object.keys(passing.asked).length === 0) passing.status = 500;
+    if (passing.status === 400 && Object.keys(passing.request).length === 0) passing.status = 500;
   }),
   fault(
     "chat",
@@ -228,10 +228,10 @@ const CHAT: PlantedFault[] = [
   ),
   fault("chat", "405 without allow", ["error.method"], onStatus(405, ({ headers }) => headers.delete("allow"))),
   fault("chat", "500 for an unknown member", ["unknown"], (passing) => {
-    if ("x_conform_unknown" in passing.asked) passing.status = 500;
+    if ("x_conform_unknown" in passing.request) passing.status = 500;
   }),
   fault("chat", "official members refused", ["known"], (passing) => {
-    if ("metadata" in passing.asked) passing.status = 400;
+    if ("metadata" in passing.request) passing.status = 400;
   }),
   fault(
     "chat",
@@ -261,23 +261,23 @@ const CHAT: PlantedFault[] = [
     let left = false;
     return (passing: ProxiedAnswer) => {
       if (left) passing.status = 503;
-      left ||= JSON.stringify(passing.asked).includes(LONG) && passing.asked.max_completion_tokens === undefined;
+      left ||= JSON.stringify(passing.request).includes(LONG) && passing.request.max_completion_tokens === undefined;
     };
   }),
   fault("chat", "the stop sequence in the text", ["stop"], (passing) => {
-    if ("stop" in passing.asked) passing.text = passing.text.replace(/"content":"/, '"content":"HALT ');
+    if ("stop" in passing.request) passing.text = passing.text.replace(/"content":"/, '"content":"HALT ');
   }),
   fault("chat", "a cut answer that says stop", ["length.whole", "length.stream"], (passing) => {
     passing.text = passing.text.replaceAll('"finish_reason":"length"', '"finish_reason":"stop"');
   }),
   fault("chat", "JSON between fences", ["json.schema"], (passing) => {
-    if (!("response_format" in passing.asked) || passing.asked.stream === true) return;
-    if (Object(passing.asked.response_format).type !== "json_schema") return;
+    if (!("response_format" in passing.request) || passing.request.stream === true) return;
+    if (Object(passing.request.response_format).type !== "json_schema") return;
     passing.text = passing.text.replace(/"content":"/, '"content":"```json ');
   }),
   fault("chat", "a signature that is lost on the way back", ["reasoning.back"], () => {
     return (passing: ProxiedAnswer) => {
-      const messages = passing.asked.messages;
+      const messages = passing.request.messages;
       if (Array.isArray(messages) && messages.some((message) => "reasoning_details" in Object(message))) {
         passing.status = 400;
       }
@@ -360,12 +360,12 @@ const RESPONSES: PlantedFault[] = [
     }),
   ),
   fault("responses", "a cut answer that says completed", ["length.whole", "length.stream"], (passing) => {
-    if ("max_output_tokens" in passing.asked) {
+    if ("max_output_tokens" in passing.request) {
       passing.text = passing.text.replaceAll('"status":"incomplete"', '"status":"completed"');
     }
   }),
   fault("responses", "arguments that are no JSON", ["tools.forced"], (passing) => {
-    if (typeof passing.asked.tool_choice === "object" && passing.asked.stream !== true) {
+    if (typeof passing.request.tool_choice === "object" && passing.request.stream !== true) {
       passing.text = passing.text.replace(/"arguments":"\{/, '"arguments":"(');
     }
   }),
@@ -379,7 +379,7 @@ const RESPONSES: PlantedFault[] = [
     }),
   ),
   fault("responses", "no encrypted_content", ["reasoning.whole (skipped)"], (passing) => {
-    if ("reasoning" in passing.asked && passing.asked.stream !== true) {
+    if ("reasoning" in passing.request && passing.request.stream !== true) {
       passing.text = passing.text.replace(/"encrypted_content":"[^"]*",?/, "").replace(/,\}/g, "}");
     }
   }),
@@ -444,20 +444,20 @@ const MESSAGES: PlantedFault[] = [
     if (passing.sent.get("anthropic-version") === "2026-10-21") passing.status = 400;
   }),
   fault("messages", "a stop sequence that is not named", ["stop"], (passing) => {
-    if ("stop_sequences" in passing.asked) {
+    if ("stop_sequences" in passing.request) {
       passing.text = passing.text.replace('"stop_sequence":"HALT"', '"stop_sequence":null');
     }
   }),
   fault("messages", "a count that forgets tools", ["count"], (passing) => {
-    if (passing.path.includes("count_tokens") && "tools" in passing.asked) passing.text = '{"input_tokens":3}';
+    if (passing.path.includes("count_tokens") && "tools" in passing.request) passing.text = '{"input_tokens":3}';
   }),
   fault("messages", "thinking without signature", ["thinking.whole (skipped)"], (passing) => {
-    if ("thinking" in passing.asked && passing.asked.stream !== true) {
+    if ("thinking" in passing.request && passing.request.stream !== true) {
       passing.text = passing.text.replace(/"signature":"[^"]*"/, '"signature":""');
     }
   }),
   fault("messages", "two signatures", ["thinking.stream"], (passing) => {
-    if ("thinking" in passing.asked && passing.asked.stream === true) {
+    if ("thinking" in passing.request && passing.request.stream === true) {
       passing.text = passing.text.replace(/event: content_block_delta\ndata: [^\n]*signature_delta[^\n]*\n\n/, "$&$&");
     }
   }),
@@ -465,7 +465,7 @@ const MESSAGES: PlantedFault[] = [
 
 /** A fault of Gemini's requests with a member of `generationConfig`. */
 const configured = (name: string, change: (passing: ProxiedAnswer) => void): Break => (passing) => {
-  if (name in Object(passing.asked.generationConfig)) change(passing);
+  if (name in Object(passing.request.generationConfig)) change(passing);
 };
 
 const GEMINI: PlantedFault[] = [
@@ -511,15 +511,15 @@ const GEMINI: PlantedFault[] = [
     if (passing.path.includes("key=")) passing.status = 401;
   }),
   fault("gemini", "snake case ignored", ["spelling"], (passing) => {
-    if ("system_instruction" in passing.asked) {
+    if ("system_instruction" in passing.request) {
       passing.text = passing.text.replace(/"usageMetadata":\{[^}]*\}/, '"usageMetadata":' + ONE_TOKEN);
     }
   }),
   fault("gemini", "one content at most", ["parts", "thoughts.back", "tools.back", "tools.back_many"], (passing) => {
-    if (Object(passing.asked.contents).length > 1) passing.status = 400;
+    if (Object(passing.request.contents).length > 1) passing.status = 400;
   }),
   fault("gemini", "a system instruction that is lost", ["system"], (passing) => {
-    if ("systemInstruction" in passing.asked) {
+    if ("systemInstruction" in passing.request) {
       passing.text = passing.text.replace(/"usageMetadata":\{[^}]*\}/, '"usageMetadata":' + ONE_TOKEN);
     }
   }),
@@ -543,10 +543,10 @@ const GEMINI: PlantedFault[] = [
     }),
   ),
   fault("gemini", "no images", ["image"], (passing) => {
-    if (JSON.stringify(passing.asked).includes("inlineData")) passing.status = 400;
+    if (JSON.stringify(passing.request).includes("inlineData")) passing.status = 400;
   }),
   fault("gemini", "a count that forgets tools", ["count"], (passing) => {
-    if ("tools" in Object(passing.asked.generateContentRequest)) passing.text = '{"totalTokens":3}';
+    if ("tools" in Object(passing.request.generateContentRequest)) passing.text = '{"totalTokens":3}';
   }),
   fault("gemini", "event lines", ["stream.bare"], events(swap(/^data/, "event: message\ndata"))),
   fault("gemini", "a [DONE]", ["stream.bare"], events((list) => [...list, "data: [DONE]"])),
@@ -584,21 +584,21 @@ const GEMINI: PlantedFault[] = [
     ),
   ),
   fault("gemini", "a tool that is not the forced one", ["tools.forced"], (passing) => {
-    if (!/allowedFunctionNames/.test(JSON.stringify(passing.asked))) return;
+    if (!/allowedFunctionNames/.test(JSON.stringify(passing.request))) return;
     passing.text = passing.text.replace('"name":"get_weather"', '"name":"get_time"');
   }),
   fault("gemini", "a text where a call is required", ["tools.required"], (passing) => {
-    if (/"mode":"ANY"\}/.test(JSON.stringify(passing.asked))) {
+    if (/"mode":"ANY"\}/.test(JSON.stringify(passing.request))) {
       passing.text = passing.text.replace(/\{"functionCall".*?\}\}/, '{"text":"No."}');
     }
   }),
   fault("gemini", "a call where none is allowed", ["tools.none"], (passing) => {
-    if (/"mode":"NONE"/.test(JSON.stringify(passing.asked))) {
+    if (/"mode":"NONE"/.test(JSON.stringify(passing.request))) {
       passing.text = passing.text.replace(/\{"text":"[^"]*"\}/, '{"functionCall":{"name":"get_time","args":{}}}');
     }
   }),
   fault("gemini", "one id for all calls", ["tools.parallel", "tools.stream"], (passing) => {
-    if (!("toolConfig" in passing.asked)) passing.text = passing.text.replaceAll(/"id":"call_[^"]*"/g, '"id":"call_1"');
+    if (!("toolConfig" in passing.request)) passing.text = passing.text.replaceAll(/"id":"call_[^"]*"/g, '"id":"call_1"');
   }),
   fault(
     "gemini",
@@ -619,14 +619,14 @@ const GEMINI: PlantedFault[] = [
     "a thought after the text",
     ["thoughts.stream"],
     configured("thinkingConfig", (passing) => {
-      if (passing.asked.stream === true) {
+      if (passing.request.stream === true) {
         const [thought = "", ...others] = passing.text.split(/(?<=\n\n)/);
         passing.text = [...others, thought].join("");
       }
     }),
   ),
   fault("gemini", "a signature that is lost on the way back", ["thoughts.back"], (passing) => {
-    if (JSON.stringify(passing.asked.contents ?? "").includes("thoughtSignature")) passing.status = 400;
+    if (JSON.stringify(passing.request.contents ?? "").includes("thoughtSignature")) passing.status = 400;
   }),
   fault(
     "gemini",
@@ -667,12 +667,12 @@ const REST: PlantedFault[] = [
     passing.text = passing.text.replaceAll(/"created_at":"[^"]*"/g, '"created_at":"yesterday"');
   }),
   fault("images", "a picture without usage", ["usage"], (passing) => {
-    if (passing.path.endsWith("generations") && passing.asked.stream !== true) {
+    if (passing.path.endsWith("generations") && passing.request.stream !== true) {
       passing.text = passing.text.replace('"usage":', '"used":');
     }
   }),
   fault("images", "a picture that is none", ["whole"], (passing) => {
-    if (passing.asked.stream !== true && passing.path.endsWith("generations")) {
+    if (passing.request.stream !== true && passing.path.endsWith("generations")) {
       passing.text = passing.text.replace(/"b64_json":"....../, '"b64_json":"AAAAAA');
     }
   }),
@@ -694,7 +694,7 @@ const REST: PlantedFault[] = [
   fault("embeddings", "no usage", ["usage"], embedded((body) => delete body.usage)),
   fault("embeddings", "an answer without an id", ["request_id"], ({ headers }) => headers.delete("x-request-id")),
   fault("embeddings", "one vector for all tokens", ["tokens"], (passing) => {
-    if (Array.isArray((passing.asked.input as unknown[] | undefined)?.[0])) {
+    if (Array.isArray((passing.request.input as unknown[] | undefined)?.[0])) {
       passing.text = passing.text.replace(/,\{"object":"embedding","index":1[^}]*\}/, "");
     }
   }),
@@ -702,12 +702,12 @@ const REST: PlantedFault[] = [
     if (passing.status === 400 && passing.text.includes('"input"')) passing.status = 200;
   }),
   fault("embeddings", "vectors of a language model", ["error.language"], (passing) => {
-    if (passing.asked.model === "sluice/echo") passing.status = 200;
+    if (passing.request.model === "sluice/echo") passing.status = 200;
   }),
   fault("rerank", "an index that no document has", ["whole"], ranked(([, , last]) => Object(last).index = 3)),
   fault("rerank", "the worst first", ["order"], ranked((results) => results.reverse())),
   fault("rerank", "all results whatever top_n says", ["top_n"], (passing) => {
-    if (passing.asked.top_n !== undefined) {
+    if (passing.request.top_n !== undefined) {
       passing.text = passing.text.replace(/"results":\[(\{[^}]*\})/, '"results":[$1,$1');
     }
   }),
@@ -726,7 +726,7 @@ function embedded(change: (body: JsonObject) => void): Break {
 /** A fault of the results of a reranking. */
 function ranked(change: (results: JsonObject[]) => void): Break {
   return (passing) => {
-    if (passing.asked.top_n !== undefined || !passing.text.includes('"results":[')) return;
+    if (passing.request.top_n !== undefined || !passing.text.includes('"results":[')) return;
     const body = JSON.parse(passing.text);
     change(body.results);
     passing.text = JSON.stringify(body);

@@ -1,6 +1,6 @@
 /** Answers of upstreams that went wrong: their events, their JSON, their bytes. */
 import { isObject, parseJson } from "../../lib/json/mod.ts";
-import type { Said } from "../e2e/fault/matrix/said.ts";
+import type { Said } from "../e2e/fault/matrix/sound_answer.ts";
 import type { Play } from "../e2e/fault/matrix/wire.ts";
 import { chunk, END, head, typeOf } from "../e2e/fault/matrix/written.ts";
 import type { Random } from "../support/random.ts";

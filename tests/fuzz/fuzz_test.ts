@@ -1,6 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
 import type { Protocol } from "../../lib/protocols/canonical/types.ts";
-import { saidIn, SPOKEN } from "../e2e/fault/matrix/said.ts";
+import { saidIn, SPOKEN } from "../e2e/fault/matrix/sound_answer.ts";
 import { endOf } from "../e2e/fault/matrix/seen.ts";
 import { startWire } from "../e2e/fault/matrix/wire.ts";
 import { send } from "../e2e/fault/matrix/written.ts";

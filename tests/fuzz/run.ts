@@ -1,7 +1,7 @@
 /** Sends many broken requests at once to a whole gateway, and checks the state afterwards. */
 import { assert, assertEquals } from "@std/assert";
 import type { Store } from "../../lib/store/store.ts";
-import { SPOKEN } from "../e2e/fault/matrix/said.ts";
+import { SPOKEN } from "../e2e/fault/matrix/sound_answer.ts";
 import { startWire, type Wire } from "../e2e/fault/matrix/wire.ts";
 import { send } from "../e2e/fault/matrix/written.ts";
 import { exchange, head, type RawResponse } from "../server/serve.ts";

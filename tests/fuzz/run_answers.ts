@@ -3,7 +3,7 @@ import { assert, assertEquals } from "@std/assert";
 import type { Protocol } from "../../lib/protocols/canonical/types.ts";
 import type { TransportKind } from "../../lib/upstreams/select_transport.ts";
 import type { Seen } from "../e2e/fault/matrix/fault.ts";
-import { SPOKEN } from "../e2e/fault/matrix/said.ts";
+import { SPOKEN } from "../e2e/fault/matrix/sound_answer.ts";
 import { endOf } from "../e2e/fault/matrix/seen.ts";
 import { asking, type Play, startWire } from "../e2e/fault/matrix/wire.ts";
 import { seeded } from "../support/random.ts";

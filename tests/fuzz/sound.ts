@@ -1,7 +1,7 @@
 /** Sound requests for every endpoint: what broken ones are made of. */
 import type { JsonObject } from "../../lib/json/mod.ts";
 import { png } from "../images/image_files.ts";
-import { SPOKEN } from "../e2e/fault/matrix/said.ts";
+import { SPOKEN } from "../e2e/fault/matrix/sound_answer.ts";
 import { field, file } from "./forms.ts";
 import type { Sound } from "./requests.ts";
 

@@ -2,7 +2,7 @@ import { assert, assertEquals } from "@std/assert";
 import { TRANSPORT_KINDS } from "../../lib/upstreams/select_transport.ts";
 import type { WireFault } from "../e2e/fault/matrix/fault.ts";
 import { FAULTS, GROUPS } from "../e2e/fault/matrix/faults.ts";
-import { SPOKEN } from "../e2e/fault/matrix/said.ts";
+import { SPOKEN } from "../e2e/fault/matrix/sound_answer.ts";
 import { type Bench, type Cell, type Outcome, startBench } from "../e2e/fault/matrix/trial.ts";
 import { ALL_PROTOCOLS } from "../upstream/replies.ts";
 import type { FaultRow, Seens } from "./fault_table.ts";

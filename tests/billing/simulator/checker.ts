@@ -296,16 +296,16 @@ export class Checker {
   }
 }
 
-function checkFacts(entry: KeptEntry, { at, customer, ware, asked, endpoint, attempts, id }: Truth): void {
+function checkFacts(entry: KeptEntry, { at, customer, ware, answering, endpoint, attempts, id }: Truth): void {
   const isSame = entry.at === at && entry.keyId === customer.keyId && entry.group === customer.group &&
     entry.endpoint === endpoint;
   must(isSame, "I18", () => `${id} is another request than the one that came in`);
   // The final model of a lost request is unknown.
-  const model = entry.ending === "lost" ? ware.model.id : asked.ware.model.id;
+  const model = entry.ending === "lost" ? ware.model.id : answering.ware.model.id;
   const isModel = entry.model === model || (entry.model === "" && entry.ending === "refused");
   must(isModel, "I18", () => `${id} was answered by ${model}, not by ${entry.model}`);
   if (entry.ending === "lost") return;
-  must(entry.attempts === attempts.length, "I18", () => `${id} asked ${attempts.length} upstreams`);
+  must(entry.attempts === attempts.length, "I18", () => `${id} called ${attempts.length} upstreams`);
   must(entry.upstream === (attempts.at(-1)?.upstream ?? ""), "I18", () => `${id} ended at another upstream`);
 }
 
@@ -336,7 +336,7 @@ function checkEnding({ ending, tokens, cost, sheet }: KeptEntry, truth: Truth): 
   must(ending === "lost" || (ending === "refused") === isRefused, "I18", () => `${id} is entered as ${ending}`);
 }
 
-function checkMoney(entry: KeptEntry, { id, asked, customer, wished, budgets }: Truth): void {
+function checkMoney(entry: KeptEntry, { id, answering, customer, wished, budgets }: Truth): void {
   const { tokens, cost, held, overrun, sheet, ending } = entry;
   const again = recomputeCharge(entry);
   must(again.cost === cost && again.overrun === overrun, "I5", () => `${id} costs ${again.cost}, not ${cost}`);
@@ -348,7 +348,7 @@ function checkMoney(entry: KeptEntry, { id, asked, customer, wished, budgets }: 
     () => `${id} is entered as ${ending} and its prices are ${show(sheet)}`,
   );
   if (sheet === undefined) return;
-  const full = costBy(asked.picos, { tokens, millionths: customer.millionths });
+  const full = costBy(answering.picos, { tokens, millionths: customer.millionths });
   checkShape(tokens, { id, sheet });
   must(cost + overrun === full, "I13", () => `${id} costs ${cost} and ${overrun}, and ${full} by its prices`);
   const needsHold = budgets.length > 0 && wished > 0n;

@@ -97,13 +97,13 @@ async function admit(
 async function turn(truth: Truth, { meter, random }: { meter: Meter; random: Random }): Promise<boolean> {
   if (truth.others.length === 0) return true;
   const { customer, at, others, prompt } = truth;
-  const asked = random.pick(others);
+  const other = random.pick(others);
   // Limits of keys and groups were taken already.
-  const claims = customer.claims(asked.ware, prompt).filter(({ name }) => name.startsWith("model:"));
+  const claims = customer.claims(other.ware, prompt).filter(({ name }) => name.startsWith("model:"));
   try {
     await meter.switchModel({
-      model: asked.ware.model,
-      sheet: sheetOf(asked.ware, { customer, at }),
+      model: other.ware.model,
+      sheet: sheetOf(other.ware, { customer, at }),
       limitRequests: claims,
     });
   } catch (error) {
@@ -111,7 +111,7 @@ async function turn(truth: Truth, { meter, random }: { meter: Meter; random: Ran
     if (kind !== "limited") await meter.fail(status, DISCONNECTED);
     return false;
   }
-  truth.asked = asked;
+  truth.answering = other;
   return true;
 }
 

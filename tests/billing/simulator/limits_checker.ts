@@ -20,8 +20,8 @@ export class LimitsChecker {
   readonly #monotonic: () => number;
   /** True if answers are late, and may be lost. */
   readonly #isFar: boolean;
-  /** Requests that asked. */
-  readonly #asked = new Set<Truth>();
+  /** Requests that wanted a place within a limit. */
+  readonly #requests = new Set<Truth>();
   /** Requests whose answer is known. */
   readonly #answered = new Set<Truth>();
 
@@ -34,17 +34,17 @@ export class LimitsChecker {
   look(truth: Truth): void {
     const { takenAt, refusal, admitted } = truth;
     if (takenAt === undefined || this.#answered.has(truth)) return;
-    this.#asked.delete(truth);
+    this.#requests.delete(truth);
     if (admitted) {
       for (const claim of truth.claims) this.#mustFit(truth, claim);
     } else if (!this.#isFar && CODES.has(refusal?.code ?? "")) this.#mustBeFull(truth);
-    this.#asked.add(truth);
+    this.#requests.add(truth);
     if (admitted || refusal !== undefined) this.#answered.add(truth);
   }
 
   /** Nothing runs: every slot is free. */
   async checkFree(limiter: Limiter): Promise<void> {
-    for (const { claims } of this.#asked) {
+    for (const { claims } of this.#requests) {
       for (const { limitRequest: claim, remaining } of await limiter.statuses(claims)) {
         if (claim.unit !== "concurrency") continue;
         must(remaining === claim.limit, "I17", () => `${claim.limit - remaining} slots of ${claim.name} stay taken`);
@@ -73,7 +73,7 @@ export class LimitsChecker {
   #sum(claim: LimitRequest, amountOf: (truth: Truth, claim: LimitRequest) => number, slackMs: number): number {
     const now = this.#monotonic();
     let sum = 0;
-    for (const truth of this.#asked) {
+    for (const truth of this.#requests) {
       const { takenAt = 0, forMs, claims } = truth;
       const own = claims.find(({ name, unit }) => name === claim.name && unit === claim.unit);
       if (own === undefined) continue;

@@ -6,7 +6,7 @@ import { budgetClaims } from "../../../lib/billing/budgets.ts";
 import { pricesAt } from "../../../lib/billing/price.ts";
 import type { BilledTokens, BudgetClaim, PriceSheet } from "../../../lib/store/ledger.ts";
 import type { Random } from "../../support/random.ts";
-import { type Arriving, type Asked, tokensOf } from "./truth.ts";
+import { type AnsweringModel, type Arriving, tokensOf } from "./truth.ts";
 
 /** Price per token of each class in 1e-12 USD for the checker, never parsed from a string. */
 export interface Picos {
@@ -229,7 +229,10 @@ export function arrivalOf(customer: Customer, { random, at }: { random: Random; 
   const ware = random.pick(sold);
   const prompt = 1 + random.below(200);
   const picos = picosAt(ware, at);
-  const others: Asked[] = Array.from({ length: random.chance(0.3) ? 1 + random.below(2) : 0 }, () => random.pick(sold))
+  const others: AnsweringModel[] = Array.from(
+    { length: random.chance(0.3) ? 1 + random.below(2) : 0 },
+    () => random.pick(sold),
+  )
     .map((ware) => ({ ware, picos: picosAt(ware, at) }));
   const dearest = (completion: number) => {
     const tokens = { ...tokensOf(0, completion), input_cache_write_1h: prompt + 10 };

@@ -225,7 +225,7 @@ class World {
       id,
       process: this.#crashes,
       meter,
-      asked: { ware, picos: arrival.picos },
+      answering: { ware, picos: arrival.picos },
       wished: most,
       admitted: false,
       attempts: [],

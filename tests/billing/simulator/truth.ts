@@ -8,14 +8,14 @@ import type { Meter } from "../../../lib/billing/meter.ts";
 import type { BilledTokens, BudgetClaim, MeteredEndpoint } from "../../../lib/store/ledger.ts";
 import type { Customer, Picos, Ware } from "./shop.ts";
 
-/** An upstream that was asked. */
+/** A call of an upstream. */
 export interface Attempt {
   upstream: string;
   outcome: "running" | "failed" | "complete";
 }
 
 /** A model that answers. */
-export interface Asked {
+export interface AnsweringModel {
   readonly ware: Ware;
   readonly picos: Picos;
 }
@@ -30,7 +30,7 @@ export interface Arriving {
   /** When it came in: Unix milliseconds. */
   readonly at: number;
   /** Models that may answer in its place, with their prices when it came in. */
-  readonly others: readonly Asked[];
+  readonly others: readonly AnsweringModel[];
   /** The most it can cost, as the gateway believes: at the most expensive model that may answer. */
   readonly most: bigint;
   /** The highest cost with this rest of a budget; absent: all or nothing. */
@@ -55,8 +55,8 @@ export interface Truth extends Arriving {
   /** When limits were taken, by the monotonic clock of its process. */
   takenAt?: number;
   admitted: boolean;
-  /** The model that answers, or was asked last. */
-  asked: Asked;
+  /** The model that answers, or the last one that was called. */
+  answering: AnsweringModel;
   /** The amount last requested to be held. */
   wished: bigint;
   refusal?: GatewayError;

@@ -2,7 +2,7 @@ import { assertEquals } from "@std/assert";
 import { TRANSPORT_KINDS } from "../../../lib/upstreams/select_transport.ts";
 import { ALL_PROTOCOLS } from "../../upstream/replies.ts";
 import { FAULTS } from "./matrix/faults.ts";
-import { SPOKEN } from "./matrix/said.ts";
+import { SPOKEN } from "./matrix/sound_answer.ts";
 import { type Cell, startBench } from "./matrix/trial.ts";
 import { skipInQuick } from "../../support/skip.ts";
 

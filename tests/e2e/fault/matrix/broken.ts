@@ -1,6 +1,6 @@
 /** Ways in which an answer breaks. */
 import type { FaultConnection } from "../../../../lib/fault/connection.ts";
-import { changed, type Said, streamOf } from "./said.ts";
+import { changed, type SoundAnswer, streamOf } from "./sound_answer.ts";
 import type { Play, Then } from "./wire.ts";
 import { begin, chunk, chunks, END, head, send, sendWhole, typeOf } from "./written.ts";
 
@@ -11,19 +11,19 @@ export const SOME = 3;
 const READ_MS = 5_000;
 
 /** The stream up to its middle, or the first half of a whole answer that announced its length. */
-export async function half(line: FaultConnection, said: Said): Promise<void> {
-  if (said.stream) {
-    await chunks(line, [...said.opening, ...said.pieces.slice(0, SOME)], begin(said));
-    return await untilRead(line, said);
+export async function half(line: FaultConnection, answer: SoundAnswer): Promise<void> {
+  if (answer.stream) {
+    await chunks(line, [...answer.opening, ...answer.pieces.slice(0, SOME)], begin(answer));
+    return await untilRead(line, answer);
   }
-  const length = new TextEncoder().encode(said.whole).length;
+  const length = new TextEncoder().encode(answer.whole).length;
   await line.send(
-    head(typeOf(said), { "content-length": String(length) }) + said.whole.slice(0, said.whole.length / 2),
+    head(typeOf(answer), { "content-length": String(length) }) + answer.whole.slice(0, answer.whole.length / 2),
   );
 }
 
 /** Waits until the client has read what came before the fault: a client that has read nothing gets a status instead. */
-async function untilRead(line: FaultConnection, { read }: Said): Promise<void> {
+async function untilRead(line: FaultConnection, { read }: SoundAnswer): Promise<void> {
   const late = line.wait(READ_MS);
   // The caller is still informed by the returned promise.
   late.catch(() => {});
@@ -31,36 +31,37 @@ async function untilRead(line: FaultConnection, { read }: Said): Promise<void> {
 }
 
 /** Some of the answer, and then this. A whole answer is broken in the same way. */
-export const then = (finish: (line: FaultConnection, said: Said) => Promise<Then>): Play => async (line, said) => {
-  await half(line, said);
-  return await finish(line, said);
-};
+export const then =
+  (finish: (line: FaultConnection, answer: SoundAnswer) => Promise<Then>): Play => async (line, answer) => {
+    await half(line, answer);
+    return await finish(line, answer);
+  };
 
 /** A stream with this in its middle, properly framed and ended by the connection; a whole answer with this body. */
 export const inTheMiddle =
-  (wire: (said: Said) => string | Uint8Array, whole: (said: Said) => string | Uint8Array): Play =>
+  (wire: (answer: SoundAnswer) => string | Uint8Array, whole: (answer: SoundAnswer) => string | Uint8Array): Play =>
   async (
     line,
-    said,
+    answer,
   ) => {
-    if (!said.stream) return await sendWhole(line, whole(said), { headers: typeOf(said) });
-    await half(line, said);
-    await chunk(line, wire(said));
+    if (!answer.stream) return await sendWhole(line, whole(answer), { headers: typeOf(answer) });
+    await half(line, answer);
+    await chunk(line, wire(answer));
     await line.send(END);
     return "keep";
   };
 
 /** A complete, well-formed answer with changed text. */
-export const soundly = (change: (text: string, said: Said) => string): Play => (line, said) =>
-  send(line, changed(said, (text) => change(text, said)));
+export const soundly = (change: (text: string, answer: SoundAnswer) => string): Play => (line, answer) =>
+  send(line, changed(answer, (text) => change(text, answer)));
 
 /** A valid answer, with other bytes for its head. */
 export const withHead =
-  (lines: string, more: string | ((body: string) => string) = (body) => body): Play => async (line, said) => {
-    const body = said.stream ? streamOf(said) : said.whole;
+  (lines: string, more: string | ((body: string) => string) = (body) => body): Play => async (line, answer) => {
+    const body = answer.stream ? streamOf(answer) : answer.whole;
     const length = new TextEncoder().encode(body).length;
     await line.send(
-      `${lines.replaceAll("TYPE", typeOf(said)["content-type"]).replaceAll("LENGTH", String(length))}\r\n`,
+      `${lines.replaceAll("TYPE", typeOf(answer)["content-type"]).replaceAll("LENGTH", String(length))}\r\n`,
     );
     await line.send(typeof more === "string" ? more : more(body));
     return "close";

@@ -1,7 +1,7 @@
 /** Faults of connections: how they end, and how they fall silent. */
 import { never, SOME, then } from "./broken.ts";
 import type { WireFault } from "./fault.ts";
-import { streamOf } from "./said.ts";
+import { streamOf } from "./sound_answer.ts";
 import { begin, chunk, chunks } from "./written.ts";
 
 /** Connections that are refused, reset or closed. */
@@ -42,7 +42,7 @@ export const CONNECTIONS: readonly WireFault[] = [
   {
     name: "reset after the head",
     about: "It is reset after the head, before any event",
-    play: async (line, said) => (await line.send(begin(said)), "reset"),
+    play: async (line, answer) => (await line.send(begin(answer)), "reset"),
     resets: true,
     streamed: 502,
     whole: 502,
@@ -78,7 +78,7 @@ export const SILENCE: readonly WireFault[] = [
   {
     name: "silent after the head",
     about: "Silence after the head",
-    play: async (line, said) => (await line.send(begin(said)), await never(line)),
+    play: async (line, answer) => (await line.send(begin(answer)), await never(line)),
     stalls: true,
     streamed: 504,
     whole: 504,
@@ -94,8 +94,8 @@ export const SILENCE: readonly WireFault[] = [
   {
     name: "silent within an event",
     about: "Silence within an event",
-    play: then(async (line, said) => {
-      if (said.stream) await chunk(line, said.pieces[SOME]?.slice(0, 12) ?? "");
+    play: then(async (line, answer) => {
+      if (answer.stream) await chunk(line, answer.pieces[SOME]?.slice(0, 12) ?? "");
       return await never(line);
     }),
     stalls: true,
@@ -105,9 +105,9 @@ export const SILENCE: readonly WireFault[] = [
   {
     name: "silent after the end",
     about: "The whole text, but the connection stays open without the last chunk",
-    play: async (line, said) => {
-      const body = said.stream ? streamOf(said) : said.whole;
-      await chunks(line, [body], begin(said));
+    play: async (line, answer) => {
+      const body = answer.stream ? streamOf(answer) : answer.whole;
+      await chunks(line, [body], begin(answer));
       return await never(line);
     },
     stalls: true,
@@ -119,9 +119,9 @@ export const SILENCE: readonly WireFault[] = [
   {
     name: "one byte at a time",
     about: "One byte every 20 ms: never silent for long, never done",
-    play: async (line, said) => {
-      await line.send(begin(said));
-      for (const byte of new TextEncoder().encode(said.stream ? streamOf(said) : said.whole)) {
+    play: async (line, answer) => {
+      await line.send(begin(answer));
+      for (const byte of new TextEncoder().encode(answer.stream ? streamOf(answer) : answer.whole)) {
         await line.wait(20);
         await chunk(line, Uint8Array.of(byte));
       }
@@ -142,11 +142,11 @@ export const SILENCE: readonly WireFault[] = [
   {
     name: "comments alone",
     about: "Comments of event streams without end, no event (a whole answer: spaces)",
-    play: async (line, said) => {
-      await line.send(begin(said));
+    play: async (line, answer) => {
+      await line.send(begin(answer));
       for (;;) {
         await line.wait(20);
-        await chunk(line, said.stream ? ": wait\n\n" : " ");
+        await chunk(line, answer.stream ? ": wait\n\n" : " ");
       }
     },
     stalls: true,

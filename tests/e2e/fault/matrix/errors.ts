@@ -1,15 +1,15 @@
 /** Errors of upstreams. */
 import { inTheMiddle } from "./broken.ts";
 import type { WireFault } from "./fault.ts";
-import type { Said } from "./said.ts";
+import type { SoundAnswer } from "./sound_answer.ts";
 import type { Play } from "./wire.ts";
 import { send, sendMany, sendWhole } from "./written.ts";
 
 const GIB = 1024 ** 3;
 
 /** A status with the vendor's error body. */
-const status = (code: number, headers: Record<string, string> = {}): Play => (line, said) =>
-  sendWhole(line, errorOf(said, code), { status: code, headers: { "content-type": "application/json", ...headers } });
+const status = (code: number, headers: Record<string, string> = {}): Play => (line, answer) =>
+  sendWhole(line, errorOf(answer, code), { status: code, headers: { "content-type": "application/json", ...headers } });
 
 /** Gemini's names of statuses. */
 const NAMED: Readonly<Record<number, string>> = {
@@ -20,7 +20,7 @@ const NAMED: Readonly<Record<number, string>> = {
   503: "UNAVAILABLE",
 };
 
-function errorOf({ spoken, errorBody }: Said, code: number): string {
+function errorOf({ spoken, errorBody }: SoundAnswer, code: number): string {
   if (spoken !== "gemini") return errorBody;
   return JSON.stringify({ error: { code, message: "The upstream's own words", status: NAMED[code] ?? "INTERNAL" } });
 }
@@ -30,8 +30,8 @@ export const ERRORS: readonly WireFault[] = [
   {
     name: "an error first",
     about: "Status 200, and the first event is an error",
-    play: (line, said) =>
-      send(line, { ...said, opening: [said.errorFrame], pieces: [], ending: [], whole: said.errorBody }),
+    play: (line, answer) =>
+      send(line, { ...answer, opening: [answer.errorFrame], pieces: [], ending: [], whole: answer.errorBody }),
     streamed: 502,
     whole: 502,
   },

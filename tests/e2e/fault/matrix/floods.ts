@@ -10,9 +10,9 @@ export const FLOODS: readonly WireFault[] = [
   {
     name: "a line of 1 GiB",
     about: "One line of 1 GiB, in chunks",
-    play: async (line, said) => {
-      await line.send(begin(said));
-      await chunk(line, said.stream ? 'data: {"text":"' : '{"text":"');
+    play: async (line, answer) => {
+      await line.send(begin(answer));
+      await chunk(line, answer.stream ? 'data: {"text":"' : '{"text":"');
       await sendMany(line, "x", GIB, true);
       return "close";
     },
@@ -23,8 +23,8 @@ export const FLOODS: readonly WireFault[] = [
   {
     name: "a length of 1 GiB",
     about: "A body of 1 GiB with its length",
-    play: async (line, said) => {
-      await line.send(head(typeOf(said), { "content-length": String(GIB) }));
+    play: async (line, answer) => {
+      await line.send(head(typeOf(answer), { "content-length": String(GIB) }));
       await sendMany(line, "x", GIB);
       return "close";
     },
@@ -35,10 +35,10 @@ export const FLOODS: readonly WireFault[] = [
   {
     name: "an event of short lines",
     about: "An event of 1 GiB in lines of 15 bytes, in the middle (a whole answer: blank lines)",
-    play: async (line, said) => {
-      if (said.stream) await half(line, said);
-      else await line.send(begin(said));
-      await sendMany(line, said.stream ? "data: 89012345\n" : "\n", GIB, true);
+    play: async (line, answer) => {
+      if (answer.stream) await half(line, answer);
+      else await line.send(begin(answer));
+      await sendMany(line, answer.stream ? "data: 89012345\n" : "\n", GIB, true);
       return "close";
     },
     floods: true,
@@ -49,12 +49,12 @@ export const FLOODS: readonly WireFault[] = [
     name: "text without end",
     about:
       "Good events without end, 64 KiB every 5 ms: what the client gets is in memory, too (a whole answer: letters)",
-    play: async (line, said) => {
-      if (said.stream) await half(line, said);
-      else await line.send(begin(said));
+    play: async (line, answer) => {
+      if (answer.stream) await half(line, answer);
+      else await line.send(begin(answer));
       for (;;) {
         await line.wait(5);
-        await sendMany(line, said.stream ? said.pieces[0] ?? "" : "x", 1, true);
+        await sendMany(line, answer.stream ? answer.pieces[0] ?? "" : "x", 1, true);
       }
     },
     floods: true,
@@ -65,9 +65,9 @@ export const FLOODS: readonly WireFault[] = [
   {
     name: "comments without end",
     about: "Comments without end, as fast as they are taken (a whole answer: spaces)",
-    play: async (line, said) => {
-      await line.send(begin(said));
-      await sendMany(line, said.stream ? ": wait\n\n" : " ", Infinity, true);
+    play: async (line, answer) => {
+      await line.send(begin(answer));
+      await sendMany(line, answer.stream ? ": wait\n\n" : " ", Infinity, true);
       return "close";
     },
     floods: true,

@@ -1,7 +1,7 @@
 /** Faults of HTTP. */
 import { never, SOME, then, withHead } from "./broken.ts";
 import type { WireFault } from "./fault.ts";
-import { streamOf } from "./said.ts";
+import { streamOf } from "./sound_answer.ts";
 import { END, gzip, head, sendWhole, typeOf } from "./written.ts";
 
 const GIB = 1024 ** 3;
@@ -29,8 +29,8 @@ export const FRAMING: readonly WireFault[] = [
   {
     name: "a chunk of zz",
     about: "The size of a chunk is not a number",
-    play: then(async (line, said) => {
-      await line.send(said.stream ? "zz\r\nhello\r\n" : "");
+    play: then(async (line, answer) => {
+      await line.send(answer.stream ? "zz\r\nhello\r\n" : "");
       return "close";
     }),
     streamed: "error within",
@@ -39,8 +39,8 @@ export const FRAMING: readonly WireFault[] = [
   {
     name: "a chunk longer than said",
     about: "A chunk does not end where it says",
-    play: then(async (line, said) => {
-      if (said.stream) await line.send(`5\r\n${said.pieces[SOME]}\r\n`);
+    play: then(async (line, answer) => {
+      if (answer.stream) await line.send(`5\r\n${answer.pieces[SOME]}\r\n`);
       return "close";
     }),
     streamed: "error within",
@@ -57,11 +57,11 @@ export const FRAMING: readonly WireFault[] = [
   {
     name: "a second answer",
     about: "A second answer behind the first",
-    play: async (line, said) => {
-      const answer = (body: string) =>
-        head(typeOf(said), { "content-length": String(new TextEncoder().encode(body).length) }) + body;
+    play: async (line, answer) => {
+      const write = (body: string) =>
+        head(typeOf(answer), { "content-length": String(new TextEncoder().encode(body).length) }) + body;
       await line.send(
-        answer(said.stream ? streamOf(said) : said.whole) + answer(said.whole.replaceAll("wörd", "EVIL")),
+        write(answer.stream ? streamOf(answer) : answer.whole) + write(answer.whole.replaceAll("wörd", "EVIL")),
       );
       return "keep";
     },
@@ -114,9 +114,9 @@ export const CODINGS: readonly WireFault[] = [
   {
     name: "gzip",
     about: "A good answer, compressed without being asked",
-    play: async (line, said) => {
-      const body = await gzip(said.stream ? streamOf(said) : said.whole);
-      return await sendWhole(line, body, { headers: { ...typeOf(said), "content-encoding": "gzip" } });
+    play: async (line, answer) => {
+      const body = await gzip(answer.stream ? streamOf(answer) : answer.whole);
+      return await sendWhole(line, body, { headers: { ...typeOf(answer), "content-encoding": "gzip" } });
     },
     streamed: 502,
     whole: 502,
@@ -125,8 +125,8 @@ export const CODINGS: readonly WireFault[] = [
   {
     name: "a bomb",
     about: "1 GiB of zeros, compressed to 1 MiB",
-    play: async (line, said) => {
-      await line.send(head(typeOf(said), { "content-encoding": "gzip", connection: "close" }));
+    play: async (line, answer) => {
+      await line.send(head(typeOf(answer), { "content-encoding": "gzip", connection: "close" }));
       let left = GIB;
       const zeros = new ReadableStream<Uint8Array<ArrayBuffer>>({
         pull(controller) {
@@ -145,7 +145,8 @@ export const CODINGS: readonly WireFault[] = [
   {
     name: "broken gzip",
     about: "Declared as gzip, and is not",
-    play: (line, said) => sendWhole(line, said.whole, { headers: { ...typeOf(said), "content-encoding": "gzip" } }),
+    play: (line, answer) =>
+      sendWhole(line, answer.whole, { headers: { ...typeOf(answer), "content-encoding": "gzip" } }),
     streamed: 502,
     whole: 502,
   },

@@ -47,11 +47,11 @@ export const NUMBERS: readonly WireFault[] = [
   {
     name: "usage decreasing",
     about: "Usage comes twice, first a thousand times as much",
-    play: (line, said) =>
+    play: (line, answer) =>
       send(line, {
-        ...said,
-        pieces: [...said.pieces, ...said.ending.filter(tellsUsage).slice(0, -1).map(thousandfold)],
-        opening: said.opening.map((text) => tellsUsage(text) ? thousandfold(text) : text),
+        ...answer,
+        pieces: [...answer.pieces, ...answer.ending.filter(tellsUsage).slice(0, -1).map(thousandfold)],
+        opening: answer.opening.map((text) => tellsUsage(text) ? thousandfold(text) : text),
       }),
     counted: "either",
     streamed: "answer",

@@ -4,7 +4,7 @@ import type { Protocol } from "../../../../lib/protocols/canonical/types.ts";
 import { SseReader } from "../../../../lib/server/sse.ts";
 import { anthropicErrorSchema, googleErrorSchema, openaiErrorSchema } from "../../../../lib/openapi/schemas.ts";
 import type { Seen } from "./fault.ts";
-import { TEXT } from "./said.ts";
+import { TEXT } from "./sound_answer.ts";
 
 /** An answer as a client got it. */
 export interface Got {
@@ -51,9 +51,9 @@ export function endOf(got: Got, { protocol, stream }: { protocol: Protocol; stre
 /** Classifies an outcome. @throws {AssertionError} for outcomes or text that no client may see */
 export function seenOf(
   got: Got,
-  { endless, ...asked }: { protocol: Protocol; stream: boolean; endless: boolean },
+  { endless, ...request }: { protocol: Protocol; stream: boolean; endless: boolean },
 ): Seen {
-  const { seen, words } = endOf(got, asked);
+  const { seen, words } = endOf(got, request);
   assert(!got.text.includes("EVIL"), "the answer of somebody else");
   if (seen === "answer") assertEquals(words, TEXT);
   else assert(endless || TEXT.startsWith(words), "text that nobody said");

@@ -9,7 +9,7 @@ import { model, startGateway, type TestGateway, upstream } from "../../../suppor
 import { SOME } from "./broken.ts";
 import type { Seen, WireFault } from "./fault.ts";
 import { FAULTS, NOTHING_WRONG } from "./faults.ts";
-import { PIECES, SPOKEN } from "./said.ts";
+import { PIECES, SPOKEN } from "./sound_answer.ts";
 import { type Got, seenOf } from "./seen.ts";
 import { asking, startWire, type Wire } from "./wire.ts";
 import { CLOSED_PORT } from "../../../support/closed_port.ts";

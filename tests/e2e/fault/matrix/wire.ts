@@ -6,13 +6,13 @@ import {
   RequestReader,
 } from "../../../../lib/fault/connection.ts";
 import type { Protocol } from "../../../../lib/protocols/canonical/types.ts";
-import { type Said, saidIn } from "./said.ts";
+import { type SoundAnswer, soundAnswer } from "./sound_answer.ts";
 
 /** The end of a connection after an answer. "reset" needs a request with an unread byte. */
 export type Then = "keep" | "close" | "reset";
 
 /** Writes one answer. @throws where the peer has left */
-export type Play = (line: FaultConnection, said: Said) => Promise<Then>;
+export type Play = (line: FaultConnection, answer: SoundAnswer) => Promise<Then>;
 
 /** The playable faults by name. */
 export type Plays = Pick<ReadonlyMap<string, { play: Play; resets: boolean }>, "get">;
@@ -49,9 +49,9 @@ export function startWire(plays: Plays, hasRead: () => Promise<void> = () => Pro
     const reader = new RequestReader(connection);
     try {
       for (let then: Then = "keep"; then === "keep";) {
-        const asked = await reader.request();
-        if (asked === undefined) return;
-        then = await answer(asked, { connection, reader });
+        const received = await reader.request();
+        if (received === undefined) return;
+        then = await answer(received, { connection, reader });
       }
     } catch {
       // The peer has left, or the upstream ends.
@@ -86,8 +86,8 @@ export function startWire(plays: Plays, hasRead: () => Promise<void> = () => Pro
           sent += text.length;
         },
       };
-      const said = saidIn(spokenAt(request.path), isStream(request));
-      return await chosen.play(counting, { ...said, read: hasRead() });
+      const sound = soundAnswer(spokenAt(request.path), isStream(request));
+      return await chosen.play(counting, { ...sound, read: hasRead() });
     } finally {
       busy--;
       leave();

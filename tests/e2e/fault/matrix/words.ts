@@ -1,10 +1,10 @@
 /** Faults of the content. */
 import { inTheMiddle, SOME } from "./broken.ts";
 import type { WireFault } from "./fault.ts";
-import type { Said } from "./said.ts";
+import type { SoundAnswer } from "./sound_answer.ts";
 import { send, sendWhole, typeOf } from "./written.ts";
 
-function isOpenai({ spoken }: Said): boolean {
+function isOpenai({ spoken }: SoundAnswer): boolean {
   return spoken === "chat" || spoken === "responses";
 }
 
@@ -13,28 +13,28 @@ export const WORDS: readonly WireFault[] = [
   {
     name: "half an event",
     about: "The answer ends properly within an event",
-    play: inTheMiddle((said) => said.pieces[SOME]?.slice(0, 20) ?? "", (said) => said.whole.slice(0, 40)),
+    play: inTheMiddle((answer) => answer.pieces[SOME]?.slice(0, 20) ?? "", (answer) => answer.whole.slice(0, 40)),
     streamed: "error within",
     whole: 502,
   },
   {
     name: "no end",
     about: "All of the text, and no end of the answer",
-    play: (line, said) => send(line, { ...said, ending: [], whole: said.whole.slice(0, -1) }),
+    play: (line, answer) => send(line, { ...answer, ending: [], whole: answer.whole.slice(0, -1) }),
     streamed: "error within",
     whole: 502,
   },
   {
     name: "garbage first",
     about: "The first event is not JSON",
-    play: (line, said) => send(line, { ...said, opening: ["data: {garbage\n\n"], whole: "{garbage" }),
+    play: (line, answer) => send(line, { ...answer, opening: ["data: {garbage\n\n"], whole: "{garbage" }),
     streamed: 502,
     whole: 502,
   },
   {
     name: "garbage in the middle",
     about: "An event in the middle is not JSON",
-    play: inTheMiddle(() => "data: {garbage\n\n", (said) => said.whole.replace(":", ";")),
+    play: inTheMiddle(() => "data: {garbage\n\n", (answer) => answer.whole.replace(":", ";")),
     streamed: "error within",
     whole: 502,
   },
@@ -75,9 +75,9 @@ export const WORDS: readonly WireFault[] = [
   {
     name: "events of nothing",
     about: "Events without data in between, and comments as data as some chat hosts have them: harmless",
-    play: (line, said) => {
-      const nothing = ["event: x\ndata:\n\n", ...(isOpenai(said) ? ["data: : wait\n\n"] : [])];
-      return send(line, { ...said, pieces: said.pieces.flatMap((piece) => [...nothing, piece]) });
+    play: (line, answer) => {
+      const nothing = ["event: x\ndata:\n\n", ...(isOpenai(answer) ? ["data: : wait\n\n"] : [])];
+      return send(line, { ...answer, pieces: answer.pieces.flatMap((piece) => [...nothing, piece]) });
     },
     streamed: "answer",
     whole: "answer",
@@ -85,9 +85,9 @@ export const WORDS: readonly WireFault[] = [
   {
     name: "another protocol",
     about: "The answer of another protocol",
-    play: (line, said) =>
+    play: (line, answer) =>
       send(line, {
-        ...said,
+        ...answer,
         opening: ['data: {"hello":"world"}\n\n'],
         pieces: [],
         ending: [],
@@ -99,7 +99,7 @@ export const WORDS: readonly WireFault[] = [
   {
     name: "empty",
     about: "Status 200 and nothing else",
-    play: (line, said) => sendWhole(line, "", { headers: typeOf(said) }),
+    play: (line, answer) => sendWhole(line, "", { headers: typeOf(answer) }),
     streamed: 502,
     whole: 502,
   },
@@ -120,7 +120,7 @@ export const WORDS: readonly WireFault[] = [
   {
     name: "the other kind",
     about: "A whole answer where a stream was asked for, and a stream in place of a whole answer",
-    play: (line, said) => send(line, { ...said, stream: !said.stream }),
+    play: (line, answer) => send(line, { ...answer, stream: !answer.stream }),
     streamed: 502,
     whole: 502,
   },

@@ -1,6 +1,6 @@
 /** Answers as bytes: heads, chunks and floods. */
 import type { FaultConnection } from "../../../../lib/fault/connection.ts";
-import type { Said } from "./said.ts";
+import type { SoundAnswer } from "./sound_answer.ts";
 import type { Then } from "./wire.ts";
 
 /** The last chunk of a body. */
@@ -12,7 +12,7 @@ const BLOCK = 64 * 1024;
 const encoder = new TextEncoder();
 
 /** The type that an answer of this kind has. */
-export function typeOf({ stream }: Pick<Said, "stream">): { "content-type": string } {
+export function typeOf({ stream }: Pick<SoundAnswer, "stream">): { "content-type": string } {
   return { "content-type": stream ? "text/event-stream" : "application/json" };
 }
 
@@ -23,8 +23,8 @@ export function head(...headers: Readonly<Record<string, string>>[]): string {
 }
 
 /** The head of an answer in chunks. */
-export function begin(said: Pick<Said, "stream">): string {
-  return head(typeOf(said), { "transfer-encoding": "chunked" });
+export function begin(answer: Pick<SoundAnswer, "stream">): string {
+  return head(typeOf(answer), { "transfer-encoding": "chunked" });
 }
 
 /** Sends one chunk. */
@@ -45,10 +45,10 @@ export async function chunks(line: FaultConnection, texts: readonly string[], be
 }
 
 /** Sends a valid answer. */
-export async function send(line: FaultConnection, said: Said): Promise<Then> {
-  if (!said.stream) return await sendWhole(line, said.whole, { headers: typeOf(said) });
-  const frames = [...said.opening, ...said.pieces, ...said.ending];
-  await chunks(line, frames.filter((frame) => frame !== ""), begin(said));
+export async function send(line: FaultConnection, answer: SoundAnswer): Promise<Then> {
+  if (!answer.stream) return await sendWhole(line, answer.whole, { headers: typeOf(answer) });
+  const frames = [...answer.opening, ...answer.pieces, ...answer.ending];
+  await chunks(line, frames.filter((frame) => frame !== ""), begin(answer));
   await line.send(END);
   return "keep";
 }

@@ -13,7 +13,7 @@ export const PIECES: readonly string[] = Array.from({ length: 8 }, (_, index) =>
 export const TEXT = PIECES.join("");
 
 /** An answer in its parts. */
-export interface Said {
+export interface SoundAnswer {
   spoken: Protocol;
   stream: boolean;
   /** Resolves when the client has read some of the text; it may not be asked to. */
@@ -30,7 +30,7 @@ export interface Said {
 }
 
 /** A sound answer. */
-export function saidIn(spoken: Protocol, stream: boolean): Said {
+export function soundAnswer(spoken: Protocol, stream: boolean): SoundAnswer {
   if (spoken === "gemini") return { spoken, stream, ...gemini() };
   return {
     spoken,
@@ -43,15 +43,15 @@ export function saidIn(spoken: Protocol, stream: boolean): Said {
 }
 
 /** Every frame of a stream, as one text. */
-export function streamOf({ opening, pieces, ending }: Pick<Said, "opening" | "pieces" | "ending">): string {
+export function streamOf({ opening, pieces, ending }: Pick<SoundAnswer, "opening" | "pieces" | "ending">): string {
   return [...opening, ...pieces, ...ending].join("");
 }
 
 /** The same answer with other texts in all of its parts. */
-export function changed(said: Said, change: (text: string) => string): Said {
-  const { opening, pieces, ending, whole } = said;
+export function changed(answer: SoundAnswer, change: (text: string) => string): SoundAnswer {
+  const { opening, pieces, ending, whole } = answer;
   return {
-    ...said,
+    ...answer,
     opening: opening.map(change),
     pieces: pieces.map(change),
     ending: ending.map(change),
@@ -59,7 +59,7 @@ export function changed(said: Said, change: (text: string) => string): Said {
   };
 }
 
-function gemini(): Omit<Said, "spoken" | "stream"> {
+function gemini(): Omit<SoundAnswer, "spoken" | "stream"> {
   const usageMetadata = {
     promptTokenCount: 11,
     cachedContentTokenCount: 4,
