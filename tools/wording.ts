@@ -12,7 +12,7 @@ const QUESTION = /(?:\/\/|\/\*\*|^\s*\*) (What|Who|Whose|Whom|Where|How|Whether)
 const COMMENT = /^\s*(?:\/\/|\/\*\*|\*(?=[ /])).*|[;,{})\]] \/\/ .*/;
 
 /** The title of a test, where it is on the line of its call. */
-const TITLE = /\bDeno\.test\((?:\{ name: )?(["`]).*?\1/;
+const TITLE = /\b(?:Deno\.test|test|(?:postgres|redis)Test)\((?:\{ name: )?(["`]).*?\1/;
 
 export function checkWording(files: readonly SourceFile[]): string[] {
   return files.flatMap(({ path, text }) =>

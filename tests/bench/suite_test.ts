@@ -10,7 +10,7 @@ import { inFolder } from "../support/program.ts";
 
 const ROOT = new URL("../../", import.meta.url).pathname;
 const PROTOCOLS: readonly Protocol[] = ["chat", "responses", "messages"];
-const ignore = Deno.build.os !== "linux";
+const test = (Deno.build.os !== "linux") ? Deno.test.ignore : Deno.test;
 
 /** Runs a program of the benchmark. Returns its output, parsed as JSON. */
 async function runBench(file: string, args: readonly string[]): Promise<Record<string, unknown>> {
@@ -37,53 +37,45 @@ async function runBench(file: string, args: readonly string[]): Promise<Record<s
   return report;
 }
 
-Deno.test({
-  name: "the benchmark measures the gateway against the minimal proxy and writes its results",
-  ignore,
-  async fn() {
-    const report = await runBench("suite.ts", [
-      ...[
-        "--cold",
-        "--only=json 1k,agent 60k cross,burst cross",
-        "--targets=sluice",
-        "--rounds=1",
-        "--ms=100",
-        "--streams=0",
-      ],
-    ]);
-    const { scenarios, starts, aims, targets } = report as unknown as Results & {
-      aims: { aim: string; held: boolean | null }[];
-      targets: { name: string; about: string }[];
-    };
-    assertEquals(targets.map(({ name }) => name), ["direct", "X", "sluice"]);
-    assertEquals(Object.keys(scenarios), ["json 1k", "agent 60k cross", "burst cross"]);
-    for (const [name, measured] of Object.entries(scenarios)) {
-      for (const { name: target } of targets) {
-        const figures = measured[target];
-        assert(figures !== undefined && !("failed" in figures), `${name}, ${target}: ${JSON.stringify(figures)}`);
-        for (const value of [figures.cpuUs, figures.p50Us, figures.firstP50Us, figures.requestsPerSecond]) {
-          assert(value > 0, `${name}, ${target}: ${JSON.stringify(figures)}`);
-        }
+test("the benchmark measures the gateway against the minimal proxy and writes its results", async () => {
+  const report = await runBench("suite.ts", [
+    ...[
+      "--cold",
+      "--only=json 1k,agent 60k cross,burst cross",
+      "--targets=sluice",
+      "--rounds=1",
+      "--ms=100",
+      "--streams=0",
+    ],
+  ]);
+  const { scenarios, starts, aims, targets } = report as unknown as Results & {
+    aims: { aim: string; held: boolean | null }[];
+    targets: { name: string; about: string }[];
+  };
+  assertEquals(targets.map(({ name }) => name), ["direct", "X", "sluice"]);
+  assertEquals(Object.keys(scenarios), ["json 1k", "agent 60k cross", "burst cross"]);
+  for (const [name, measured] of Object.entries(scenarios)) {
+    for (const { name: target } of targets) {
+      const figures = measured[target];
+      assert(figures !== undefined && !("failed" in figures), `${name}, ${target}: ${JSON.stringify(figures)}`);
+      for (const value of [figures.cpuUs, figures.p50Us, figures.firstP50Us, figures.requestsPerSecond]) {
+        assert(value > 0, `${name}, ${target}: ${JSON.stringify(figures)}`);
       }
     }
-    assertEquals(Object.keys(starts), ["X", "sluice"]);
-    assertEquals(aims.find(({ aim }) => aim === "KB per slow translated stream")?.held, null);
-    assert(typeof aims.find(({ aim }) => aim === "1 KB relayed, CPU / X")?.held === "boolean");
-  },
+  }
+  assertEquals(Object.keys(starts), ["X", "sluice"]);
+  assertEquals(aims.find(({ aim }) => aim === "KB per slow translated stream")?.held, null);
+  assert(typeof aims.find(({ aim }) => aim === "1 KB relayed, CPU / X")?.held === "boolean");
 });
 
-Deno.test({
-  name: "the stall probe measures how long the event loop was blocked, and the request latencies",
-  ignore,
-  async fn() {
-    const report = await runBench("stalls.ts", ["--rows=50", "--keys=5", "--times=1", "--only=50 rows"]);
-    const { results } = report as { results: { name: string; answer: string; firstMs: number }[] };
-    assert(results.length >= 5);
-    for (const { name, answer, firstMs } of results) {
-      assertEquals(answer, "200", name);
-      assert(firstMs >= 0, name);
-    }
-  },
+test("the stall probe measures how long the event loop was blocked, and the request latencies", async () => {
+  const report = await runBench("stalls.ts", ["--rows=50", "--keys=5", "--times=1", "--only=50 rows"]);
+  const { results } = report as { results: { name: string; answer: string; firstMs: number }[] };
+  assert(results.length >= 5);
+  for (const { name, answer, firstMs } of results) {
+    assertEquals(answer, "200", name);
+    assert(firstMs >= 0, name);
+  }
 });
 
 Deno.test("bodyOf() and wholeAnswer() have the sizes in their names", () => {

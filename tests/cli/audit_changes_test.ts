@@ -1,6 +1,6 @@
 import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { openSqliteStore } from "../../lib/store/sqlite/store.ts";
-import { freshDatabase, HAS_POSTGRES } from "../support/databases.ts";
+import { freshDatabase, postgresTest } from "../support/databases.ts";
 import { inFolder, type Place, reuseProcess, run } from "../support/program.ts";
 
 reuseProcess();
@@ -36,15 +36,11 @@ async function changeAndList(place: Place): Promise<void> {
 Deno.test("audit --changes lists changes made by commands in a file", () =>
   inFolder((folder) => changeAndList({ folder })));
 
-Deno.test({
-  name: "audit --changes lists changes made by commands in a database",
-  ignore: !HAS_POSTGRES,
-  fn: () =>
-    inFolder(async (folder) => {
-      await using database = await freshDatabase();
-      await changeAndList({ folder, env: { SLUICE_STORE: database.url } });
-    }),
-});
+postgresTest("audit --changes lists changes made by commands in a database", () =>
+  inFolder(async (folder) => {
+    await using database = await freshDatabase();
+    await changeAndList({ folder, env: { SLUICE_STORE: database.url } });
+  }));
 
 Deno.test("audit --changes rejects invalid input, and reports an empty log", () =>
   inFolder(async (folder) => {

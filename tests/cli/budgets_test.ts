@@ -1,7 +1,7 @@
 /** Budgets as operators and holders of keys see them, of a gateway in a process of its own. */
 import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import type { JsonObject } from "../../lib/json/mod.ts";
-import { freshDatabase, HAS_POSTGRES } from "../support/databases.ts";
+import { freshDatabase, postgresTest } from "../support/databases.ts";
 import { PRICED } from "./billed_gateway.ts";
 import { inFolder, type Place, reuseProcess, run, start } from "../support/program.ts";
 
@@ -146,15 +146,11 @@ async function behaves(place: Place): Promise<void> {
 Deno.test("budgets and keys show spent, held and remaining amounts to operators and key holders", () =>
   inFolder((folder) => behaves({ folder, env: { ADMIN_KEY: "admin-key-of-the-test" } })));
 
-Deno.test({
-  name: "budgets and keys show the same amounts over a database",
-  ignore: !HAS_POSTGRES,
-  fn: () =>
-    inFolder(async (folder) => {
-      await using database = await freshDatabase();
-      const env = { SLUICE_STORE: database.url, SLUICE_LIMITS_STORE: "", ADMIN_KEY: "admin-key-of-the-test" };
-      // Makes the tables.
-      await run(["keys", "add", "first"], { folder, env });
-      await behaves({ folder, env });
-    }),
-});
+postgresTest("budgets and keys show the same amounts over a database", () =>
+  inFolder(async (folder) => {
+    await using database = await freshDatabase();
+    const env = { SLUICE_STORE: database.url, SLUICE_LIMITS_STORE: "", ADMIN_KEY: "admin-key-of-the-test" };
+    // Makes the tables.
+    await run(["keys", "add", "first"], { folder, env });
+    await behaves({ folder, env });
+  }));

@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
-import { freshDatabase, HAS_POSTGRES } from "../support/databases.ts";
+import { freshDatabase, postgresTest } from "../support/databases.ts";
 import { HAS_TERMINAL, inFolder, type Place, run, start, startAtTerminal } from "../support/program.ts";
 
 /** Opens a link. Returns the status of its page, or 0 if no session began. */
@@ -75,23 +75,19 @@ Deno.test("console says why there is no link", () =>
     }
   }));
 
-Deno.test({
-  name: "console makes a link for a gateway with an admin key on a database",
-  ignore: !HAS_POSTGRES,
-  fn: () =>
-    inFolder(async (folder) => {
-      await using database = await freshDatabase();
-      await Deno.writeTextFile(`${folder}/sluice.jsonc`, '{ "admin": { "key": { "env": "ADMIN" } } }');
-      const place = { folder, env: { SLUICE_STORE: database.url, ADMIN: "admin-key-of-the-test" } };
-      const gateway = await start([], place);
-      try {
-        const { port } = new URL(gateway.origin);
-        const { code, out, err } = await run(["console", "--port", port], place);
-        assertEquals(code, 0, err);
-        assertEquals([await open(out.trim()), await open(out.trim())], [200, 0]);
-      } finally {
-        gateway.kill("SIGTERM");
-        await gateway.ended;
-      }
-    }),
-});
+postgresTest("console makes a link for a gateway with an admin key on a database", () =>
+  inFolder(async (folder) => {
+    await using database = await freshDatabase();
+    await Deno.writeTextFile(`${folder}/sluice.jsonc`, '{ "admin": { "key": { "env": "ADMIN" } } }');
+    const place = { folder, env: { SLUICE_STORE: database.url, ADMIN: "admin-key-of-the-test" } };
+    const gateway = await start([], place);
+    try {
+      const { port } = new URL(gateway.origin);
+      const { code, out, err } = await run(["console", "--port", port], place);
+      assertEquals(code, 0, err);
+      assertEquals([await open(out.trim()), await open(out.trim())], [200, 0]);
+    } finally {
+      gateway.kill("SIGTERM");
+      await gateway.ended;
+    }
+  }));

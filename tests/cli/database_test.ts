@@ -1,13 +1,12 @@
 /** The commands over a Postgres database that a gateway serves from meanwhile. */
 import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
-import { freshDatabase, HAS_POSTGRES } from "../support/databases.ts";
+import { freshDatabase, postgresTest } from "../support/databases.ts";
 import { inFolder, run, start } from "../support/program.ts";
 import { postChat } from "../support/post_chat.ts";
 
-Deno.test({
-  name: "keys, usage, explain, audit, prune, check, doctor and health work over a database",
-  ignore: !HAS_POSTGRES,
-  fn: () =>
+postgresTest(
+  "keys, usage, explain, audit, prune, check, doctor and health work over a database",
+  () =>
     inFolder(async (folder) => {
       await using database = await freshDatabase();
       const env = { SLUICE_STORE: database.url, SLUICE_LIMITS_STORE: "", ADMIN_KEY: "admin-key-of-the-test" };
@@ -59,4 +58,4 @@ Deno.test({
         await gateway.ended;
       }
     }),
-});
+);

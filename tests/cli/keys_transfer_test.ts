@@ -2,7 +2,7 @@ import { assertEquals, assertStringIncludes } from "@std/assert";
 import type { KeyRecord } from "../../lib/store/keys.ts";
 import { openStore } from "../../lib/store/open.ts";
 import { parseStoreAddress } from "../../lib/config/address.ts";
-import { freshDatabase, HAS_POSTGRES } from "../support/databases.ts";
+import { freshDatabase, postgresTest } from "../support/databases.ts";
 import { inFolder, reuseProcess, run, type Running, start } from "../support/program.ts";
 
 reuseProcess();
@@ -48,10 +48,9 @@ async function makeKeys(folder: string, env: Record<string, string>) {
   return { plain, ruled, disabled, revoked, rotated, successor };
 }
 
-Deno.test({
-  name: "keys export and import copy keys from a file to a database and back unchanged",
-  ignore: !HAS_POSTGRES,
-  fn: () =>
+postgresTest(
+  "keys export and import copy keys from a file to a database and back unchanged",
+  () =>
     inFolder(async (folder) => {
       await using database = await freshDatabase();
       const file = { ...CONFIG, SLUICE_STORE: `sqlite:${folder}/data/one.db` };
@@ -87,7 +86,7 @@ Deno.test({
       assertEquals(await import_(back, second.out), report(6, 0));
       assertEquals(await keysOf(back.SLUICE_STORE), await keysOf(shared.SLUICE_STORE));
     }),
-});
+);
 
 Deno.test("keys import rejects conflicts, names them, and adds nothing", () =>
   inFolder(async (folder) => {

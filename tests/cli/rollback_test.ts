@@ -4,7 +4,7 @@ import { Secret } from "../../lib/secret.ts";
 import { connect } from "../../lib/store/postgres/client.ts";
 import { MIGRATIONS as TABLES } from "../../lib/store/postgres/migrations.ts";
 import { MIGRATIONS } from "../../lib/store/sqlite/migrations.ts";
-import { freshDatabase, HAS_POSTGRES } from "../support/databases.ts";
+import { freshDatabase, postgresTest } from "../support/databases.ts";
 import { inFolder, type Place, reuseProcess, run, start } from "../support/program.ts";
 
 reuseProcess();
@@ -54,10 +54,9 @@ Deno.test("an older version rejects a newer file, leaves it unchanged, and serve
     await assertServes(place);
   }));
 
-Deno.test({
-  name: "an older version rejects newer tables, leaves them unchanged, and serves from the backup",
-  ignore: !HAS_POSTGRES,
-  fn: () =>
+postgresTest(
+  "an older version rejects newer tables, leaves them unchanged, and serves from the backup",
+  () =>
     inFolder(async (folder) => {
       await using database = await freshDatabase();
       const place = { folder, env: { SLUICE_STORE: database.url } };
@@ -76,4 +75,4 @@ Deno.test({
       }
       await assertServes(place);
     }),
-});
+);

@@ -598,7 +598,9 @@ const GEMINI: PlantedFault[] = [
     }
   }),
   fault("gemini", "one id for all calls", ["tools.parallel", "tools.stream"], (passing) => {
-    if (!("toolConfig" in passing.request)) passing.text = passing.text.replaceAll(/"id":"call_[^"]*"/g, '"id":"call_1"');
+    if (!("toolConfig" in passing.request)) {
+      passing.text = passing.text.replaceAll(/"id":"call_[^"]*"/g, '"id":"call_1"');
+    }
   }),
   fault(
     "gemini",

@@ -5,7 +5,7 @@ import { Secret } from "../../lib/secret.ts";
 import { openPostgresStore } from "../../lib/store/postgres/store.ts";
 import { openSqliteStore } from "../../lib/store/sqlite/store.ts";
 import { inFolder } from "../store/in_folder.ts";
-import { freshDatabase, HAS_POSTGRES } from "../support/databases.ts";
+import { freshDatabase, postgresTest } from "../support/databases.ts";
 import { ADMIN_KEY, startKeyed } from "../support/keyed_gateway.ts";
 import { Browser } from "./browser.ts";
 
@@ -30,26 +30,22 @@ Deno.test("a signed-out session stays ended after a restart", () =>
     assertEquals((await browser.get()).path, "/sign-in");
   }));
 
-Deno.test({
-  name: "signing out on one node ends the session on the others",
-  ignore: !HAS_POSTGRES,
-  async fn() {
-    await using database = await freshDatabase();
-    const stores = await Promise.all([1, 2].map(() => openPostgresStore(new Secret(database.url))));
-    const [one, other] = stores;
-    if (one === undefined || other === undefined) throw new Error("expected two stores");
-    await using first = startKeyed(ADMIN, { store: one });
-    await using second = startKeyed(ADMIN, { store: other });
-    const [here, there] = [new Browser(first), new Browser(second)];
-    await here.signIn(ADMIN_KEY);
-    there.cookie = here.cookie;
-    assertEquals((await there.get("/keys")).path, "/keys");
-    await here.post("/sign-out", {});
-    const until = performance.now() + 10_000;
-    let path = "/keys";
-    while (path === "/keys" && performance.now() < until) ({ path } = await there.get("/keys"));
-    assertEquals(path, "/sign-in");
-  },
+postgresTest("signing out on one node ends the session on the others", async () => {
+  await using database = await freshDatabase();
+  const stores = await Promise.all([1, 2].map(() => openPostgresStore(new Secret(database.url))));
+  const [one, other] = stores;
+  if (one === undefined || other === undefined) throw new Error("expected two stores");
+  await using first = startKeyed(ADMIN, { store: one });
+  await using second = startKeyed(ADMIN, { store: other });
+  const [here, there] = [new Browser(first), new Browser(second)];
+  await here.signIn(ADMIN_KEY);
+  there.cookie = here.cookie;
+  assertEquals((await there.get("/keys")).path, "/keys");
+  await here.post("/sign-out", {});
+  const until = performance.now() + 10_000;
+  let path = "/keys";
+  while (path === "/keys" && performance.now() < until) ({ path } = await there.get("/keys"));
+  assertEquals(path, "/sign-in");
 });
 
 Deno.test("an operator can sign in and out while the store records neither, and the log reports it", () =>

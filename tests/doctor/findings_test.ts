@@ -142,17 +142,13 @@ Deno.test("store files: modes, disk space and owner", async () => {
   });
 });
 
-Deno.test({
-  name: "an unwritable folder is an error",
-  ignore: Deno.build.os !== "linux",
-  async fn() {
-    const found = await checkStoreFiles(
-      { store: { kind: "sqlite", path: "/proc/self/sluice.db" } },
-      () => Promise.resolve(false),
-    );
-    assertEquals(found.filter(({ level }) => level === "error").length, 1);
-    assertStringIncludes(lines(found).join("\n"), 'error: "/proc/self" is not writable');
-  },
+Deno.test("an unwritable folder is an error", { ignore: Deno.build.os !== "linux" }, async () => {
+  const found = await checkStoreFiles(
+    { store: { kind: "sqlite", path: "/proc/self/sluice.db" } },
+    () => Promise.resolve(false),
+  );
+  assertEquals(found.filter(({ level }) => level === "error").length, 1);
+  assertStringIncludes(lines(found).join("\n"), 'error: "/proc/self" is not writable');
 });
 
 Deno.test("no finding contains a secret", () => {

@@ -11,7 +11,7 @@ import { connect, migrate } from "../../lib/store/postgres/client.ts";
 import { MIGRATIONS } from "../../lib/store/postgres/migrations.ts";
 import { Secret } from "../../lib/secret.ts";
 import { inFolder } from "../support/program.ts";
-import { freshDatabase, HAS_POSTGRES, HAS_REDIS, startRedis } from "../support/databases.ts";
+import { freshDatabase, postgresTest, redisTest, startRedis } from "../support/databases.ts";
 import { CLOSED_PORT } from "../support/closed_port.ts";
 
 const STEPS = { now: Date.now, timeoutMs: 10_000 };
@@ -56,88 +56,76 @@ Deno.test("a silent server is given up in time", async () => {
   assertMatch(lines(await lookAtLimits(`redis://${place}`, steps)).join("\n"), form);
 });
 
-Deno.test({
-  name: "a database: version, clock, tables and users",
-  ignore: !HAS_POSTGRES,
-  async fn() {
-    await using database = await freshDatabase();
-    const good = lines(await lookAtDatabase(database.url));
-    const expected = [
-      /^ok: postgres:.* answers within [\d.]+ ms$/,
-      /^ok: It is Postgres \d\d/,
-      // A server of the tests' own is started without fsync.
-      /^(ok: Commits are durable \(fsync on, synchronous_commit on\)|error: fsync is off: .*)$/,
-      /^ok: Its clock agrees/,
-      /^ok: It has no tables yet/,
-      /^ok: No gateway is connected to it$/,
-      /^ok: Its notifications arrive$/,
-    ];
-    assertEquals(good.length, expected.length, good.join("\n"));
-    for (const [index, form] of expected.entries()) assertMatch(good[index] ?? "", form);
+postgresTest("a database: version, clock, tables and users", async () => {
+  await using database = await freshDatabase();
+  const good = lines(await lookAtDatabase(database.url));
+  const expected = [
+    /^ok: postgres:.* answers within [\d.]+ ms$/,
+    /^ok: It is Postgres \d\d/,
+    // A server of the tests' own is started without fsync.
+    /^(ok: Commits are durable \(fsync on, synchronous_commit on\)|error: fsync is off: .*)$/,
+    /^ok: Its clock agrees/,
+    /^ok: It has no tables yet/,
+    /^ok: No gateway is connected to it$/,
+    /^ok: Its notifications arrive$/,
+  ];
+  assertEquals(good.length, expected.length, good.join("\n"));
+  for (const [index, form] of expected.entries()) assertMatch(good[index] ?? "", form);
 
-    const sql = connect(new Secret(database.url), 1);
-    try {
-      await migrate(sql);
-      const used = lines(await lookAtDatabase(database.url));
-      assert(used.includes(`ok: Its tables are up to date (schema ${MIGRATIONS.length})`), used.join("\n"));
-      assert(used.some((line) => /^ok: Gateways on .* have 1 connection to it$/.test(line)), used.join("\n"));
-      await sql`UPDATE sluice_shape SET version = ${MIGRATIONS.length + 1}`;
-      const newer = lines(await lookAtDatabase(database.url));
-      assert(newer.some((line) => line.startsWith("error: Its tables are from a newer version")), newer.join("\n"));
-      await sql`UPDATE sluice_shape SET version = 0`;
-      const older = lines(await lookAtDatabase(database.url));
-      assert(older.includes(`ok: Its tables have schema 0; the next start migrates them to ${MIGRATIONS.length}`));
-    } finally {
-      await sql.end();
-    }
-  },
+  const sql = connect(new Secret(database.url), 1);
+  try {
+    await migrate(sql);
+    const used = lines(await lookAtDatabase(database.url));
+    assert(used.includes(`ok: Its tables are up to date (schema ${MIGRATIONS.length})`), used.join("\n"));
+    assert(used.some((line) => /^ok: Gateways on .* have 1 connection to it$/.test(line)), used.join("\n"));
+    await sql`UPDATE sluice_shape SET version = ${MIGRATIONS.length + 1}`;
+    const newer = lines(await lookAtDatabase(database.url));
+    assert(newer.some((line) => line.startsWith("error: Its tables are from a newer version")), newer.join("\n"));
+    await sql`UPDATE sluice_shape SET version = 0`;
+    const older = lines(await lookAtDatabase(database.url));
+    assert(older.includes(`ok: Its tables have schema 0; the next start migrates them to ${MIGRATIONS.length}`));
+  } finally {
+    await sql.end();
+  }
 });
 
-Deno.test({
-  name: "a database: a wrong clock, lossy commits, and read-only mode",
-  ignore: !HAS_POSTGRES,
-  async fn() {
-    await using database = await freshDatabase();
-    const cases: [string, Partial<typeof STEPS>, RegExp][] = [
-      ["", { now: () => Date.now() + 60_000 }, /^warning: This machine's clock is \d\d\.\d s ahead of the database's$/],
-      ["", { now: () => Date.now() - 60_000 }, /^warning: This machine's clock is \d\d\.\d s behind the database's$/],
-      ["?synchronous_commit=off", {}, /^error: synchronous_commit is off/],
-      ["?default_transaction_read_only=on", {}, /^error: It is a read-only standby/],
-    ];
-    for (const [parameters, steps, form] of cases) {
-      const found = lines(await lookAtDatabase(database.url + parameters, { ...STEPS, ...steps }));
-      const others = found.filter((line) => !line.startsWith("ok:") && !line.includes("fsync is off"));
-      assertEquals(others.length, 1, found.join("\n"));
-      assertMatch(others[0] ?? "", form);
-    }
-  },
+postgresTest("a database: a wrong clock, lossy commits, and read-only mode", async () => {
+  await using database = await freshDatabase();
+  const cases: [string, Partial<typeof STEPS>, RegExp][] = [
+    ["", { now: () => Date.now() + 60_000 }, /^warning: This machine's clock is \d\d\.\d s ahead of the database's$/],
+    ["", { now: () => Date.now() - 60_000 }, /^warning: This machine's clock is \d\d\.\d s behind the database's$/],
+    ["?synchronous_commit=off", {}, /^error: synchronous_commit is off/],
+    ["?default_transaction_read_only=on", {}, /^error: It is a read-only standby/],
+  ];
+  for (const [parameters, steps, form] of cases) {
+    const found = lines(await lookAtDatabase(database.url + parameters, { ...STEPS, ...steps }));
+    const others = found.filter((line) => !line.startsWith("ok:") && !line.includes("fsync is off"));
+    assertEquals(others.length, 1, found.join("\n"));
+    assertMatch(others[0] ?? "", form);
+  }
 });
 
-Deno.test({
-  name: "a limits server: version and eviction",
-  ignore: !HAS_REDIS,
-  async fn() {
-    await using server = await startRedis();
-    const good = lines(await lookAtLimits(server.url));
-    assertEquals(good.length, 3);
-    assertMatch(
-      good.join("\n"),
-      /^ok: redis:.* answers within .*\nok: It is (Redis|Valkey) \d.*\nok: It evicts nothing/,
-    );
-    const redis = new Redis(server.url);
-    try {
-      await redis.config("SET", "maxmemory-policy", "allkeys-lru");
-      assertMatch(lines(await lookAtLimits(server.url)).at(-1) ?? "", /^warning: maxmemory-policy is allkeys-lru/);
-      await redis.config("SET", "maxmemory", "100mb");
-      assertMatch(lines(await lookAtLimits(server.url)).at(-1) ?? "", /^error: maxmemory-policy is allkeys-lru/);
-      await redis.config("SET", "requirepass", "hunter2-hunter2");
-    } finally {
-      await redis.quit();
-    }
-    const [line, ...more] = lines(await lookAtLimits(server.url));
-    assertMatch(line ?? "", /^error: redis:.* cannot be used: .*NOAUTH/);
-    assertEquals(more, []);
-  },
+redisTest("a limits server: version and eviction", async () => {
+  await using server = await startRedis();
+  const good = lines(await lookAtLimits(server.url));
+  assertEquals(good.length, 3);
+  assertMatch(
+    good.join("\n"),
+    /^ok: redis:.* answers within .*\nok: It is (Redis|Valkey) \d.*\nok: It evicts nothing/,
+  );
+  const redis = new Redis(server.url);
+  try {
+    await redis.config("SET", "maxmemory-policy", "allkeys-lru");
+    assertMatch(lines(await lookAtLimits(server.url)).at(-1) ?? "", /^warning: maxmemory-policy is allkeys-lru/);
+    await redis.config("SET", "maxmemory", "100mb");
+    assertMatch(lines(await lookAtLimits(server.url)).at(-1) ?? "", /^error: maxmemory-policy is allkeys-lru/);
+    await redis.config("SET", "requirepass", "hunter2-hunter2");
+  } finally {
+    await redis.quit();
+  }
+  const [line, ...more] = lines(await lookAtLimits(server.url));
+  assertMatch(line ?? "", /^error: redis:.* cannot be used: .*NOAUTH/);
+  assertEquals(more, []);
 });
 
 Deno.test("no finding shows the password of a store", async () => {

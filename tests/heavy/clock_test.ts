@@ -190,10 +190,10 @@ async function live(
   }
 }
 
-Deno.test({
-  name: "the clock jumps an hour and a day, there and back, under load: SQLite (needs libfaketime)",
-  ...OPTIONS,
-  fn: () =>
+Deno.test(
+  "the clock jumps an hour and a day, there and back, under load: SQLite (needs libfaketime)",
+  OPTIONS,
+  () =>
     inFolder(async (folder) => {
       await using load = createLoad(Math.random);
       await Deno.writeTextFile(`${folder}/sluice.jsonc`, configFor(load, { store: "sqlite:./sluice.db" }));
@@ -201,7 +201,7 @@ Deno.test({
       figures.sqlite = await live({ folder, env: {}, address }, load);
       await publish("clock", figures);
     }),
-});
+);
 
 Deno.test({
   name: "the clock jumps an hour and a day, there and back, under load: Postgres (needs libfaketime)",

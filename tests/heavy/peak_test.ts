@@ -15,10 +15,10 @@ async function rssMb(pid: number): Promise<number> {
   return Math.round(Number(/^VmRSS:\s*(\d+)/m.exec(await Deno.readTextFile(`/proc/${pid}/status`))?.[1]) / 1024);
 }
 
-Deno.test({
-  name: "memory of a peak of streams is released within a minute",
-  ignore: Deno.build.os !== "linux",
-  fn: () =>
+Deno.test(
+  "memory of a peak of streams is released within a minute",
+  { ignore: Deno.build.os !== "linux" },
+  () =>
     inFolder(async (folder) => {
       const key = await addKey(folder);
       const under = [Deno.execPath(), "run", `--v8-flags=${V8_FLAGS}`, "--quiet", "--no-check", "--no-prompt", "-A"];
@@ -61,4 +61,4 @@ Deno.test({
         await running.ended;
       }
     }),
-});
+);

@@ -50,26 +50,22 @@ async function lostIn(url: string): Promise<number> {
   return count;
 }
 
-Deno.test({
-  name: "requests killed between the end of their slots and their entry are entered as lost",
-  ...OPTIONS,
-  async fn() {
-    await using redis = await startRedis();
-    const entered: string[] = [];
-    await using node = await openNode(redis.url, {
-      leaseMs: LEASE_MS,
-      enterLost(requests) {
-        entered.push(...requests.map(({ id }) => id));
-        return Promise.resolve(requests.map(() => true));
-      },
-    });
-    const hammer = await startUnentered(redis.url);
-    assertEquals(await leftOf(node.limiter, SLOT), SLOT.limit);
-    await kill(hammer);
-    await until(() => entered.length === SLOT.limit, { ...SOON, what: "all are entered" });
-    assertEquals(entered.sort(), idsOf(hammer));
-    assertEquals(await leftOf(node.limiter, SLOT), SLOT.limit);
-  },
+Deno.test("requests killed between the end of their slots and their entry are entered as lost", OPTIONS, async () => {
+  await using redis = await startRedis();
+  const entered: string[] = [];
+  await using node = await openNode(redis.url, {
+    leaseMs: LEASE_MS,
+    enterLost(requests) {
+      entered.push(...requests.map(({ id }) => id));
+      return Promise.resolve(requests.map(() => true));
+    },
+  });
+  const hammer = await startUnentered(redis.url);
+  assertEquals(await leftOf(node.limiter, SLOT), SLOT.limit);
+  await kill(hammer);
+  await until(() => entered.length === SLOT.limit, { ...SOON, what: "all are entered" });
+  assertEquals(entered.sort(), idsOf(hammer));
+  assertEquals(await leftOf(node.limiter, SLOT), SLOT.limit);
 });
 
 Deno.test({
@@ -102,58 +98,46 @@ Deno.test({
   },
 });
 
-Deno.test({
-  name: "requests that could not be entered are entered later",
-  ...OPTIONS,
-  async fn() {
-    await using redis = await startRedis();
-    await kill(await startHolding(redis.url));
-    let [failures, entered] = [0, 0];
-    await using node = await openNode(redis.url, {
-      leaseMs: LEASE_MS,
-      enterLost(requests) {
-        if (failures++ < 2) return Promise.reject(new TypeError("The store is out of reach"));
-        entered += requests.length;
-        return Promise.resolve(requests.map(() => true));
-      },
-    });
-    await until(() => entered === SLOT.limit, { ...SOON, what: "all are entered" });
-    const failed = node.lines.filter(({ event }) => event === "lost_requests_not_recorded");
-    assertEquals(failed.map(({ cause }) => cause), ["TypeError", "TypeError"]);
-  },
+Deno.test("requests that could not be entered are entered later", OPTIONS, async () => {
+  await using redis = await startRedis();
+  await kill(await startHolding(redis.url));
+  let [failures, entered] = [0, 0];
+  await using node = await openNode(redis.url, {
+    leaseMs: LEASE_MS,
+    enterLost(requests) {
+      if (failures++ < 2) return Promise.reject(new TypeError("The store is out of reach"));
+      entered += requests.length;
+      return Promise.resolve(requests.map(() => true));
+    },
+  });
+  await until(() => entered === SLOT.limit, { ...SOON, what: "all are entered" });
+  const failed = node.lines.filter(({ event }) => event === "lost_requests_not_recorded");
+  assertEquals(failed.map(({ cause }) => cause), ["TypeError", "TypeError"]);
 });
 
-Deno.test({
-  name: "requests of a node that was only silent are no longer lost when it returns",
-  ...OPTIONS,
-  async fn() {
-    await using redis = await startRedis();
-    const hammer = await startHolding(redis.url);
-    await using node = await openNode(redis.url, { leaseMs: 60_000 });
-    hammer.kill("SIGSTOP");
-    await until(async () => {
-      const { id } = await takeOne(node.limiter, [SLOT]);
-      await node.limiter.end(id, 0);
-      return await lostIn(redis.url) === SLOT.limit;
-    }, { within: 10_000, what: "its session has ended" });
-    hammer.kill("SIGCONT");
-    await until(async () => await lostIn(redis.url) === 0, { within: 10_000, what: "it is back" });
-    await kill(hammer);
-  },
+Deno.test("requests of a node that was only silent are no longer lost when it returns", OPTIONS, async () => {
+  await using redis = await startRedis();
+  const hammer = await startHolding(redis.url);
+  await using node = await openNode(redis.url, { leaseMs: 60_000 });
+  hammer.kill("SIGSTOP");
+  await until(async () => {
+    const { id } = await takeOne(node.limiter, [SLOT]);
+    await node.limiter.end(id, 0);
+    return await lostIn(redis.url) === SLOT.limit;
+  }, { within: 10_000, what: "its session has ended" });
+  hammer.kill("SIGCONT");
+  await until(async () => await lostIn(redis.url) === 0, { within: 10_000, what: "it is back" });
+  await kill(hammer);
 });
 
-Deno.test({
-  name: "a closing node leaves nothing to be entered",
-  ...OPTIONS,
-  async fn() {
-    await using redis = await startRedis();
-    {
-      await using node = await openNode(redis.url);
-      const running = { id: "r", at: 1, keyId: "k", group: "g", model: "m", endpoint: "chat" } as const;
-      await node.limiter.take({ id: "r", limitRequests: [SLOT], forMs: 60_000, running });
-    }
-    assertEquals(await lostIn(redis.url), 0);
-    await using other = await openNode(redis.url);
-    assertEquals(await leftOf(other.limiter, SLOT), SLOT.limit);
-  },
+Deno.test("a closing node leaves nothing to be entered", OPTIONS, async () => {
+  await using redis = await startRedis();
+  {
+    await using node = await openNode(redis.url);
+    const running = { id: "r", at: 1, keyId: "k", group: "g", model: "m", endpoint: "chat" } as const;
+    await node.limiter.take({ id: "r", limitRequests: [SLOT], forMs: 60_000, running });
+  }
+  assertEquals(await lostIn(redis.url), 0);
+  await using other = await openNode(redis.url);
+  assertEquals(await leftOf(other.limiter, SLOT), SLOT.limit);
 });

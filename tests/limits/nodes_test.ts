@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertGreater, assertLessOrEqual } from "@std/assert";
-import { type Engine, HAS_REDIS, startRedis } from "../support/databases.ts";
+import { type Engine, HAS_REDIS, redisTest, startRedis } from "../support/databases.ts";
 import type { Orders } from "./hammer.ts";
 import { type Hammer, startHammer } from "./hammers.ts";
 import { leftOf, limitOf, openNode, takeOne, until } from "./redis_nodes.ts";
@@ -21,43 +21,35 @@ async function startAll(redis: Engine, orders: Omit<Orders, "url" | "leaseMs">, 
 
 const wait = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
-Deno.test({
-  name: "six processes at full load on one key are admitted exactly the limit",
-  ignore: !HAS_REDIS,
-  fn: async () => {
-    await using redis = await startRedis();
-    const limit = 2_000;
-    // At this speed the window is longer than the test.
-    const hammers = await startAll(redis, { unit: "requests", limit, workers: 8, holdMs: 0, speed: 0.1 });
-    const admitted = () => hammers.flatMap(({ reports }) => reports).filter(({ taken }) => taken !== undefined).length;
-    await until(() => admitted() >= limit, { ...PATIENCE, what: "the limit is reached" });
-    await wait(500);
-    await Promise.all(hammers.map((hammer) => hammer.end()));
-    assertEquals(admitted(), limit);
-  },
+redisTest("six processes at full load on one key are admitted exactly the limit", async () => {
+  await using redis = await startRedis();
+  const limit = 2_000;
+  // At this speed the window is longer than the test.
+  const hammers = await startAll(redis, { unit: "requests", limit, workers: 8, holdMs: 0, speed: 0.1 });
+  const admitted = () => hammers.flatMap(({ reports }) => reports).filter(({ taken }) => taken !== undefined).length;
+  await until(() => admitted() >= limit, { ...PATIENCE, what: "the limit is reached" });
+  await wait(500);
+  await Promise.all(hammers.map((hammer) => hammer.end()));
+  assertEquals(admitted(), limit);
 });
 
-Deno.test({
-  name: "six processes at full load on one key never exceed the limit within 60 seconds",
-  ignore: !HAS_REDIS,
-  fn: async () => {
-    await using redis = await startRedis();
-    const limit = 500;
-    // At this speed a window takes a second and a half. No leap of the clock is a reason to be taken to be over.
-    const hammers = await startAll(redis, { unit: "requests", limit, workers: 8, holdMs: 0, speed: 40 });
-    const admitted = () => hammers.flatMap(({ reports }) => reports).filter(({ taken }) => taken !== undefined).length;
-    await until(() => admitted() > 3 * limit, { ...PATIENCE, what: "three windows have passed" });
-    await Promise.all(hammers.map((hammer) => hammer.end()));
-    const takings = hammers.flatMap(({ reports }) => reports).flatMap(({ asked, taken }) =>
-      asked === undefined || taken === undefined ? [] : [{ asked, taken }]
-    ).sort((a, b) => a.asked - b.asked);
-    assertGreater(takings.length, 2 * limit);
-    for (const [index, { asked }] of takings.entries()) {
-      // Those that were certainly taken within these 60 seconds.
-      const within = takings.slice(index, index + 3 * limit).filter(({ taken }) => taken <= asked + WINDOW_MS);
-      assertLessOrEqual(within.length, limit);
-    }
-  },
+redisTest("six processes at full load on one key never exceed the limit within 60 seconds", async () => {
+  await using redis = await startRedis();
+  const limit = 500;
+  // At this speed a window takes a second and a half. No leap of the clock is a reason to be taken to be over.
+  const hammers = await startAll(redis, { unit: "requests", limit, workers: 8, holdMs: 0, speed: 40 });
+  const admitted = () => hammers.flatMap(({ reports }) => reports).filter(({ taken }) => taken !== undefined).length;
+  await until(() => admitted() > 3 * limit, { ...PATIENCE, what: "three windows have passed" });
+  await Promise.all(hammers.map((hammer) => hammer.end()));
+  const takings = hammers.flatMap(({ reports }) => reports).flatMap(({ asked, taken }) =>
+    asked === undefined || taken === undefined ? [] : [{ asked, taken }]
+  ).sort((a, b) => a.asked - b.asked);
+  assertGreater(takings.length, 2 * limit);
+  for (const [index, { asked }] of takings.entries()) {
+    // Those that were certainly taken within these 60 seconds.
+    const within = takings.slice(index, index + 3 * limit).filter(({ taken }) => taken <= asked + WINDOW_MS);
+    assertLessOrEqual(within.length, limit);
+  }
 });
 
 Deno.test({
@@ -103,26 +95,22 @@ Deno.test({
   },
 });
 
-Deno.test({
-  name: "the slots of a killed node are freed after its lease, however many",
-  ignore: !HAS_REDIS,
-  fn: async () => {
-    const slots = 2_000;
-    await using redis = await startRedis();
-    // Its own lease is long, so that it notices by the lease of the killed one.
-    await using node = await openNode(redis.url, { leaseMs: 600_000 });
-    const orders = { unit: "concurrency", limit: slots, workers: slots, holdMs: 1e9, speed: 1 } as const;
-    const slot = limitOf("key:hammered", "concurrency", slots);
-    const hammer = await startHammer({ url: redis.url, leaseMs: LEASE_MS, ...orders });
-    await until(async () => await leftOf(node.limiter, slot) === 0, { ...PATIENCE, what: "all is held" });
-    assert(!(await takeOne(node.limiter, [slot])).admitted);
-    hammer.kill("SIGKILL");
-    await hammer.status;
-    const freed = async () => {
-      const { id, admitted, statuses } = await takeOne(node.limiter, [slot]);
-      await node.limiter.end(id, 0);
-      return admitted && statuses[0]?.remaining === slots - 1;
-    };
-    await until(freed, { ...PATIENCE, what: "free" });
-  },
+redisTest("the slots of a killed node are freed after its lease, however many", async () => {
+  const slots = 2_000;
+  await using redis = await startRedis();
+  // Its own lease is long, so that it notices by the lease of the killed one.
+  await using node = await openNode(redis.url, { leaseMs: 600_000 });
+  const orders = { unit: "concurrency", limit: slots, workers: slots, holdMs: 1e9, speed: 1 } as const;
+  const slot = limitOf("key:hammered", "concurrency", slots);
+  const hammer = await startHammer({ url: redis.url, leaseMs: LEASE_MS, ...orders });
+  await until(async () => await leftOf(node.limiter, slot) === 0, { ...PATIENCE, what: "all is held" });
+  assert(!(await takeOne(node.limiter, [slot])).admitted);
+  hammer.kill("SIGKILL");
+  await hammer.status;
+  const freed = async () => {
+    const { id, admitted, statuses } = await takeOne(node.limiter, [slot]);
+    await node.limiter.end(id, 0);
+    return admitted && statuses[0]?.remaining === slots - 1;
+  };
+  await until(freed, { ...PATIENCE, what: "free" });
 });

@@ -2,7 +2,7 @@ import { assert, assertEquals, assertGreater, assertLess } from "@std/assert";
 import { Redis } from "ioredis";
 import { GatewayError } from "../../lib/errors.ts";
 import type { Limiter, LimitRequest } from "../../lib/limits/limiter.ts";
-import { type Engine, HAS_REDIS, startRedis } from "../support/databases.ts";
+import { type Engine, HAS_REDIS, redisTest, startRedis } from "../support/databases.ts";
 import { leftOf, limitOf, type OpenNode, openNode, takeOne, until } from "./redis_nodes.ts";
 
 const NODES = 3;
@@ -131,48 +131,40 @@ async function openAll(
   return Object.assign(stack, { nodes });
 }
 
-Deno.test({
-  name: "around an outage a limit is exceeded at most twice minus one share",
-  ignore: !HAS_REDIS,
-  async fn() {
-    await using redis = await startRedis();
-    await using stack = await openAll(redis, "local");
-    const { nodes } = stack;
-    const [first, second] = nodes as [OpenNode, OpenNode];
-    for (const unit of ["concurrency", "requests"] as const) {
-      const limitRequests = [limitOf("key:uneven", unit, 6)];
-      // The worst case: one node has taken all of it.
-      const before = await burst([first], { limitRequests, each: 6 });
-      assertEquals([before.admitted, (await burst(nodes, { limitRequests, each: 1 })).refused], [6, 3]);
+redisTest("around an outage a limit is exceeded at most twice minus one share", async () => {
+  await using redis = await startRedis();
+  await using stack = await openAll(redis, "local");
+  const { nodes } = stack;
+  const [first, second] = nodes as [OpenNode, OpenNode];
+  for (const unit of ["concurrency", "requests"] as const) {
+    const limitRequests = [limitOf("key:uneven", unit, 6)];
+    // The worst case: one node has taken all of it.
+    const before = await burst([first], { limitRequests, each: 6 });
+    assertEquals([before.admitted, (await burst(nodes, { limitRequests, each: 1 })).refused], [6, 3]);
 
-      await redis.stop("crash");
-      const during = await burst(nodes, { limitRequests, each: 6 });
-      assertEquals(during.perNode, [0, 2, 2], "a share less what the node has taken itself");
-      const refused = await takeOne(second.limiter, limitRequests);
-      assert(refused.retryAfterMs > 0 && refused.retryAfterMs <= 60_500, `${refused.retryAfterMs}`);
+    await redis.stop("crash");
+    const during = await burst(nodes, { limitRequests, each: 6 });
+    assertEquals(during.perNode, [0, 2, 2], "a share less what the node has taken itself");
+    const refused = await takeOne(second.limiter, limitRequests);
+    assert(refused.retryAfterMs > 0 && refused.retryAfterMs <= 60_500, `${refused.retryAfterMs}`);
 
-      await redis.start();
-      await until(() => nodes.every(({ limiter }) => limiter.healthy), UP_AGAIN);
-      const after = await burst(nodes, { limitRequests, each: 6 });
-      assertEquals(before.admitted + during.admitted + after.admitted, 3 * 6 - 2);
-    }
-  },
+    await redis.start();
+    await until(() => nodes.every(({ limiter }) => limiter.healthy), UP_AGAIN);
+    const after = await burst(nodes, { limitRequests, each: 6 });
+    assertEquals(before.admitted + during.admitted + after.admitted, 3 * 6 - 2);
+  }
 });
 
-Deno.test({
-  name: "without Redis a node above its share admits again once it is below",
-  ignore: !HAS_REDIS,
-  async fn() {
-    await using redis = await startRedis();
-    await using stack = await openAll(redis, "local");
-    const [first] = stack.nodes as [OpenNode];
-    const limitRequests = [limitOf("key:uneven", "concurrency", 6)];
-    const busy = await Promise.all(Array.from({ length: 4 }, () => takeOne(first.limiter, limitRequests)));
-    await redis.stop("crash");
-    assertEquals((await burst([first], { limitRequests, each: 6 })).admitted, 0);
-    for (const { id } of busy) await first.limiter.end(id, 0);
-    assertEquals((await burst([first], { limitRequests, each: 6 })).admitted, 2);
-  },
+redisTest("without Redis a node above its share admits again once it is below", async () => {
+  await using redis = await startRedis();
+  await using stack = await openAll(redis, "local");
+  const [first] = stack.nodes as [OpenNode];
+  const limitRequests = [limitOf("key:uneven", "concurrency", 6)];
+  const busy = await Promise.all(Array.from({ length: 4 }, () => takeOne(first.limiter, limitRequests)));
+  await redis.stop("crash");
+  assertEquals((await burst([first], { limitRequests, each: 6 })).admitted, 0);
+  for (const { id } of busy) await first.limiter.end(id, 0);
+  assertEquals((await burst([first], { limitRequests, each: 6 })).admitted, 2);
 });
 
 for (const outage of ["local", "closed"] as const) {
@@ -247,93 +239,73 @@ for (const outage of ["local", "closed"] as const) {
   }
 }
 
-Deno.test({
-  name: "slots whose reservation Redis never confirmed are freed",
-  ignore: !HAS_REDIS,
-  fn: async () => {
-    await using redis = await startRedis();
-    await using node = await openNode(redis.url, { outage: "closed", timeoutMs: 100 });
-    await using other = await openNode(redis.url);
-    const slot = limitOf("key:a", "concurrency", 100);
-    redis.signal("SIGSTOP");
-    assertEquals((await burst([node], { limitRequests: [slot], each: 50 })).unavailable, 50);
-    redis.signal("SIGCONT");
-    await until(() => node.limiter.healthy && other.limiter.healthy, UP_AGAIN);
-    assertEquals(await leftOf(other.limiter, slot), slot.limit);
-  },
+redisTest("slots whose reservation Redis never confirmed are freed", async () => {
+  await using redis = await startRedis();
+  await using node = await openNode(redis.url, { outage: "closed", timeoutMs: 100 });
+  await using other = await openNode(redis.url);
+  const slot = limitOf("key:a", "concurrency", 100);
+  redis.signal("SIGSTOP");
+  assertEquals((await burst([node], { limitRequests: [slot], each: 50 })).unavailable, 50);
+  redis.signal("SIGCONT");
+  await until(() => node.limiter.healthy && other.limiter.healthy, UP_AGAIN);
+  assertEquals(await leftOf(other.limiter, slot), slot.limit);
 });
 
-Deno.test({
-  name: "a limiter starts without Redis, and its windows start afresh when Redis returns",
-  ignore: !HAS_REDIS,
-  fn: async () => {
-    await using redis = await startRedis();
-    await redis.stop();
+redisTest("a limiter starts without Redis, and its windows start afresh when Redis returns", async () => {
+  await using redis = await startRedis();
+  await redis.stop();
+  await using node = await openNode(redis.url);
+  assertEquals(node.limiter.healthy, false);
+  assertEquals(node.lines.map(({ event, cause }) => [event, cause]), [["limits_store_down", "ECONNREFUSED"]]);
+  const limitRequests = [limitOf("key:a", "tokens", 1000, 100), limitOf("key:a", "concurrency", 5)];
+  const [runs, ended] = [await takeOne(node.limiter, limitRequests), await takeOne(node.limiter, limitRequests)];
+  assertEquals((await node.limiter.end(ended.id, 40)).map(({ remaining }) => remaining), [860, 4]);
+  await redis.start();
+  await until(() => node.limiter.healthy, UP_AGAIN);
+  await using other = await openNode(redis.url);
+  assert((await takeOne(other.limiter, limitRequests)).admitted);
+  await node.limiter.end(runs.id, 10);
+  assertEquals((await other.limiter.statuses(limitRequests)).map(({ remaining }) => remaining), [900, 4]);
+});
+
+redisTest("a limiter that is closed without Redis leaves nothing behind", async () => {
+  await using redis = await startRedis();
+  const node = await openNode(redis.url);
+  redis.signal("SIGSTOP");
+  await takeOne(node.limiter, [limitOf("key:a", "concurrency", 5)]);
+  await node.limiter.close();
+  await node.limiter.close();
+  redis.signal("SIGCONT");
+  await redis.stop();
+  await (await openNode(redis.url)).limiter.close();
+});
+
+redisTest("a closing node releases its reservations at once", async () => {
+  await using redis = await startRedis();
+  await using other = await openNode(redis.url);
+  const slot = limitOf("key:a", "concurrency", 1000);
+  {
     await using node = await openNode(redis.url);
-    assertEquals(node.limiter.healthy, false);
-    assertEquals(node.lines.map(({ event, cause }) => [event, cause]), [["limits_store_down", "ECONNREFUSED"]]);
-    const limitRequests = [limitOf("key:a", "tokens", 1000, 100), limitOf("key:a", "concurrency", 5)];
-    const [runs, ended] = [await takeOne(node.limiter, limitRequests), await takeOne(node.limiter, limitRequests)];
-    assertEquals((await node.limiter.end(ended.id, 40)).map(({ remaining }) => remaining), [860, 4]);
-    await redis.start();
-    await until(() => node.limiter.healthy, UP_AGAIN);
-    await using other = await openNode(redis.url);
-    assert((await takeOne(other.limiter, limitRequests)).admitted);
-    await node.limiter.end(runs.id, 10);
-    assertEquals((await other.limiter.statuses(limitRequests)).map(({ remaining }) => remaining), [900, 4]);
-  },
+    assertEquals((await burst([node], { limitRequests: [slot], each: 900 })).admitted, 900);
+    assertEquals(await leftOf(other.limiter, slot), 100);
+  }
+  assertEquals(await leftOf(other.limiter, slot), 1000);
 });
 
-Deno.test({
-  name: "a limiter that is closed without Redis leaves nothing behind",
-  ignore: !HAS_REDIS,
-  fn: async () => {
-    await using redis = await startRedis();
-    const node = await openNode(redis.url);
-    redis.signal("SIGSTOP");
-    await takeOne(node.limiter, [limitOf("key:a", "concurrency", 5)]);
-    await node.limiter.close();
-    await node.limiter.close();
-    redis.signal("SIGCONT");
-    await redis.stop();
-    await (await openNode(redis.url)).limiter.close();
-  },
-});
-
-Deno.test({
-  name: "a closing node releases its reservations at once",
-  ignore: !HAS_REDIS,
-  fn: async () => {
-    await using redis = await startRedis();
-    await using other = await openNode(redis.url);
-    const slot = limitOf("key:a", "concurrency", 1000);
-    {
-      await using node = await openNode(redis.url);
-      assertEquals((await burst([node], { limitRequests: [slot], each: 900 })).admitted, 900);
-      assertEquals(await leftOf(other.limiter, slot), 100);
-    }
-    assertEquals(await leftOf(other.limiter, slot), 1000);
-  },
-});
-
-Deno.test({
-  name: "a stall of the node itself does not count as an outage of Redis",
-  ignore: !HAS_REDIS,
-  fn: async () => {
-    await using redis = await startRedis();
-    await using node = await openNode(redis.url, { timeoutMs: 100 });
-    const limitRequests = [limitOf("key:a", "requests", 100_000)];
-    for (let round = 0; round < 6; round++) {
-      const taking = burst([node], { limitRequests, each: 200 });
-      // The questions are written, and in every other round on their way.
-      for (let turn = 0; turn < 20; turn++) await Promise.resolve();
-      if (round % 2 === 0) await new Promise((resolve) => setTimeout(resolve, 0));
-      const last = performance.now() + 400;
-      while (performance.now() < last);
-      assertEquals((await taking).admitted, 200);
-    }
-    assertEquals([node.limiter.healthy, node.lines], [true, []]);
-  },
+redisTest("a stall of the node itself does not count as an outage of Redis", async () => {
+  await using redis = await startRedis();
+  await using node = await openNode(redis.url, { timeoutMs: 100 });
+  const limitRequests = [limitOf("key:a", "requests", 100_000)];
+  for (let round = 0; round < 6; round++) {
+    const taking = burst([node], { limitRequests, each: 200 });
+    // The questions are written, and in every other round on their way.
+    for (let turn = 0; turn < 20; turn++) await Promise.resolve();
+    if (round % 2 === 0) await new Promise((resolve) => setTimeout(resolve, 0));
+    const last = performance.now() + 400;
+    while (performance.now() < last);
+    assertEquals((await taking).admitted, 200);
+  }
+  assertEquals([node.limiter.healthy, node.lines], [true, []]);
 });
 
 Deno.test({
@@ -363,24 +335,20 @@ Deno.test({
   },
 });
 
-Deno.test({
-  name: "every key in Redis expires, including those of a dead node",
-  ignore: !HAS_REDIS,
-  fn: async () => {
-    await using redis = await startRedis();
-    await using node = await openNode(redis.url);
-    await takeOne(node.limiter, [
-      limitOf("key:a", "requests", 5),
-      limitOf("key:a", "tokens", 5),
-      limitOf("key:a", "concurrency", 5),
-    ]);
-    const reader = new Redis(redis.url);
-    const keys = await reader.keys("*");
-    assertEquals(keys.length, 5);
-    for (const key of keys) assertGreater(await reader.pttl(key), 0, key);
-    assertLess(await reader.pttl("{test}:r:key:a"), 62_000);
-    const ended = new Promise((resolve) => reader.once("end", resolve));
-    reader.disconnect();
-    await ended;
-  },
+redisTest("every key in Redis expires, including those of a dead node", async () => {
+  await using redis = await startRedis();
+  await using node = await openNode(redis.url);
+  await takeOne(node.limiter, [
+    limitOf("key:a", "requests", 5),
+    limitOf("key:a", "tokens", 5),
+    limitOf("key:a", "concurrency", 5),
+  ]);
+  const reader = new Redis(redis.url);
+  const keys = await reader.keys("*");
+  assertEquals(keys.length, 5);
+  for (const key of keys) assertGreater(await reader.pttl(key), 0, key);
+  assertLess(await reader.pttl("{test}:r:key:a"), 62_000);
+  const ended = new Promise((resolve) => reader.once("end", resolve));
+  reader.disconnect();
+  await ended;
 });

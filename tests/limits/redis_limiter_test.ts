@@ -4,7 +4,7 @@ import type { Limiter } from "../../lib/limits/limiter.ts";
 import type { NodeSessionOptions } from "../../lib/limits/node_session.ts";
 import { openSharedLimiter } from "../../lib/limits/redis_limiter.ts";
 import { Secret } from "../../lib/secret.ts";
-import { HAS_REDIS, someRedis } from "../support/databases.ts";
+import { HAS_REDIS, redisTest, someRedis } from "../support/databases.ts";
 import { seeded } from "../support/random.ts";
 import { rounds } from "../support/skip.ts";
 import { leftOf, limitOf, takeOne } from "./redis_nodes.ts";
@@ -109,54 +109,42 @@ const WAYS: Record<string, { seeds: number; create: CreateLimiter }> = {
 };
 
 for (const [way, { seeds, create }] of Object.entries(WAYS)) {
-  Deno.test({
-    name: `the Redis limiter agrees with a model that logs all events ${way}`,
-    ignore: !HAS_REDIS,
-    fn: async () => {
-      for (let seed = 1; seed <= seeds; seed++) {
-        try {
-          await simulate(seed, create);
-        } catch (cause) {
-          throw new Error(`seed ${seed}`, { cause });
-        }
+  redisTest(`the Redis limiter agrees with a model that logs all events ${way}`, async () => {
+    for (let seed = 1; seed <= seeds; seed++) {
+      try {
+        await simulate(seed, create);
+      } catch (cause) {
+        throw new Error(`seed ${seed}`, { cause });
       }
-    },
+    }
   });
 }
 
-Deno.test({
-  name: "numbers in Redis stay integers up to the largest",
-  ignore: !HAS_REDIS,
-  fn: async () => {
-    const most = Number.MAX_SAFE_INTEGER;
-    const { limiter, close } = await openOne({ monotonic: () => 1.8e12 });
-    const tokens = limitOf("key:a", "tokens", most, most - 5);
-    await limiter.take({ id: "one", limitRequests: [tokens], forMs: 1000 });
-    assertEquals(await leftOf(limiter, tokens), 5);
-    assertEquals((await limiter.end("one", most - 3))[0]?.remaining, 3);
-    const { admitted } = await limiter.take({ id: "two", limitRequests: [{ ...tokens, cost: 3 }], forMs: 1000 });
-    assertEquals([admitted, await leftOf(limiter, tokens)], [true, 0]);
-    await limiter.undo("two");
-    assertEquals(await leftOf(limiter, tokens), 3);
-    await close();
-  },
+redisTest("numbers in Redis stay integers up to the largest", async () => {
+  const most = Number.MAX_SAFE_INTEGER;
+  const { limiter, close } = await openOne({ monotonic: () => 1.8e12 });
+  const tokens = limitOf("key:a", "tokens", most, most - 5);
+  await limiter.take({ id: "one", limitRequests: [tokens], forMs: 1000 });
+  assertEquals(await leftOf(limiter, tokens), 5);
+  assertEquals((await limiter.end("one", most - 3))[0]?.remaining, 3);
+  const { admitted } = await limiter.take({ id: "two", limitRequests: [{ ...tokens, cost: 3 }], forMs: 1000 });
+  assertEquals([admitted, await leftOf(limiter, tokens)], [true, 0]);
+  await limiter.undo("two");
+  assertEquals(await leftOf(limiter, tokens), 3);
+  await close();
 });
 
-Deno.test({
-  name: "a Redis server whose clock is set back by an hour counts an hour no longer",
-  ignore: !HAS_REDIS,
-  fn: async () => {
-    let now = 1.8e12;
-    const { limiter, close } = await openOne({ monotonic: () => now });
-    const limitRequests = [limitOf("key:a", "requests", 5), limitOf("key:a", "tokens", 500, 100)];
-    for (let count = 0; count < 5; count++) await takeOne(limiter, limitRequests);
-    // A little is waited for: nothing counts for less than it should.
-    now -= 700;
-    assertEquals((await takeOne(limiter, limitRequests)).retryAfterMs, 61_200);
-    now -= 3_600_000;
-    assertEquals((await takeOne(limiter, limitRequests)).retryAfterMs, 60_500 - (now % 500));
-    now += 61_000;
-    assertEquals((await takeOne(limiter, limitRequests)).admitted, true);
-    await close();
-  },
+redisTest("a Redis server whose clock is set back by an hour counts an hour no longer", async () => {
+  let now = 1.8e12;
+  const { limiter, close } = await openOne({ monotonic: () => now });
+  const limitRequests = [limitOf("key:a", "requests", 5), limitOf("key:a", "tokens", 500, 100)];
+  for (let count = 0; count < 5; count++) await takeOne(limiter, limitRequests);
+  // A little is waited for: nothing counts for less than it should.
+  now -= 700;
+  assertEquals((await takeOne(limiter, limitRequests)).retryAfterMs, 61_200);
+  now -= 3_600_000;
+  assertEquals((await takeOne(limiter, limitRequests)).retryAfterMs, 60_500 - (now % 500));
+  now += 61_000;
+  assertEquals((await takeOne(limiter, limitRequests)).admitted, true);
+  await close();
 });

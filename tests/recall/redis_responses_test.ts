@@ -7,7 +7,7 @@ import { Secret } from "../../lib/secret.ts";
 import { HAS_REDIS, someRedis } from "../support/databases.ts";
 import { skipIf } from "../support/skip.ts";
 
-const ignore = skipIf(!HAS_REDIS, "redis-server");
+const test = skipIf(!HAS_REDIS, "redis-server") ? Deno.test.ignore : Deno.test;
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 const LIMITS = { minutes: 60, megabytes: 64 };
@@ -38,71 +38,59 @@ function nodeWith(shared: SharedResponses): Recall {
   return new Recall({ limits: LIMITS, monotonic: () => 0, shared });
 }
 
-Deno.test({
-  name: "another node finds a response by id and item, only for the same key",
-  ignore,
-  async fn() {
-    const owner = someOwner();
-    const nodes = [nodeWith(await open()), nodeWith(await open())];
-    const [one, other] = nodes;
-    assert(one !== undefined && other !== undefined);
-    await one.put(owner, response("resp", "Grüße"));
-    assertEquals(await other.find(someOwner(), "resp"), undefined);
-    assertEquals(await other.find({ ...owner, secret: "another" }, "resp"), undefined);
-    assertEquals((await other.findByItem(owner, "item"))?.id, "resp");
-    assertEquals(await other.find(owner, "resp"), await one.find(owner, "resp"));
-    assertEquals(decoder.decode((await other.find(owner, "resp"))?.input), '"Grüße"');
-    for (const node of nodes) await node.close();
-  },
+test("another node finds a response by id and item, only for the same key", async () => {
+  const owner = someOwner();
+  const nodes = [nodeWith(await open()), nodeWith(await open())];
+  const [one, other] = nodes;
+  assert(one !== undefined && other !== undefined);
+  await one.put(owner, response("resp", "Grüße"));
+  assertEquals(await other.find(someOwner(), "resp"), undefined);
+  assertEquals(await other.find({ ...owner, secret: "another" }, "resp"), undefined);
+  assertEquals((await other.findByItem(owner, "item"))?.id, "resp");
+  assertEquals(await other.find(owner, "resp"), await one.find(owner, "resp"));
+  assertEquals(decoder.decode((await other.find(owner, "resp"))?.input), '"Grüße"');
+  for (const node of nodes) await node.close();
 });
 
-Deno.test({
-  name: "Redis contains neither plain text nor keys, and every value expires",
-  ignore,
-  async fn() {
-    const owner = someOwner();
-    const node = nodeWith(await open());
-    await node.put(owner, response("resp", "a secret plan"));
-    const redis = new Redis(await someRedis());
-    const keys = await redis.keys(`*${owner.keyId}*`);
-    assertEquals(keys.length, 2);
-    for (const key of keys) {
-      const value = await redis.getBuffer(key);
-      const text = `${key} ${value?.toString("latin1")}`;
-      assert(!text.includes("secret plan") && !text.includes(owner.secret), text);
-      const ms = await redis.pttl(key);
-      assert(ms > 59 * 60_000 && ms <= 60 * 60_000, `${key}: ${ms}`);
-    }
-    // A value moved to another key cannot be decrypted.
-    const [place = ""] = keys.filter((key) => key.includes(":response:"));
-    await redis.copy(place, place.replace(/resp$/, "moved"));
-    assertEquals(await node.find(owner, "moved"), undefined);
-    redis.disconnect();
-    await node.close();
-  },
+test("Redis contains neither plain text nor keys, and every value expires", async () => {
+  const owner = someOwner();
+  const node = nodeWith(await open());
+  await node.put(owner, response("resp", "a secret plan"));
+  const redis = new Redis(await someRedis());
+  const keys = await redis.keys(`*${owner.keyId}*`);
+  assertEquals(keys.length, 2);
+  for (const key of keys) {
+    const value = await redis.getBuffer(key);
+    const text = `${key} ${value?.toString("latin1")}`;
+    assert(!text.includes("secret plan") && !text.includes(owner.secret), text);
+    const ms = await redis.pttl(key);
+    assert(ms > 59 * 60_000 && ms <= 60 * 60_000, `${key}: ${ms}`);
+  }
+  // A value moved to another key cannot be decrypted.
+  const [place = ""] = keys.filter((key) => key.includes(":response:"));
+  await redis.copy(place, place.replace(/resp$/, "moved"));
+  assertEquals(await node.find(owner, "moved"), undefined);
+  redis.disconnect();
+  await node.close();
 });
 
-Deno.test({
-  name: "a response evicted by its node leaves Redis, and one found there does not",
-  ignore,
-  async fn() {
-    const owner = someOwner();
-    const limits = { minutes: 60, megabytes: 1 };
-    const nodes = [await open(), await open()].map((shared) => new Recall({ limits, monotonic: () => 0, shared }));
-    const [one, other] = nodes;
-    assert(one !== undefined && other !== undefined);
-    const large = (id: string) => ({ ...response(id, "x".repeat(600_000)), items: [{ id, start: 0, end: 1 }] });
-    await one.put(owner, large("a"));
-    assertEquals((await other.find(owner, "a"))?.id, "a");
-    await other.put(owner, large("b"));
-    assertEquals((await one.find(owner, "a"))?.id, "a");
-    await one.put(owner, large("c"));
-    const redis = new Redis(await someRedis());
-    const found = await redis.keys(`*${owner.keyId}:response:*`);
-    assertEquals(found.map((key) => key.at(-1)).sort(), ["b", "c"]);
-    redis.disconnect();
-    for (const node of nodes) await node.close();
-  },
+test("a response evicted by its node leaves Redis, and one found there does not", async () => {
+  const owner = someOwner();
+  const limits = { minutes: 60, megabytes: 1 };
+  const nodes = [await open(), await open()].map((shared) => new Recall({ limits, monotonic: () => 0, shared }));
+  const [one, other] = nodes;
+  assert(one !== undefined && other !== undefined);
+  const large = (id: string) => ({ ...response(id, "x".repeat(600_000)), items: [{ id, start: 0, end: 1 }] });
+  await one.put(owner, large("a"));
+  assertEquals((await other.find(owner, "a"))?.id, "a");
+  await other.put(owner, large("b"));
+  assertEquals((await one.find(owner, "a"))?.id, "a");
+  await one.put(owner, large("c"));
+  const redis = new Redis(await someRedis());
+  const found = await redis.keys(`*${owner.keyId}:response:*`);
+  assertEquals(found.map((key) => key.at(-1)).sort(), ["b", "c"]);
+  redis.disconnect();
+  for (const node of nodes) await node.close();
 });
 
 Deno.test({

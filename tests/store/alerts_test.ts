@@ -34,10 +34,10 @@ testAlerts("the SQLite store", (test) =>
 
 testAlerts("the Postgres store", (test) => inDatabase(1, test), OPTIONS);
 
-Deno.test({
-  name: "nodes that add and claim concurrently have one alert per subject, and claim it once",
-  ...OPTIONS,
-  fn: () =>
+Deno.test(
+  "nodes that add and claim concurrently have one alert per subject, and claim it once",
+  OPTIONS,
+  () =>
     inDatabase(4, async (...nodes) => {
       for (let round = 0; round < 20; round++) {
         const added = await Promise.all(
@@ -52,4 +52,4 @@ Deno.test({
         assertEquals(claimed.filter((each) => each !== undefined).length, 1);
       }
     }),
-});
+);

@@ -105,6 +105,6 @@ export function testAlerts(
   options: Pick<Deno.TestDefinition, "ignore"> = {},
 ): void {
   for (const [behaviour, test] of Object.entries(BEHAVIOURS)) {
-    Deno.test({ name: `${name} ${behaviour}`, ...options, fn: () => open(test) });
+    Deno.test(`${name} ${behaviour}`, options, () => open(test));
   }
 }

@@ -177,6 +177,6 @@ export function testAnswers(
   options: Pick<Deno.TestDefinition, "ignore"> = {},
 ): void {
   for (const [claim, behaviour] of Object.entries(BEHAVIOURS)) {
-    Deno.test({ name: `${name} ${claim}`, ...options, fn: () => open(behaviour) });
+    Deno.test(`${name} ${claim}`, options, () => open(behaviour));
   }
 }

@@ -135,6 +135,6 @@ export function testOperators(
   options: { ignore?: boolean } = {},
 ): void {
   for (const [name, test] of Object.entries(BEHAVIOURS)) {
-    Deno.test({ name: `${store} ${name}`, ...options, fn: () => open(test) });
+    Deno.test(`${store} ${name}`, options, () => open(test));
   }
 }

@@ -47,10 +47,10 @@ testOperators("the Postgres store", inDatabase, OPTIONS);
 const ORIGIN = { author: "admin_key", at: 1 } as const;
 
 for (const [store, open, ignore] of [["SQLite", inFile, false], ["Postgres", inDatabase, !HAS_POSTGRES]] as const) {
-  Deno.test({
-    name: `the ${store} store does not change a key if the change cannot be logged`,
-    ignore,
-    fn: () =>
+  Deno.test(
+    `the ${store} store does not change a key if the change cannot be logged`,
+    { ignore },
+    () =>
       open(async ({ keys, run }) => {
         await keys.add(key(), ORIGIN);
         await run("ALTER TABLE change_log RENAME TO change_log_gone");
@@ -59,5 +59,5 @@ for (const [store, open, ignore] of [["SQLite", inFile, false], ["Postgres", inD
         await assertRejects(() => keys.revoke("key_1", 9, ORIGIN));
         assertEquals(await keys.list(), [key()]);
       }),
-  });
+  );
 }

@@ -28,6 +28,10 @@ export interface Engine extends AsyncDisposable {
 export const HAS_POSTGRES: boolean = isThere("Postgres", findProgram("initdb", POSTGRES_FOLDERS));
 export const HAS_REDIS: boolean = isThere("Redis", findProgram("redis-server") ?? findProgram("valkey-server"));
 
+/** `Deno.test` for a test that needs Postgres, or Redis. */
+export const postgresTest = HAS_POSTGRES ? Deno.test : Deno.test.ignore;
+export const redisTest = HAS_REDIS ? Deno.test : Deno.test.ignore;
+
 function isThere(name: "Postgres" | "Redis", program: string | undefined): boolean {
   if (skipIf(program === undefined, `${name} is not installed`)) return false;
   // A shell ends the servers of a process that was killed.

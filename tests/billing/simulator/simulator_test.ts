@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertLessOrEqual, assertThrows } from "@std/assert";
-import { HAS_POSTGRES } from "../../support/databases.ts";
+import { postgresTest } from "../../support/databases.ts";
 import { inFolder } from "../../store/in_folder.ts";
 import { BUGS } from "./bugs.ts";
 import { openSqliteDisk, withPostgresDisks } from "./disk.ts";
@@ -61,15 +61,14 @@ Deno.test("simulator: no history violates an invariant over a file with process 
   });
 });
 
-Deno.test({
-  name: "simulator: no history violates an invariant over Postgres with several processes",
-  ignore: !HAS_POSTGRES,
-  fn: () =>
+postgresTest(
+  "simulator: no history violates an invariant over Postgres with several processes",
+  () =>
     withPostgresDisks(async (disk) => {
       const { runs } = await runAll(seedsFrom(first, POSTGRES_SEEDS), { disk });
       assertEquals(runs, POSTGRES_SEEDS);
     }),
-});
+);
 
 Deno.test("simulator: a failing history is saved, reloaded and minimized", async () => {
   for (const history of [historyOf(7), { seed: 7, steps: [0, 3, 90] }, { seed: 7, steps: [] }]) {

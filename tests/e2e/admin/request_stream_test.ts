@@ -2,7 +2,7 @@ import { assert, assertEquals, assertMatch } from "@std/assert";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import { createDrain } from "../../../lib/server/drain.ts";
 import { readSse } from "../../support/sse.ts";
-import { freshDatabase, HAS_POSTGRES } from "../../support/databases.ts";
+import { freshDatabase, postgresTest } from "../../support/databases.ts";
 import { startGateway, type TestGateway } from "../../support/gateway.ts";
 import { inFolder, reuseProcess, run, start } from "../../support/program.ts";
 import { until } from "../../support/soon.ts";
@@ -114,15 +114,11 @@ async function followThem(folder: string, env: Record<string, string>): Promise<
 Deno.test("the request stream follows entries of a SQLite ledger", () =>
   inFolder((folder) => followThem(folder, { ADMIN_KEY })));
 
-Deno.test({
-  name: "the request stream follows entries of a Postgres ledger",
-  ignore: !HAS_POSTGRES,
-  fn: () =>
-    inFolder(async (folder) => {
-      await using database = await freshDatabase();
-      await followThem(folder, { ADMIN_KEY, SLUICE_STORE: database.url });
-    }),
-});
+postgresTest("the request stream follows entries of a Postgres ledger", () =>
+  inFolder(async (folder) => {
+    await using database = await freshDatabase();
+    await followThem(folder, { ADMIN_KEY, SLUICE_STORE: database.url });
+  }));
 
 async function askEcho(gateway: TestGateway): Promise<void> {
   await (await gateway.ask("chat", { model: "sluice/echo", messages: [{ role: "user", content: "hi" }] })).text();

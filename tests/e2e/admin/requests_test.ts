@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
-import { freshDatabase, HAS_POSTGRES } from "../../support/databases.ts";
+import { freshDatabase, postgresTest } from "../../support/databases.ts";
 import { inFolder, reuseProcess, run, start } from "../../support/program.ts";
 import { postChat } from "../../support/post_chat.ts";
 
@@ -134,15 +134,11 @@ async function findThem(folder: string, env: Record<string, string>): Promise<vo
 Deno.test("the command and the admin API find requests in a SQLite file", () =>
   inFolder((folder) => findThem(folder, ENV)));
 
-Deno.test({
-  name: "the command and the admin API find requests in Postgres",
-  ignore: !HAS_POSTGRES,
-  fn: () =>
-    inFolder(async (folder) => {
-      await using database = await freshDatabase();
-      await findThem(folder, { ...ENV, SLUICE_STORE: database.url });
-    }),
-});
+postgresTest("the command and the admin API find requests in Postgres", () =>
+  inFolder(async (folder) => {
+    await using database = await freshDatabase();
+    await findThem(folder, { ...ENV, SLUICE_STORE: database.url });
+  }));
 
 Deno.test("sluice requests --follow prints each request as it is entered", () =>
   inFolder(async (folder) => {

@@ -8,122 +8,114 @@ import { ask, configWith, counted, envFor, SECRET, webhooksOf } from "./alerted.
 
 reuseProcess();
 
-const ignore = skipInQuick("Alerts of whole processes");
+const test = skipInQuick("Alerts of whole processes") ? Deno.test.ignore : Deno.test;
 
-Deno.test({
-  name: "budget thresholds are reported once, signed, across a restart, and 100 % at a refusal",
-  ignore,
-  fn: () =>
-    inFolder(async (folder) => {
-      await using receiver = startReceiver();
-      await using upstream = startUpstream(() => counted());
-      await Deno.writeTextFile(`${folder}/sluice.jsonc`, JSON.stringify(configWith(upstream)));
-      const place = { folder, env: envFor(receiver) };
-      const first = await start(["serve"], place);
-      assertEquals([await ask(first), await ask(first)], [200, 200]);
-      const [half] = await webhooksOf(receiver, "budget.threshold", 1);
-      if (half === undefined) throw new Error("There is no webhook");
-      assertSigned(half, SECRET);
-      assertMatch(half.body.id, /^evt_[0-9a-f]{24}$/);
-      assertEquals([half.body.text, half.body.data], [
-        'Key "client" has reached 50% of its budget: 2 of 4 USD in total',
-        {
-          scope: "key",
-          id: "config:client",
-          name: "client",
-          user: null,
-          group: "team",
-          percent: 50,
-          budget_usd: "4",
-          spent_usd: "2",
-          period: "total",
-          period_start: null,
-          resets_at: null,
-        },
-      ]);
-      assertEquals([await ask(first), await ask(first)], [200, 200]);
-      await webhooksOf(receiver, "budget.threshold", 2);
-      first.kill("SIGTERM");
-      const ended = await first.ended;
-      assertEquals(ended.code, 0);
-      assertStringIncludes(ended.err, '"event":"alert_delivered"');
-      for (const secret of [SECRET, "long-secret-path"]) assertEquals(ended.err.includes(secret), false);
+test("budget thresholds are reported once, signed, across a restart, and 100 % at a refusal", () =>
+  inFolder(async (folder) => {
+    await using receiver = startReceiver();
+    await using upstream = startUpstream(() => counted());
+    await Deno.writeTextFile(`${folder}/sluice.jsonc`, JSON.stringify(configWith(upstream)));
+    const place = { folder, env: envFor(receiver) };
+    const first = await start(["serve"], place);
+    assertEquals([await ask(first), await ask(first)], [200, 200]);
+    const [half] = await webhooksOf(receiver, "budget.threshold", 1);
+    if (half === undefined) throw new Error("There is no webhook");
+    assertSigned(half, SECRET);
+    assertMatch(half.body.id, /^evt_[0-9a-f]{24}$/);
+    assertEquals([half.body.text, half.body.data], [
+      'Key "client" has reached 50% of its budget: 2 of 4 USD in total',
+      {
+        scope: "key",
+        id: "config:client",
+        name: "client",
+        user: null,
+        group: "team",
+        percent: 50,
+        budget_usd: "4",
+        spent_usd: "2",
+        period: "total",
+        period_start: null,
+        resets_at: null,
+      },
+    ]);
+    assertEquals([await ask(first), await ask(first)], [200, 200]);
+    await webhooksOf(receiver, "budget.threshold", 2);
+    first.kill("SIGTERM");
+    const ended = await first.ended;
+    assertEquals(ended.code, 0);
+    assertStringIncludes(ended.err, '"event":"alert_delivered"');
+    for (const secret of [SECRET, "long-secret-path"]) assertEquals(ended.err.includes(secret), false);
 
-      const second = await start(["serve"], place);
-      assertEquals(await ask(second), 429);
-      const budget = (await run(["keys", "add", "fresh", "--group", "team", "--budget", "0.5"], place)).out.trim();
-      const refused = await fetch(`${second.origin}/v1/chat/completions`, {
-        method: "POST",
-        headers: { "content-type": "application/json", authorization: `Bearer ${budget}` },
-        body: JSON.stringify({
-          model: "acme/one",
-          max_completion_tokens: 10,
-          messages: [{ role: "user", content: "Hello" }],
-        }),
-      });
-      assertEquals([refused.status, (await refused.json()).error.code], [429, "insufficient_quota"]);
-      const all = await webhooksOf(receiver, "budget.threshold", 3);
-      assertEquals(all.map(({ body: { data } }) => [data.name, data.percent, data.spent_usd]), [
-        ["client", 50, "2"],
-        ["client", 100, "4"],
-        ["fresh", 100, "0"],
-      ]);
-      assertStringIncludes(
-        all[2]?.body.text ?? "",
-        'Key "fresh": a request was refused because it may cost more than is left of its budget; spent 0 of ',
-      );
-      second.kill("SIGTERM");
-      assertEquals((await second.ended).code, 0);
-      assertEquals(receiver.received.length, 3);
-    }),
-});
+    const second = await start(["serve"], place);
+    assertEquals(await ask(second), 429);
+    const budget = (await run(["keys", "add", "fresh", "--group", "team", "--budget", "0.5"], place)).out.trim();
+    const refused = await fetch(`${second.origin}/v1/chat/completions`, {
+      method: "POST",
+      headers: { "content-type": "application/json", authorization: `Bearer ${budget}` },
+      body: JSON.stringify({
+        model: "acme/one",
+        max_completion_tokens: 10,
+        messages: [{ role: "user", content: "Hello" }],
+      }),
+    });
+    assertEquals([refused.status, (await refused.json()).error.code], [429, "insufficient_quota"]);
+    const all = await webhooksOf(receiver, "budget.threshold", 3);
+    assertEquals(all.map(({ body: { data } }) => [data.name, data.percent, data.spent_usd]), [
+      ["client", 50, "2"],
+      ["client", 100, "4"],
+      ["fresh", 100, "0"],
+    ]);
+    assertStringIncludes(
+      all[2]?.body.text ?? "",
+      'Key "fresh": a request was refused because it may cost more than is left of its budget; spent 0 of ',
+    );
+    second.kill("SIGTERM");
+    assertEquals((await second.ended).code, 0);
+    assertEquals(receiver.received.length, 3);
+  }));
 
-Deno.test({
-  name: "upstreams that fail, recover or refuse the key are reported, for selected events only",
-  ignore,
-  fn: () =>
-    inFolder(async (folder) => {
-      await using receiver = startReceiver();
-      let answer: ScriptedAnswer = { status: 500, body: '{"error":{"message":"broken"}}' };
-      await using upstream = startUpstream(() => answer);
-      const alerts = {
-        webhook: { env: "ALERT_WEBHOOK" },
-        format: "slack",
-        events: ["upstream.down", "upstream.up", "upstream.key_refused"],
-      };
-      const config = configWith(upstream, {
-        alerts,
-        routing: { attempts: 1, breaker: { consecutive_failures: 2, open_ms: 100 } },
-      });
-      await Deno.writeTextFile(`${folder}/sluice.jsonc`, JSON.stringify(config));
-      const gateway = await start(["serve"], { folder, env: envFor(receiver) });
-      const texts = () => receiver.received.map(({ text }) => JSON.parse(text));
-      const sent = (...expected: string[]) =>
-        eventually(() => Promise.resolve(assertEquals(texts(), expected.map((text) => ({ text: `Sluice: ${text}` })))));
-      await ask(gateway);
-      await ask(gateway);
-      const down =
-        'Upstream "one" with model "m" for requests of key "client" is down: requests fail, so the gateway pauses ' +
-        'requests to it. Last failure: status 500, "broken"';
-      await sent(down);
-      answer = counted();
-      await eventually(async () => assertEquals(await ask(gateway), 200));
-      const up = 'Upstream "one" with model "m" for requests of key "client" is up again';
-      await sent(down, up);
-      answer = { status: 403, body: '{"error":{"message":"no access"}}' };
-      await ask(gateway);
-      const right = 'Upstream "one" answered 403 for model "m": the gateway\'s key may lack a right';
-      await sent(down, up, right);
-      answer = { status: 401, body: '{"error":{"message":"wrong key"}}' };
-      // A probe, which runs at most once per interval, discovers it.
-      await eventually(async () => assertEquals(await ask(gateway), 503));
-      const key = 'Upstream "one" refuses the gateway\'s key: it gets no requests until it accepts one';
-      await sent(down, up, right, key);
-      gateway.kill("SIGTERM");
-      assertEquals((await gateway.ended).code, 0);
-      assertEquals(texts().length, 4);
-    }),
-});
+test("upstreams that fail, recover or refuse the key are reported, for selected events only", () =>
+  inFolder(async (folder) => {
+    await using receiver = startReceiver();
+    let answer: ScriptedAnswer = { status: 500, body: '{"error":{"message":"broken"}}' };
+    await using upstream = startUpstream(() => answer);
+    const alerts = {
+      webhook: { env: "ALERT_WEBHOOK" },
+      format: "slack",
+      events: ["upstream.down", "upstream.up", "upstream.key_refused"],
+    };
+    const config = configWith(upstream, {
+      alerts,
+      routing: { attempts: 1, breaker: { consecutive_failures: 2, open_ms: 100 } },
+    });
+    await Deno.writeTextFile(`${folder}/sluice.jsonc`, JSON.stringify(config));
+    const gateway = await start(["serve"], { folder, env: envFor(receiver) });
+    const texts = () => receiver.received.map(({ text }) => JSON.parse(text));
+    const sent = (...expected: string[]) =>
+      eventually(() => Promise.resolve(assertEquals(texts(), expected.map((text) => ({ text: `Sluice: ${text}` })))));
+    await ask(gateway);
+    await ask(gateway);
+    const down =
+      'Upstream "one" with model "m" for requests of key "client" is down: requests fail, so the gateway pauses ' +
+      'requests to it. Last failure: status 500, "broken"';
+    await sent(down);
+    answer = counted();
+    await eventually(async () => assertEquals(await ask(gateway), 200));
+    const up = 'Upstream "one" with model "m" for requests of key "client" is up again';
+    await sent(down, up);
+    answer = { status: 403, body: '{"error":{"message":"no access"}}' };
+    await ask(gateway);
+    const right = 'Upstream "one" answered 403 for model "m": the gateway\'s key may lack a right';
+    await sent(down, up, right);
+    answer = { status: 401, body: '{"error":{"message":"wrong key"}}' };
+    // A probe, which runs at most once per interval, discovers it.
+    await eventually(async () => assertEquals(await ask(gateway), 503));
+    const key = 'Upstream "one" refuses the gateway\'s key: it gets no requests until it accepts one';
+    await sent(down, up, right, key);
+    gateway.kill("SIGTERM");
+    assertEquals((await gateway.ended).code, 0);
+    assertEquals(texts().length, 4);
+  }));
 
 Deno.test("alerts test sends a signed alert, and prints the result", () =>
   inFolder(async (folder) => {

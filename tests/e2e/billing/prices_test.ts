@@ -2,7 +2,7 @@
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import { openStore } from "../../../lib/store/open.ts";
-import { freshDatabase, HAS_POSTGRES } from "../../support/databases.ts";
+import { freshDatabase, postgresTest } from "../../support/databases.ts";
 import { inFolder, run, start, startWithKey } from "../../support/program.ts";
 import { issueKey } from "../../../lib/access/keys.ts";
 import { startUpstream } from "../../upstream/mod.ts";
@@ -111,15 +111,14 @@ async function checkBills(folder: string, store: string): Promise<void> {
 Deno.test("tiers and prices of targets make exact bills, explanations and margins, in SQLite", () =>
   inFolder((folder) => checkBills(folder, "sqlite:data/sluice.db")));
 
-Deno.test({
-  name: "tiers and prices of targets make exact bills, explanations and margins, in Postgres",
-  ignore: !HAS_POSTGRES,
-  fn: () =>
+postgresTest(
+  "tiers and prices of targets make exact bills, explanations and margins, in Postgres",
+  () =>
     inFolder(async (folder) => {
       await using database = await freshDatabase();
       await checkBills(folder, database.url);
     }),
-});
+);
 
 Deno.test("a model configured only by name is served, billed and audited at catalog prices", () =>
   inFolder(async (folder) => {

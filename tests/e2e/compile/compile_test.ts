@@ -125,117 +125,113 @@ function hex(bytes: Uint8Array): string {
   return Array.from(bytes.subarray(0, 8), (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-Deno.test({
-  name: "the executable alone in a folder is the whole gateway",
-  ignore: obstacle !== undefined,
-  async fn(test) {
-    const folder = await Deno.makeTempDir();
-    try {
-      const executable = await compile(folder);
-      const { run, serve } = program(executable, folder);
+Deno.test("the executable alone in a folder is the whole gateway", { ignore: obstacle !== undefined }, async (test) => {
+  const folder = await Deno.makeTempDir();
+  try {
+    const executable = await compile(folder);
+    const { run, serve } = program(executable, folder);
 
-      await test.step("it contains no GPL encoder", async () => {
-        const text = new TextDecoder("latin1").decode(await Deno.readFile(executable));
-        assertEquals([text.includes(NAME_IN_LIBIMAGEQUANT), text.includes("mozjpeg_enc")], [false, true]);
-      });
+    await test.step("it contains no GPL encoder", async () => {
+      const text = new TextDecoder("latin1").decode(await Deno.readFile(executable));
+      assertEquals([text.includes(NAME_IN_LIBIMAGEQUANT), text.includes("mozjpeg_enc")], [false, true]);
+    });
 
-      await test.step("it answers in every protocol", async () => {
-        const key = keyIn((await run("keys", "add", "default")).out);
-        const code = await serve(async (_banner, origin) => {
-          for (const request of REQUESTS) {
-            assertMatch(await ask(origin, key, request), /"(text|content)":"Hello"/);
-          }
-          const [[path, body] = ["", {}]] = REQUESTS;
-          assert((await ask(origin, key, [path, { ...body, stream: true }])).endsWith("data: [DONE]\n\n"));
-        });
-        assertEquals(code, 0);
-      });
-
-      await test.step("it paints in every format, and edits an upload", async () => {
-        const code = await serve(async (_banner, origin) => {
-          const { out: added } = await run("keys", "add", "painter");
-          const headers = { authorization: `Bearer ${keyIn(added)}` };
-          const images: Record<string, Uint8Array<ArrayBuffer>> = {};
-          for (const [format, magic] of [["png", "89504e47"], ["jpeg", "ffd8ff"], ["webp", "52494646"]] as const) {
-            const body = {
-              model: "sluice/canvas",
-              prompt: "a red fox",
-              quality: "low",
-              size: "1024x1024",
-              output_format: format,
-            };
-            images[format] = await image(`${origin}/v1/images/generations`, {
-              headers: { ...headers, "content-type": "application/json" },
-              body: JSON.stringify(body),
-            });
-            assertEquals(hex(images[format]).slice(0, magic.length), magic, format);
-          }
-          const form = new FormData();
-          for (
-            const [name, value] of [["model", "sluice/canvas"], ["prompt", "blur it"], ["quality", "low"]] as const
-          ) {
-            form.append(name, value);
-          }
-          for (const format of ["png", "jpeg", "webp"]) {
-            form.append(
-              "image",
-              new File([images[format] ?? new Uint8Array(0)], format, { type: `image/${format}` }),
-            );
-          }
-          const edited = await image(`${origin}/v1/images/edits`, { headers, body: form });
-          assertEquals(hex(edited).slice(0, 8), "89504e47");
-        });
-        assertEquals(code, 0);
-        await run("keys", "revoke", "painter");
-      });
-
-      await test.step("keys are created and listed, and work at the next start", async () => {
-        const added = await run("keys", "add", "ci");
-        assertEquals([added.code, added.out], [0, `${keyIn(added.out)}\n`], added.err);
-        assertMatch((await run("keys", "list")).out, /^ID .*\n.* default .*\n.* painter .*\n.* ci .*\n$/);
-        const code = await serve(async (banner, origin) => {
-          assertEquals(keyIn(banner), "");
-          assertStringIncludes(banner, 'API key "default" exists since');
-          assertMatch(banner, /Add a key: cd \S+ && sluice keys add NAME/);
-          for (const request of REQUESTS) await ask(origin, keyIn(added.out), request);
-        });
-        assertEquals(code, 0);
-      });
-
-      await test.step("it reads and writes only its folders", async () => {
-        const outside = await Deno.makeTempFile();
-        await Deno.writeTextFile(outside, "{}");
-        const cases: [string[], RegExp][] = [
-          [["check", "--config", outside], /^Cannot read the configuration ".+": Requires read access/],
-          [["check", "--config", "/etc/hostname"], /^Cannot read the configuration "\/etc\/hostname": Requires read/],
-          [["keys", "list", "--store", `sqlite:${outside}.db`], /^Cannot open the store ".+": Requires read access/],
-          [["keys", "add", "ci", "--store", "sqlite:./keys.db"], /^Cannot open the store ".+": Requires write access/],
-        ];
-        for (const [args, line] of cases) {
-          const { code, out, err } = await run(...args);
-          assertEquals([code, out, err.trimEnd().split("\n").length], [1, "", 1], err);
-          assertMatch(err, line);
+    await test.step("it answers in every protocol", async () => {
+      const key = keyIn((await run("keys", "add", "default")).out);
+      const code = await serve(async (_banner, origin) => {
+        for (const request of REQUESTS) {
+          assertMatch(await ask(origin, key, request), /"(text|content)":"Hello"/);
         }
-        await Deno.remove(outside);
+        const [[path, body] = ["", {}]] = REQUESTS;
+        assert((await ask(origin, key, [path, { ...body, stream: true }])).endsWith("data: [DONE]\n\n"));
       });
+      assertEquals(code, 0);
+    });
 
-      await test.step("it has the console, with its pages, styles and scripts", async () => {
-        const config = `${folder}/sluice.jsonc`;
-        await Deno.writeTextFile(config, '{ "admin": { "key": { "env": "ADMIN_KEY" } } }');
-        try {
-          assertEquals(await serve((_banner, origin) => useConsole(origin)), 0);
-        } finally {
-          await Deno.remove(config);
+    await test.step("it paints in every format, and edits an upload", async () => {
+      const code = await serve(async (_banner, origin) => {
+        const { out: added } = await run("keys", "add", "painter");
+        const headers = { authorization: `Bearer ${keyIn(added)}` };
+        const images: Record<string, Uint8Array<ArrayBuffer>> = {};
+        for (const [format, magic] of [["png", "89504e47"], ["jpeg", "ffd8ff"], ["webp", "52494646"]] as const) {
+          const body = {
+            model: "sluice/canvas",
+            prompt: "a red fox",
+            quality: "low",
+            size: "1024x1024",
+            output_format: format,
+          };
+          images[format] = await image(`${origin}/v1/images/generations`, {
+            headers: { ...headers, "content-type": "application/json" },
+            body: JSON.stringify(body),
+          });
+          assertEquals(hex(images[format]).slice(0, magic.length), magic, format);
         }
+        const form = new FormData();
+        for (
+          const [name, value] of [["model", "sluice/canvas"], ["prompt", "blur it"], ["quality", "low"]] as const
+        ) {
+          form.append(name, value);
+        }
+        for (const format of ["png", "jpeg", "webp"]) {
+          form.append(
+            "image",
+            new File([images[format] ?? new Uint8Array(0)], format, { type: `image/${format}` }),
+          );
+        }
+        const edited = await image(`${origin}/v1/images/edits`, { headers, body: form });
+        assertEquals(hex(edited).slice(0, 8), "89504e47");
       });
+      assertEquals(code, 0);
+      await run("keys", "revoke", "painter");
+    });
 
-      await test.step("it leaves only its data", async () => {
-        const entries = await Array.fromAsync(Deno.readDir(folder));
-        assertEquals(entries.map(({ name }) => name).sort(), ["data", "sluice"]);
-        assertEquals((await run("version")).out, `sluice ${denoJson.version}\n`);
+    await test.step("keys are created and listed, and work at the next start", async () => {
+      const added = await run("keys", "add", "ci");
+      assertEquals([added.code, added.out], [0, `${keyIn(added.out)}\n`], added.err);
+      assertMatch((await run("keys", "list")).out, /^ID .*\n.* default .*\n.* painter .*\n.* ci .*\n$/);
+      const code = await serve(async (banner, origin) => {
+        assertEquals(keyIn(banner), "");
+        assertStringIncludes(banner, 'API key "default" exists since');
+        assertMatch(banner, /Add a key: cd \S+ && sluice keys add NAME/);
+        for (const request of REQUESTS) await ask(origin, keyIn(added.out), request);
       });
-    } finally {
-      await Deno.remove(folder, { recursive: true });
-    }
-  },
+      assertEquals(code, 0);
+    });
+
+    await test.step("it reads and writes only its folders", async () => {
+      const outside = await Deno.makeTempFile();
+      await Deno.writeTextFile(outside, "{}");
+      const cases: [string[], RegExp][] = [
+        [["check", "--config", outside], /^Cannot read the configuration ".+": Requires read access/],
+        [["check", "--config", "/etc/hostname"], /^Cannot read the configuration "\/etc\/hostname": Requires read/],
+        [["keys", "list", "--store", `sqlite:${outside}.db`], /^Cannot open the store ".+": Requires read access/],
+        [["keys", "add", "ci", "--store", "sqlite:./keys.db"], /^Cannot open the store ".+": Requires write access/],
+      ];
+      for (const [args, line] of cases) {
+        const { code, out, err } = await run(...args);
+        assertEquals([code, out, err.trimEnd().split("\n").length], [1, "", 1], err);
+        assertMatch(err, line);
+      }
+      await Deno.remove(outside);
+    });
+
+    await test.step("it has the console, with its pages, styles and scripts", async () => {
+      const config = `${folder}/sluice.jsonc`;
+      await Deno.writeTextFile(config, '{ "admin": { "key": { "env": "ADMIN_KEY" } } }');
+      try {
+        assertEquals(await serve((_banner, origin) => useConsole(origin)), 0);
+      } finally {
+        await Deno.remove(config);
+      }
+    });
+
+    await test.step("it leaves only its data", async () => {
+      const entries = await Array.fromAsync(Deno.readDir(folder));
+      assertEquals(entries.map(({ name }) => name).sort(), ["data", "sluice"]);
+      assertEquals((await run("version")).out, `sluice ${denoJson.version}\n`);
+    });
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
 });

@@ -67,34 +67,30 @@ async function untilClosed(connection: Deno.Conn): Promise<{ ms: number; text: s
 for (const kind of PROXIES) {
   const ignore = !isInstalled(kind.name);
 
-  Deno.test({
-    name: `behind ${kind.name} the events of a stream arrive one by one, also over HTTP/2`,
-    ignore,
-    async fn() {
-      const first = new TextEncoder().encode(STREAMED.chat.slice(0, 2).join("")).length;
-      const rest = Promise.withResolvers<void>();
-      await using upstream = startUpstream(() =>
-        events(STREAMED.chat.join(""), { chunkBytes: first, beforeLast: rest.promise })
-      );
-      await using gateway = await startWatched(upstream.url);
-      await using proxy = await startProxy(kind, gateway.port);
-      using client = createClient();
-      const response = await ask(proxy.port, { key: gateway.key, body: { ...ASK, stream: true }, client });
-      assertEquals([response.status, response.headers.get("content-encoding")], [200, null]);
-      const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
-      let text = "";
-      // The upstream continues only after this has arrived: a buffering proxy would wait for ever.
-      const timer = setTimeout(() => void reader?.cancel(), PATIENCE_MS);
-      while (!text.includes("data: ")) {
-        const { done, value } = await reader?.read() ?? { done: true };
-        assert(!done, "the first event was held back");
-        text += value;
-      }
-      clearTimeout(timer);
-      rest.resolve();
-      for (let read = await reader?.read(); read?.done === false; read = await reader?.read()) text += read.value;
-      assertMatch(text, /data: \[DONE\]\n\n$/);
-    },
+  Deno.test(`behind ${kind.name} the events of a stream arrive one by one, also over HTTP/2`, { ignore }, async () => {
+    const first = new TextEncoder().encode(STREAMED.chat.slice(0, 2).join("")).length;
+    const rest = Promise.withResolvers<void>();
+    await using upstream = startUpstream(() =>
+      events(STREAMED.chat.join(""), { chunkBytes: first, beforeLast: rest.promise })
+    );
+    await using gateway = await startWatched(upstream.url);
+    await using proxy = await startProxy(kind, gateway.port);
+    using client = createClient();
+    const response = await ask(proxy.port, { key: gateway.key, body: { ...ASK, stream: true }, client });
+    assertEquals([response.status, response.headers.get("content-encoding")], [200, null]);
+    const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
+    let text = "";
+    // The upstream continues only after this has arrived: a buffering proxy would wait for ever.
+    const timer = setTimeout(() => void reader?.cancel(), PATIENCE_MS);
+    while (!text.includes("data: ")) {
+      const { done, value } = await reader?.read() ?? { done: true };
+      assert(!done, "the first event was held back");
+      text += value;
+    }
+    clearTimeout(timer);
+    rest.resolve();
+    for (let read = await reader?.read(); read?.done === false; read = await reader?.read()) text += read.value;
+    assertMatch(text, /data: \[DONE\]\n\n$/);
   });
 
   Deno.test({
@@ -234,23 +230,19 @@ for (const kind of PROXIES) {
     },
   });
 
-  Deno.test({
-    name: `behind ${kind.name} a disconnect cancels the upstream's answer`,
-    ignore,
-    async fn() {
-      await using upstream = startUpstream(() => events(STREAMED.chat[0] ?? "", { times: 1_000_000, chunkBytes: 200 }));
-      await using gateway: Watched = await startWatched(upstream.url);
-      await using proxy = await startProxy(kind, gateway.port);
-      using client = createClient();
-      const response = await ask(proxy.port, { key: gateway.key, body: { ...ASK, stream: true }, client });
-      const reader = response.body?.getReader();
-      await reader?.read();
-      await reader?.cancel();
-      const { promise, resolve } = Promise.withResolvers<string>();
-      const timer = setTimeout(() => resolve("still there"), PATIENCE_MS);
-      assertEquals(await Promise.race([upstream.requests[0]?.gone.then(() => "gone"), promise]), "gone");
-      clearTimeout(timer);
-    },
+  Deno.test(`behind ${kind.name} a disconnect cancels the upstream's answer`, { ignore }, async () => {
+    await using upstream = startUpstream(() => events(STREAMED.chat[0] ?? "", { times: 1_000_000, chunkBytes: 200 }));
+    await using gateway: Watched = await startWatched(upstream.url);
+    await using proxy = await startProxy(kind, gateway.port);
+    using client = createClient();
+    const response = await ask(proxy.port, { key: gateway.key, body: { ...ASK, stream: true }, client });
+    const reader = response.body?.getReader();
+    await reader?.read();
+    await reader?.cancel();
+    const { promise, resolve } = Promise.withResolvers<string>();
+    const timer = setTimeout(() => resolve("still there"), PATIENCE_MS);
+    assertEquals(await Promise.race([upstream.requests[0]?.gone.then(() => "gone"), promise]), "gone");
+    clearTimeout(timer);
   });
 
   Deno.test({

@@ -1,7 +1,7 @@
 /** Budgets of the end users of a key, of a gateway in a process of its own. */
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import type { JsonObject } from "../../../lib/json/mod.ts";
-import { freshDatabase, HAS_POSTGRES } from "../../support/databases.ts";
+import { freshDatabase, postgresTest } from "../../support/databases.ts";
 import { inFolder, type Place, reuseProcess, run, start } from "../../support/program.ts";
 
 reuseProcess();
@@ -148,13 +148,9 @@ async function behaves(place: Place): Promise<void> {
 Deno.test("each end user of a key has a budget, in a SQLite file", () =>
   inFolder((folder) => behaves({ folder, env: { ADMIN_KEY: "admin-key-of-the-test" } })));
 
-Deno.test({
-  name: "each end user of a key has a budget, in Postgres",
-  ignore: !HAS_POSTGRES,
-  fn: () =>
-    inFolder(async (folder) => {
-      await using database = await freshDatabase();
-      const env = { SLUICE_STORE: database.url, SLUICE_LIMITS_STORE: "", ADMIN_KEY: "admin-key-of-the-test" };
-      await behaves({ folder, env });
-    }),
-});
+postgresTest("each end user of a key has a budget, in Postgres", () =>
+  inFolder(async (folder) => {
+    await using database = await freshDatabase();
+    const env = { SLUICE_STORE: database.url, SLUICE_LIMITS_STORE: "", ADMIN_KEY: "admin-key-of-the-test" };
+    await behaves({ folder, env });
+  }));

@@ -2,7 +2,7 @@ import { assert, assertEquals, assertGreater, assertLess } from "@std/assert";
 import { auditLedger } from "../../../lib/billing/reports/audit.ts";
 import { Secret } from "../../../lib/secret.ts";
 import { openPostgresStore } from "../../../lib/store/postgres/store.ts";
-import { type Engine, HAS_POSTGRES, startPostgres } from "../../support/databases.ts";
+import { type Engine, postgresTest, startPostgres } from "../../support/databases.ts";
 import { entry, readChain } from "../behaviours_ledger.ts";
 import { inFolder } from "../in_folder.ts";
 
@@ -29,10 +29,9 @@ const WAYS: Record<
   "stands still": { leave: (server) => server.signal("SIGSTOP"), back: (server) => server.signal("SIGCONT") },
 };
 
-Deno.test({
-  name: "entries under load reach Postgres once each, across outages of the server",
-  ignore: !HAS_POSTGRES,
-  fn: (t) =>
+postgresTest(
+  "entries under load reach Postgres once each, across outages of the server",
+  (t) =>
     inFolder(async (folder) => {
       await using server = await startPostgres();
       let replayed = 0;
@@ -86,4 +85,4 @@ Deno.test({
       // At least so many waited, on both nodes, each time.
       assertGreater(replayed, 6 * 200);
     }),
-});
+);

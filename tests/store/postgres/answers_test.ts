@@ -45,10 +45,10 @@ Deno.test({
   },
 });
 
-Deno.test({
-  name: "all nodes find an answer, and of concurrent ones the last is kept",
-  ...OPTIONS,
-  fn: () =>
+Deno.test(
+  "all nodes find an answer, and of concurrent ones the last is kept",
+  OPTIONS,
+  () =>
     inDatabase(2, async (one, two) => {
       assert(one !== undefined && two !== undefined);
       await one.put(answer(), ROOM);
@@ -57,63 +57,51 @@ Deno.test({
       assert(await one.find("s", "k") !== undefined);
       assertEquals(await one.find("s", "k"), await two.find("s", "k"));
     }),
-});
+);
 
-Deno.test({
-  name: "concurrent nodes together respect the bound of bytes",
-  ...OPTIONS,
-  fn: () =>
-    inDatabase(3, async (...nodes) => {
-      const keys = Array.from({ length: 30 }, (_, index) => `k${index}`);
-      await Promise.all(keys.map((key, index) => nodes[index % 3]?.put(answer({ key }), { maxBytes: 125 })));
-      const bodies = async () =>
-        (await Promise.all(keys.map((key) => nodes[0]?.find("s", key)))).filter((each) => each?.body !== undefined);
-      assertEquals((await bodies()).length, 12);
-      await Promise.all(nodes.map(async (node) => {
-        while (await node.prune({ until: 0, maxBytes: 0, maxAnswers: 100 }));
+Deno.test("concurrent nodes together respect the bound of bytes", OPTIONS, () =>
+  inDatabase(3, async (...nodes) => {
+    const keys = Array.from({ length: 30 }, (_, index) => `k${index}`);
+    await Promise.all(keys.map((key, index) => nodes[index % 3]?.put(answer({ key }), { maxBytes: 125 })));
+    const bodies = async () =>
+      (await Promise.all(keys.map((key) => nodes[0]?.find("s", key)))).filter((each) => each?.body !== undefined);
+    assertEquals((await bodies()).length, 12);
+    await Promise.all(nodes.map(async (node) => {
+      while (await node.prune({ until: 0, maxBytes: 0, maxAnswers: 100 }));
+    }));
+    assertEquals(await bodies(), []);
+  }));
+
+Deno.test("one of many concurrent nodes claims a request", OPTIONS, () =>
+  inDatabase(3, async (...nodes) => {
+    for (let round = 0; round < 20; round++) {
+      const claims = Array.from({ length: 12 }, (_, index) => ({
+        ...{ scope: "s", key: `k${round}`, requestHash: "a".repeat(64) },
+        holder: `${index}`,
       }));
-      assertEquals(await bodies(), []);
-    }),
-});
+      const others = await Promise.all(claims.map((claim, index) => nodes[index % 3]?.claim(claim, 60_000)));
+      assertEquals(others.filter((other) => other === undefined).length, 1);
+      const winner = claims[others.indexOf(undefined)];
+      assert(winner !== undefined);
+      await nodes[0]?.release(winner);
+      assertEquals(await nodes[1]?.isClaimed("s", `k${round}`), false);
+    }
+  }));
 
-Deno.test({
-  name: "one of many concurrent nodes claims a request",
-  ...OPTIONS,
-  fn: () =>
-    inDatabase(3, async (...nodes) => {
-      for (let round = 0; round < 20; round++) {
-        const claims = Array.from({ length: 12 }, (_, index) => ({
-          ...{ scope: "s", key: `k${round}`, requestHash: "a".repeat(64) },
-          holder: `${index}`,
-        }));
-        const others = await Promise.all(claims.map((claim, index) => nodes[index % 3]?.claim(claim, 60_000)));
-        assertEquals(others.filter((other) => other === undefined).length, 1);
-        const winner = claims[others.indexOf(undefined)];
-        assert(winner !== undefined);
-        await nodes[0]?.release(winner);
-        assertEquals(await nodes[1]?.isClaimed("s", `k${round}`), false);
-      }
-    }),
-});
-
-Deno.test({
-  name: "the Postgres store rejects invalid answers",
-  ...OPTIONS,
-  fn: async () => {
-    await using database = await freshDatabase();
-    const sql = connect(new Secret(database.url), 1);
-    const answers = openPostgresAnswers(sql);
-    const claim = { scope: "s", key: "k", requestHash: "a".repeat(64), holder: "h" };
-    // There are no tables.
-    const calls: (() => Promise<unknown>)[] = [
-      () => answers.find("s", "k"),
-      () => answers.put(answer(), ROOM),
-      () => answers.claim(claim, 1000),
-      () => answers.isClaimed("s", "k"),
-      () => answers.release(claim),
-      () => answers.prune({ until: 0, maxBytes: 0, maxAnswers: 0 }),
-    ];
-    for (const call of calls) await assertRejects(call);
-    await sql.end({ timeout: 1 });
-  },
+Deno.test("the Postgres store rejects invalid answers", OPTIONS, async () => {
+  await using database = await freshDatabase();
+  const sql = connect(new Secret(database.url), 1);
+  const answers = openPostgresAnswers(sql);
+  const claim = { scope: "s", key: "k", requestHash: "a".repeat(64), holder: "h" };
+  // There are no tables.
+  const calls: (() => Promise<unknown>)[] = [
+    () => answers.find("s", "k"),
+    () => answers.put(answer(), ROOM),
+    () => answers.claim(claim, 1000),
+    () => answers.isClaimed("s", "k"),
+    () => answers.release(claim),
+    () => answers.prune({ until: 0, maxBytes: 0, maxAnswers: 0 }),
+  ];
+  for (const call of calls) await assertRejects(call);
+  await sql.end({ timeout: 1 });
 });

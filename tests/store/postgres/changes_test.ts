@@ -1,12 +1,10 @@
 import { assert, assertEquals, assertLess, assertRejects } from "@std/assert";
 import type { KeyStore } from "../../../lib/store/keys.ts";
 import { isOutOfReach } from "../../../lib/store/postgres/client.ts";
-import { type Engine, freshDatabase, HAS_POSTGRES, startPostgres } from "../../support/databases.ts";
+import { type Engine, freshDatabase, postgresTest, startPostgres } from "../../support/databases.ts";
 import { soon } from "../../support/soon.ts";
 import { hash, key } from "../behaviours_keys.ts";
 import { type Node, openNode, until } from "./nodes.ts";
-
-const ignore = !HAS_POSTGRES;
 
 /** Longest time until a change binds on every node, in milliseconds. */
 const BINDS_MS = 2_000;
@@ -35,48 +33,40 @@ const CHANGES: Record<string, (keys: KeyStore) => Promise<unknown>> = {
 };
 
 for (const [way, { isDeaf, before }] of Object.entries(WAYS)) {
-  Deno.test({
-    name: `a key change on one node applies on another within two seconds, ${way}`,
-    ignore,
-    async fn() {
-      for (const [name, change] of Object.entries(CHANGES)) {
-        await using database = await freshDatabase();
-        await using one = await openNode(database.url);
-        await using other = await openNode(database.url, { isDeaf });
-        await one.keys.add(key());
-        const known = await other.keys.findByHash(hash("a"), 0);
-        await one.keys.findByHash(hash("a"), 0);
-        await before?.(one);
-        await change(one.keys);
-        const changed = (await one.keys.list())[0];
-        // The node itself needs no notification: it knows at once.
-        assertEquals(await one.keys.findByHash(hash("a"), 0), changed, name);
-        assertEquals(known, key());
-        const ms = await until(async () =>
-          JSON.stringify(await other.keys.findByHash(hash("a"), 0)) === JSON.stringify(changed)
-        );
-        assertLess(ms, BINDS_MS, name);
-        assert(other.changes.isUp && one.changes.isUp);
-      }
-    },
+  postgresTest(`a key change on one node applies on another within two seconds, ${way}`, async () => {
+    for (const [name, change] of Object.entries(CHANGES)) {
+      await using database = await freshDatabase();
+      await using one = await openNode(database.url);
+      await using other = await openNode(database.url, { isDeaf });
+      await one.keys.add(key());
+      const known = await other.keys.findByHash(hash("a"), 0);
+      await one.keys.findByHash(hash("a"), 0);
+      await before?.(one);
+      await change(one.keys);
+      const changed = (await one.keys.list())[0];
+      // The node itself needs no notification: it knows at once.
+      assertEquals(await one.keys.findByHash(hash("a"), 0), changed, name);
+      assertEquals(known, key());
+      const ms = await until(async () =>
+        JSON.stringify(await other.keys.findByHash(hash("a"), 0)) === JSON.stringify(changed)
+      );
+      assertLess(ms, BINDS_MS, name);
+      assert(other.changes.isUp && one.changes.isUp);
+    }
   });
 }
 
-Deno.test({
-  name: "a node listens again after its connection was cut",
-  ignore,
-  async fn() {
-    await using database = await freshDatabase();
-    await using one = await openNode(database.url);
-    await using other = await openNode(database.url);
-    await one.keys.add(key());
-    await cutListeners(one);
-    await one.changes.poll();
-    await until(async () => (await countListeners(one)) === 2);
-    await other.keys.findByHash(hash("a"), 0);
-    await one.keys.revoke("key_1", 7);
-    assertLess(await until(async () => (await other.keys.findByHash(hash("a"), 0))?.revokedAt === 7), 500);
-  },
+postgresTest("a node listens again after its connection was cut", async () => {
+  await using database = await freshDatabase();
+  await using one = await openNode(database.url);
+  await using other = await openNode(database.url);
+  await one.keys.add(key());
+  await cutListeners(one);
+  await one.changes.poll();
+  await until(async () => (await countListeners(one)) === 2);
+  await other.keys.findByHash(hash("a"), 0);
+  await one.keys.revoke("key_1", 7);
+  assertLess(await until(async () => (await other.keys.findByHash(hash("a"), 0))?.revokedAt === 7), 500);
 });
 
 async function countListeners({ sql }: Node): Promise<number> {
@@ -85,61 +75,53 @@ async function countListeners({ sql }: Node): Promise<number> {
   return Number(row?.count);
 }
 
-Deno.test({
-  name: "no change is missed for any order of commits",
-  ignore,
-  async fn() {
-    await using database = await freshDatabase();
-    await using one = await openNode(database.url);
-    await using other = await openNode(database.url);
-    await using third = await openNode(database.url);
-    const ids = Array.from({ length: 60 }, (_, index) => index.toString(16).padStart(64, "0"));
-    for (const id of ids) await one.keys.add(key({ id, name: id, hash: id }));
-    for (const id of ids) await third.keys.findByHash(id, 0);
-    const { reads } = third;
-    const held = Promise.withResolvers<void>();
-    const begun = Promise.withResolvers<void>();
-    // The first one to change a key is the last to commit.
-    const slow = one.sql.begin(async (tx) => {
-      await tx`UPDATE keys SET disabled = true WHERE id = ${ids[0] ?? ""}`;
-      begun.resolve();
-      await held.promise;
-    });
-    await begun.promise;
-    const all = ids.slice(1).map((id, index) => (index % 2 === 0 ? one : other).keys.change(id, { disabled: true }));
-    await third.changes.poll();
-    held.resolve();
-    await Promise.all([slow, ...all]);
-    const ms = await until(async () => {
-      const found = await Promise.all(ids.map((id) => third.keys.findByHash(id, 0)));
-      return found.every((key) => key?.disabled === true);
-    });
-    assertLess(ms, BINDS_MS);
-    assertEquals(third.reads, reads);
-  },
+postgresTest("no change is missed for any order of commits", async () => {
+  await using database = await freshDatabase();
+  await using one = await openNode(database.url);
+  await using other = await openNode(database.url);
+  await using third = await openNode(database.url);
+  const ids = Array.from({ length: 60 }, (_, index) => index.toString(16).padStart(64, "0"));
+  for (const id of ids) await one.keys.add(key({ id, name: id, hash: id }));
+  for (const id of ids) await third.keys.findByHash(id, 0);
+  const { reads } = third;
+  const held = Promise.withResolvers<void>();
+  const begun = Promise.withResolvers<void>();
+  // The first one to change a key is the last to commit.
+  const slow = one.sql.begin(async (tx) => {
+    await tx`UPDATE keys SET disabled = true WHERE id = ${ids[0] ?? ""}`;
+    begun.resolve();
+    await held.promise;
+  });
+  await begun.promise;
+  const all = ids.slice(1).map((id, index) => (index % 2 === 0 ? one : other).keys.change(id, { disabled: true }));
+  await third.changes.poll();
+  held.resolve();
+  await Promise.all([slow, ...all]);
+  const ms = await until(async () => {
+    const found = await Promise.all(ids.map((id) => third.keys.findByHash(id, 0)));
+    return found.every((key) => key?.disabled === true);
+  });
+  assertLess(ms, BINDS_MS);
+  assertEquals(third.reads, reads);
 });
 
-Deno.test({
-  name: "manual changes of keys and a restored backup apply as well",
-  ignore,
-  async fn() {
-    await using database = await freshDatabase();
-    await using node = await openNode(database.url);
-    await node.keys.add(key());
-    await node.keys.findByHash(hash("a"), 0);
-    await node.sql`UPDATE keys SET disabled = true`;
-    assertLess(await until(async () => (await node.keys.findByHash(hash("a"), 0))?.disabled === true), BINDS_MS);
-    // As a copy of an earlier time has it: nothing is counted since.
-    await node.sql.begin(async (tx) => {
-      await tx`ALTER TABLE keys DISABLE TRIGGER keys_change`;
-      await tx`UPDATE keys SET disabled = false`;
-      await tx`ALTER TABLE keys ENABLE TRIGGER keys_change`;
-      await tx`UPDATE changes SET keys = 0`;
-    });
-    assertLess(await until(async () => (await node.keys.findByHash(hash("a"), 0))?.disabled === false), BINDS_MS);
-    await node.sql`DELETE FROM keys`;
-    assertLess(await until(async () => await node.keys.findByHash(hash("a"), 0) === undefined), BINDS_MS);
-  },
+postgresTest("manual changes of keys and a restored backup apply as well", async () => {
+  await using database = await freshDatabase();
+  await using node = await openNode(database.url);
+  await node.keys.add(key());
+  await node.keys.findByHash(hash("a"), 0);
+  await node.sql`UPDATE keys SET disabled = true`;
+  assertLess(await until(async () => (await node.keys.findByHash(hash("a"), 0))?.disabled === true), BINDS_MS);
+  // As a copy of an earlier time has it: nothing is counted since.
+  await node.sql.begin(async (tx) => {
+    await tx`ALTER TABLE keys DISABLE TRIGGER keys_change`;
+    await tx`UPDATE keys SET disabled = false`;
+    await tx`ALTER TABLE keys ENABLE TRIGGER keys_change`;
+    await tx`UPDATE changes SET keys = 0`;
+  });
+  assertLess(await until(async () => (await node.keys.findByHash(hash("a"), 0))?.disabled === false), BINDS_MS);
+  await node.sql`DELETE FROM keys`;
+  assertLess(await until(async () => await node.keys.findByHash(hash("a"), 0) === undefined), BINDS_MS);
 });
 
 function pause(ms: number): Promise<void> {
@@ -152,90 +134,82 @@ const OUTAGES: Record<string, { begin: (engine: Engine) => unknown; end: (engine
 };
 
 for (const [what, outage] of Object.entries(OUTAGES)) {
-  Deno.test({
-    name: `while the database ${what}, cached keys work for a while and others wait`,
-    ignore,
-    async fn() {
-      await using engine = await startPostgres();
-      await using node = await openNode(engine.url, { keyAgeMs: 60_000 });
-      for (const letter of ["a", "b", "c", "d"]) {
-        await node.keys.add(key({ id: letter, name: letter, hash: hash(letter) }));
-      }
-      await node.keys.change("b", { disabled: true });
-      for (const letter of ["a", "b", "c"]) await node.keys.findByHash(hash(letter), 0);
-      await node.keys.revoke("c", 7);
-      // This one has not read anything yet.
-      await using other = await openNode(engine.url, { keyAgeMs: 60_000 });
+  postgresTest(`while the database ${what}, cached keys work for a while and others wait`, async () => {
+    await using engine = await startPostgres();
+    await using node = await openNode(engine.url, { keyAgeMs: 60_000 });
+    for (const letter of ["a", "b", "c", "d"]) {
+      await node.keys.add(key({ id: letter, name: letter, hash: hash(letter) }));
+    }
+    await node.keys.change("b", { disabled: true });
+    for (const letter of ["a", "b", "c"]) await node.keys.findByHash(hash(letter), 0);
+    await node.keys.revoke("c", 7);
+    // This one has not read anything yet.
+    await using other = await openNode(engine.url, { keyAgeMs: 60_000 });
 
-      await outage.begin(engine);
-      const begun = performance.now();
-      // Calls that wait for the database fail as soon as it is found to be unreachable.
-      const listed = node.keys.list().then(() => "listed", (error) => isOutOfReach(error));
-      let longest = 0;
-      while (node.changes.isUp) {
-        const requested = performance.now();
-        assertEquals((await node.keys.findByHash(hash("a"), 0))?.id, "a");
-        longest = Math.max(longest, performance.now() - requested);
-        await pause(5);
-        assertLess(performance.now() - begun, NOTICED_MS);
-      }
-      assertLess(longest, NOTICED_MS);
-      assertEquals(await soon("the list", listed, NOTICED_MS), true);
+    await outage.begin(engine);
+    const begun = performance.now();
+    // Calls that wait for the database fail as soon as it is found to be unreachable.
+    const listed = node.keys.list().then(() => "listed", (error) => isOutOfReach(error));
+    let longest = 0;
+    while (node.changes.isUp) {
       const requested = performance.now();
       assertEquals((await node.keys.findByHash(hash("a"), 0))?.id, "a");
-      assertEquals((await node.keys.findByHash(hash("b"), 0))?.disabled, true);
-      await until(() => !other.changes.isUp, NOTICED_MS);
-      for (const each of [node, other]) assertEquals((await each.keys.findByHash(hash("d"), 0))?.id, "d");
-      // The first was revoked here: it must not come back while the database is unreachable.
-      for (const letter of ["c", "e"]) {
-        await assertRejects(() => node.keys.findByHash(hash(letter), 0), Error, "unreachable");
-      }
-      await node.keys.touch(new Map([["a", 60_000]]));
-      await node.keys.touch(new Map([["a", 120_000]]));
-      assertLess(performance.now() - requested, 2_000);
+      longest = Math.max(longest, performance.now() - requested);
+      await pause(5);
+      assertLess(performance.now() - begun, NOTICED_MS);
+    }
+    assertLess(longest, NOTICED_MS);
+    assertEquals(await soon("the list", listed, NOTICED_MS), true);
+    const requested = performance.now();
+    assertEquals((await node.keys.findByHash(hash("a"), 0))?.id, "a");
+    assertEquals((await node.keys.findByHash(hash("b"), 0))?.disabled, true);
+    await until(() => !other.changes.isUp, NOTICED_MS);
+    for (const each of [node, other]) assertEquals((await each.keys.findByHash(hash("d"), 0))?.id, "d");
+    // The first was revoked here: it must not come back while the database is unreachable.
+    for (const letter of ["c", "e"]) {
+      await assertRejects(() => node.keys.findByHash(hash(letter), 0), Error, "unreachable");
+    }
+    await node.keys.touch(new Map([["a", 60_000]]));
+    await node.keys.touch(new Map([["a", 120_000]]));
+    assertLess(performance.now() - requested, 2_000);
 
-      node.later(57_000 - (performance.now() - begun));
-      assertEquals((await node.keys.findByHash(hash("a"), 0))?.id, "a");
-      node.later(10_000);
-      await assertRejects(() => node.keys.findByHash(hash("a"), 0), Error, "unreachable");
+    node.later(57_000 - (performance.now() - begun));
+    assertEquals((await node.keys.findByHash(hash("a"), 0))?.id, "a");
+    node.later(10_000);
+    await assertRejects(() => node.keys.findByHash(hash("a"), 0), Error, "unreachable");
 
-      await outage.end(engine);
-      await until(() => node.changes.isUp, 10_000);
-      assertEquals((await node.keys.findByHash(hash("a"), 0))?.id, "a");
-      assertEquals((await node.keys.findByHash(hash("c"), 0))?.revokedAt, 7);
-      assertEquals((await node.keys.findByHash(hash("d"), 0))?.id, "d");
-      assertEquals(await node.keys.findByHash(hash("e"), 0), undefined);
-      await until(async () => (await node.keys.list())[0]?.lastUsedAt === 120_000);
-      // It listens again.
-      await node.sql`UPDATE keys SET disabled = true WHERE id = 'a'`;
-      assertLess(await until(async () => (await node.keys.findByHash(hash("a"), 0))?.disabled === true), 900);
-    },
+    await outage.end(engine);
+    await until(() => node.changes.isUp, 10_000);
+    assertEquals((await node.keys.findByHash(hash("a"), 0))?.id, "a");
+    assertEquals((await node.keys.findByHash(hash("c"), 0))?.revokedAt, 7);
+    assertEquals((await node.keys.findByHash(hash("d"), 0))?.id, "d");
+    assertEquals(await node.keys.findByHash(hash("e"), 0), undefined);
+    await until(async () => (await node.keys.list())[0]?.lastUsedAt === 120_000);
+    // It listens again.
+    await node.sql`UPDATE keys SET disabled = true WHERE id = 'a'`;
+    assertLess(await until(async () => (await node.keys.findByHash(hash("a"), 0))?.disabled === true), 900);
   });
 }
 
-Deno.test({
-  name: "cached keys are read again while the change feed is down but the database answers",
-  ignore,
-  async fn() {
-    await using database = await freshDatabase();
-    await using node = await openNode(database.url);
-    await node.keys.add(key());
-    await node.keys.findByHash(hash("a"), 0);
-    // The count of changes cannot be read any more.
-    await node.sql`ALTER TABLE changes RENAME TO hidden`;
-    await node.changes.poll().catch(() => {});
-    await node.sql`ALTER TABLE keys DISABLE TRIGGER keys_change`;
-    await node.sql`UPDATE keys SET disabled = true`;
-    assertEquals((await node.keys.findByHash(hash("a"), 0))?.disabled, false);
-    node.later(2_001);
-    assertEquals((await node.keys.findByHash(hash("a"), 0))?.disabled, true);
-    assert(node.changes.isUp);
-    assertEquals(node.lines.map(({ event, code }) => [event, code]), [["store_changes_unreadable", "42P01"]]);
-    await node.sql`ALTER TABLE hidden RENAME TO changes`;
-    await node.changes.poll();
-    const { reads } = node;
-    await node.keys.findByHash(hash("a"), 0);
-    await node.keys.findByHash(hash("a"), 0);
-    assertEquals(node.reads, reads + 1);
-  },
+postgresTest("cached keys are read again while the change feed is down but the database answers", async () => {
+  await using database = await freshDatabase();
+  await using node = await openNode(database.url);
+  await node.keys.add(key());
+  await node.keys.findByHash(hash("a"), 0);
+  // The count of changes cannot be read any more.
+  await node.sql`ALTER TABLE changes RENAME TO hidden`;
+  await node.changes.poll().catch(() => {});
+  await node.sql`ALTER TABLE keys DISABLE TRIGGER keys_change`;
+  await node.sql`UPDATE keys SET disabled = true`;
+  assertEquals((await node.keys.findByHash(hash("a"), 0))?.disabled, false);
+  node.later(2_001);
+  assertEquals((await node.keys.findByHash(hash("a"), 0))?.disabled, true);
+  assert(node.changes.isUp);
+  assertEquals(node.lines.map(({ event, code }) => [event, code]), [["store_changes_unreadable", "42P01"]]);
+  await node.sql`ALTER TABLE hidden RENAME TO changes`;
+  await node.changes.poll();
+  const { reads } = node;
+  await node.keys.findByHash(hash("a"), 0);
+  await node.keys.findByHash(hash("a"), 0);
+  assertEquals(node.reads, reads + 1);
 });

@@ -1,47 +1,39 @@
 import { assertEquals, assertLess } from "@std/assert";
-import { freshDatabase, HAS_POSTGRES } from "../../support/databases.ts";
+import { freshDatabase, HAS_POSTGRES, postgresTest } from "../../support/databases.ts";
 import { openNode, until } from "./nodes.ts";
 
 const ignore = !HAS_POSTGRES;
 
-Deno.test({
-  name: "the shared configuration is the last one stored",
-  ignore,
-  async fn() {
-    await using database = await freshDatabase();
-    await using one = await openNode(database.url);
-    await using other = await openNode(database.url);
-    assertEquals(await one.configs.latest(), undefined);
-    const before = Date.now();
-    assertEquals(await one.configs.put('{"a":1}\n'), 1);
-    assertEquals(await other.configs.put('{"a":1}\n'), 1);
-    assertEquals(await other.configs.put('{"a":2}\n'), 2);
-    // One that was there before, but is not any more, is another one.
-    assertEquals(await one.configs.put('{"a":1}\n'), 3);
-    const latest = await other.configs.latest();
-    assertEquals({ ...latest, at: 0 }, { version: 3, text: '{"a":1}\n', at: 0 });
-    assertLess(Math.abs((latest?.at ?? 0) - before), 10_000);
-  },
+postgresTest("the shared configuration is the last one stored", async () => {
+  await using database = await freshDatabase();
+  await using one = await openNode(database.url);
+  await using other = await openNode(database.url);
+  assertEquals(await one.configs.latest(), undefined);
+  const before = Date.now();
+  assertEquals(await one.configs.put('{"a":1}\n'), 1);
+  assertEquals(await other.configs.put('{"a":1}\n'), 1);
+  assertEquals(await other.configs.put('{"a":2}\n'), 2);
+  // One that was there before, but is not any more, is another one.
+  assertEquals(await one.configs.put('{"a":1}\n'), 3);
+  const latest = await other.configs.latest();
+  assertEquals({ ...latest, at: 0 }, { version: 3, text: '{"a":1}\n', at: 0 });
+  assertLess(Math.abs((latest?.at ?? 0) - before), 10_000);
 });
 
-Deno.test({
-  name: "concurrently stored configurations get separate versions",
-  ignore,
-  async fn() {
-    await using database = await freshDatabase();
-    await using one = await openNode(database.url);
-    await using other = await openNode(database.url);
-    const versions = await Promise.all(
-      Array.from({ length: 150 }, (_, index) => (index % 2 === 0 ? one : other).configs.put(`{"n":${index}}`)),
-    );
-    assertEquals(versions.toSorted((a, b) => a - b), Array.from({ length: 150 }, (_, index) => index + 1));
-    const [last] = versions.flatMap((version, index) => version === 150 ? [`{"n":${index}}`] : []);
-    assertEquals((await one.configs.latest())?.text, last);
-    // Old ones go.
-    const [{ count }] = await one.sql<[{ count: bigint }]>`SELECT count(*) FROM configs`;
-    assertEquals(count, 100n);
-    assertEquals(await Promise.all(Array.from({ length: 10 }, () => one.configs.put("same"))), Array(10).fill(151));
-  },
+postgresTest("concurrently stored configurations get separate versions", async () => {
+  await using database = await freshDatabase();
+  await using one = await openNode(database.url);
+  await using other = await openNode(database.url);
+  const versions = await Promise.all(
+    Array.from({ length: 150 }, (_, index) => (index % 2 === 0 ? one : other).configs.put(`{"n":${index}}`)),
+  );
+  assertEquals(versions.toSorted((a, b) => a - b), Array.from({ length: 150 }, (_, index) => index + 1));
+  const [last] = versions.flatMap((version, index) => version === 150 ? [`{"n":${index}}`] : []);
+  assertEquals((await one.configs.latest())?.text, last);
+  // Old ones go.
+  const [{ count }] = await one.sql<[{ count: bigint }]>`SELECT count(*) FROM configs`;
+  assertEquals(count, 100n);
+  assertEquals(await Promise.all(Array.from({ length: 10 }, () => one.configs.put("same"))), Array(10).fill(151));
 });
 
 for (const isDeaf of [false, true]) {
@@ -71,19 +63,15 @@ for (const isDeaf of [false, true]) {
   });
 }
 
-Deno.test({
-  name: "a node that starts to watch is notified of texts stored since its last read",
-  ignore,
-  async fn() {
-    await using database = await freshDatabase();
-    await using one = await openNode(database.url);
-    await using other = await openNode(database.url);
-    await one.configs.put("first");
-    assertEquals((await other.configs.latest())?.version, 1);
-    await one.configs.put("second");
-    await other.changes.poll();
-    let count = 0;
-    other.configs.watch(() => count++);
-    assertLess(await until(() => count === 1), 500);
-  },
+postgresTest("a node that starts to watch is notified of texts stored since its last read", async () => {
+  await using database = await freshDatabase();
+  await using one = await openNode(database.url);
+  await using other = await openNode(database.url);
+  await one.configs.put("first");
+  assertEquals((await other.configs.latest())?.version, 1);
+  await one.configs.put("second");
+  await other.changes.poll();
+  let count = 0;
+  other.configs.watch(() => count++);
+  assertLess(await until(() => count === 1), 500);
 });

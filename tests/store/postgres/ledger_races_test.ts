@@ -56,10 +56,10 @@ async function insist<Result>(call: () => Promise<Result>): Promise<Result> {
   }
 }
 
-Deno.test({
-  name: "nodes that enter the same requests concurrently enter each once, in one chain",
-  ...OPTIONS,
-  fn: () =>
+Deno.test(
+  "nodes that enter the same requests concurrently enter each once, in one chain",
+  OPTIONS,
+  () =>
     withLedgers(NODES, async (ledgers) => {
       const { below } = seeded(7);
       // Each node enters its own part of the ids, and some of all nodes', at different prices.
@@ -91,12 +91,12 @@ Deno.test({
       assertEquals(new Set(versions.values()).size, versions.size);
       await assertSound(ledgers[1] ?? ledgers[0]);
     }),
-});
+);
 
-Deno.test({
-  name: "nodes that compete for the rest of a budget grant it once",
-  ...OPTIONS,
-  fn: () =>
+Deno.test(
+  "nodes that compete for the rest of a budget grant it once",
+  OPTIONS,
+  () =>
     withLedgers(NODES, async (ledgers) => {
       for (let round = 0; round < 30; round++) {
         // A key's own budget, one of its end users, or a group's that several keys share.
@@ -122,16 +122,16 @@ Deno.test({
         for (const ledger of ledgers) assertEquals(await ledger.left(claimOf(`key_${round}`)), 0n);
       }
     }),
-});
+);
 
 function pick([first, ...rest]: Ledgers, index: number): LedgerStore {
   return rest[index % (rest.length + 1) - 1] ?? first;
 }
 
-Deno.test({
-  name: "of two requests that each exhaust the other's budget, one is admitted",
-  ...OPTIONS,
-  fn: () =>
+Deno.test(
+  "of two requests that each exhaust the other's budget, one is admitted",
+  OPTIONS,
+  () =>
     withLedgers(2, async ([one, other]) => {
       assert(other !== undefined);
       for (let round = 0; round < 40; round++) {
@@ -145,12 +145,12 @@ Deno.test({
         assertEquals(count(answers, ({ held }) => held), 1, `round ${round}`);
       }
     }),
-});
+);
 
-Deno.test({
-  name: "nodes that hold and enter concurrently never exceed a budget and never deadlock",
-  ...OPTIONS,
-  fn: () =>
+Deno.test(
+  "nodes that hold and enter concurrently never exceed a budget and never deadlock",
+  OPTIONS,
+  () =>
     withLedgers(NODES, async (ledgers, sql) => {
       const budgets = { key: 400_000_000_000n, group: 1_000_000_000_000n };
       const amount = 9_000_000_000n;
@@ -185,12 +185,12 @@ Deno.test({
       await assertSound(ledgers[0]);
       await assertNoDeadlock(sql);
     }),
-});
+);
 
-Deno.test({
-  name: "a request whose lease ends during entry and renewal ends once",
-  ...OPTIONS,
-  fn: () =>
+Deno.test(
+  "a request whose lease ends during entry and renewal ends once",
+  OPTIONS,
+  () =>
     withLedgers(NODES, async (ledgers, sql) => {
       const [first, ...others] = ledgers;
       const { leaseUntil } = hold();
@@ -227,7 +227,7 @@ Deno.test({
       await assertSound(first);
       await assertNoDeadlock(sql);
     }),
-});
+);
 
 /** Resolves when a statement of a node waits for a lock. */
 async function someoneWaits(sql: Sql): Promise<void> {
@@ -240,41 +240,37 @@ async function someoneWaits(sql: Sql): Promise<void> {
   }
 }
 
-Deno.test({
-  name: "a hold renewed while it is being voided stays",
-  ...OPTIONS,
-  fn: () =>
-    withLedgers(2, async ([one, other], sql) => {
-      assert(other !== undefined);
-      const { leaseUntil } = hold();
-      await one.hold(hold({ claims: [] }));
-      await one.hold(hold({ id: "dead", claims: [] }));
-      // Renewed before the sweep that would void it had its turn.
-      const beside = await sql.reserve();
-      await beside`SELECT pg_advisory_lock(1397507155, 1)`;
-      const voiding = other.expire(leaseUntil);
-      await someoneWaits(sql);
-      await one.renew(["r1"], leaseUntil + 1);
-      await beside`SELECT pg_advisory_unlock(1397507155, 1)`;
-      assertEquals(await voiding, ["dead"]);
-      assertEquals((await one.holds()).map(({ id }) => id), ["r1"]);
-      // Renewed within that turn.
-      await beside`BEGIN`;
-      await beside`UPDATE holds SET lease_until = ${leaseUntil + 100}`;
-      const again = other.expire(leaseUntil + 1);
-      await someoneWaits(sql);
-      await beside`COMMIT`;
-      beside.release();
-      assertEquals(await again, []);
-      assertEquals((await one.holds()).map(({ leaseUntil }) => leaseUntil), [leaseUntil + 100]);
-      assertEquals(await one.append([settled("r1")]), [true]);
-    }),
-});
+Deno.test("a hold renewed while it is being voided stays", OPTIONS, () =>
+  withLedgers(2, async ([one, other], sql) => {
+    assert(other !== undefined);
+    const { leaseUntil } = hold();
+    await one.hold(hold({ claims: [] }));
+    await one.hold(hold({ id: "dead", claims: [] }));
+    // Renewed before the sweep that would void it had its turn.
+    const beside = await sql.reserve();
+    await beside`SELECT pg_advisory_lock(1397507155, 1)`;
+    const voiding = other.expire(leaseUntil);
+    await someoneWaits(sql);
+    await one.renew(["r1"], leaseUntil + 1);
+    await beside`SELECT pg_advisory_unlock(1397507155, 1)`;
+    assertEquals(await voiding, ["dead"]);
+    assertEquals((await one.holds()).map(({ id }) => id), ["r1"]);
+    // Renewed within that turn.
+    await beside`BEGIN`;
+    await beside`UPDATE holds SET lease_until = ${leaseUntil + 100}`;
+    const again = other.expire(leaseUntil + 1);
+    await someoneWaits(sql);
+    await beside`COMMIT`;
+    beside.release();
+    assertEquals(await again, []);
+    assertEquals((await one.holds()).map(({ leaseUntil }) => leaseUntil), [leaseUntil + 100]);
+    assertEquals(await one.append([settled("r1")]), [true]);
+  }));
 
-Deno.test({
-  name: "a hold that another node made during the entry ends without a second entry",
-  ...OPTIONS,
-  fn: () =>
+Deno.test(
+  "a hold that another node made during the entry ends without a second entry",
+  OPTIONS,
+  () =>
     withLedgers(1, async ([ledger], sql) => {
       const { leaseUntil } = hold();
       await ledger.append([settled("r1")]);
@@ -289,37 +285,33 @@ Deno.test({
       assertEquals(await ledger.expire(leaseUntil), []);
       assertEquals([await ledger.holds(), (await readChain(ledger)).length], [[], 1]);
     }),
-});
+);
 
-Deno.test({
-  name: "a hold turns into a charge atomically",
-  ...OPTIONS,
-  fn: () =>
-    withLedgers(2, async ([one, other]) => {
-      assert(other !== undefined);
-      const entry = settled("r");
-      // Many holds make their sum slow.
-      const crowd = Array.from({ length: 3_000 }, (_, index) => hold({ id: `c${index}`, amount: 0n, claims: [] }));
-      await Promise.all(crowd.map((wish) => one.hold(wish)));
-      let spent = 0n;
-      for (let round = 0; round < 60; round++) {
-        spent += entry.cost;
-        const claim = ofKey(spent);
-        const id = `r${round}`;
-        assertEquals(await one.hold(hold({ id, amount: entry.cost, claims: [claim] })), { held: true });
-        let isEntered = false;
-        const entering = one.append([{ ...entry, id, held: entry.cost }]).then(() => isEntered = true);
-        for (let turn = 0; !isEntered; turn++) {
-          const [answer, left] = await Promise.all([
-            other.hold(hold({ id: `x${round}-${turn}`, amount: 1n, claims: [claim] })),
-            other.left(claim),
-          ]);
-          assertEquals([answer.held, !answer.held && answer.left, left], [false, 0n, 0n], `round ${round}`);
-        }
-        await entering;
+Deno.test("a hold turns into a charge atomically", OPTIONS, () =>
+  withLedgers(2, async ([one, other]) => {
+    assert(other !== undefined);
+    const entry = settled("r");
+    // Many holds make their sum slow.
+    const crowd = Array.from({ length: 3_000 }, (_, index) => hold({ id: `c${index}`, amount: 0n, claims: [] }));
+    await Promise.all(crowd.map((wish) => one.hold(wish)));
+    let spent = 0n;
+    for (let round = 0; round < 60; round++) {
+      spent += entry.cost;
+      const claim = ofKey(spent);
+      const id = `r${round}`;
+      assertEquals(await one.hold(hold({ id, amount: entry.cost, claims: [claim] })), { held: true });
+      let isEntered = false;
+      const entering = one.append([{ ...entry, id, held: entry.cost }]).then(() => isEntered = true);
+      for (let turn = 0; !isEntered; turn++) {
+        const [answer, left] = await Promise.all([
+          other.hold(hold({ id: `x${round}-${turn}`, amount: 1n, claims: [claim] })),
+          other.left(claim),
+        ]);
+        assertEquals([answer.held, !answer.held && answer.left, left], [false, 0n, 0n], `round ${round}`);
       }
-    }),
-});
+      await entering;
+    }
+  }));
 
 /** Ends up to this many connections of the nodes in the middle of their work. */
 async function cutConnections(sql: Sql, most: number): Promise<void> {
@@ -333,10 +325,10 @@ async function cutConnections(sql: Sql, most: number): Promise<void> {
   }
 }
 
-Deno.test({
-  name: "lost connections lose and duplicate no entry and no hold",
-  ...OPTIONS,
-  fn: () =>
+Deno.test(
+  "lost connections lose and duplicate no entry and no hold",
+  OPTIONS,
+  () =>
     withLedgers(NODES, async (ledgers, sql) => {
       const claim = ofKey(2000n);
       let isOver = false;
@@ -345,11 +337,11 @@ Deno.test({
       await Promise.all(ledgers.map(async (ledger, node) => {
         const entering = (async () => {
           for (let batch = 0; !isOver; batch++) {
-            const entries = Array.from({ length: 60 }, (_, index) =>
-              settled(`${node}-${batch}-${index}`, { keyId: "k" }));
-            await insist(() =>
-              ledger.append(entries)
+            const entries = Array.from(
+              { length: 60 },
+              (_, index) => settled(`${node}-${batch}-${index}`, { keyId: "k" }),
             );
+            await insist(() => ledger.append(entries));
             entered.push(...entries.map(({ id }) => id));
           }
         })();
@@ -373,7 +365,7 @@ Deno.test({
       assertEquals(sum?.requests, entered.length);
       await assertSound(ledgers[0]);
     }),
-});
+);
 
 Deno.test(
   "nodes that sum up and enter at once make each sum once",

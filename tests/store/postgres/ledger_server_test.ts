@@ -14,43 +14,39 @@ import { withLedgers } from "./ledgers.ts";
 
 const OPTIONS = { ignore: !HAS_POSTGRES };
 
-Deno.test({
-  name: "the Postgres ledger rejects changes of entries",
-  ...OPTIONS,
-  fn: () =>
-    withLedgers(1, async ([ledger], sql) => {
-      await ledger.append([entry({ id: "a" }), entry({ id: "b" })]);
-      const before = await readChain(ledger);
-      const wrong = [
-        "UPDATE entries SET cost = 1",
-        "DELETE FROM entries WHERE seq = 1",
-        "TRUNCATE entries",
-        'INSERT INTO entries SELECT (e).* FROM (SELECT json_populate_record(x, \'{"seq": 4, "id": "c"}\') AS e FROM entries x LIMIT 1) y',
-        "UPDATE price_sheets SET prompt = '0'",
-        "DELETE FROM price_sheets",
-        "TRUNCATE price_sheets",
-        "UPDATE ledger_head SET seq = 1",
-        "UPDATE ledger_head SET seq = 9",
-        "DELETE FROM ledger_head",
-        "TRUNCATE ledger_head",
-        "UPDATE ledger_start SET seq = 1",
-        "DELETE FROM ledger_start",
-        "INSERT INTO ledger_start VALUES (2, 0, 0, 0)",
-        "TRUNCATE ledger_start",
-      ];
-      for (const text of wrong) {
-        const error = await assertRejects(async () => await sql.unsafe(text), Error);
-        assertEquals("code" in error && error.code, "23001", `${text}: ${error.message}`);
-      }
-      assertEquals(await readChain(ledger), before);
-      assertEquals(await ledger.append([entry({ id: "c" })]), [true]);
-    }),
-});
+Deno.test("the Postgres ledger rejects changes of entries", OPTIONS, () =>
+  withLedgers(1, async ([ledger], sql) => {
+    await ledger.append([entry({ id: "a" }), entry({ id: "b" })]);
+    const before = await readChain(ledger);
+    const wrong = [
+      "UPDATE entries SET cost = 1",
+      "DELETE FROM entries WHERE seq = 1",
+      "TRUNCATE entries",
+      'INSERT INTO entries SELECT (e).* FROM (SELECT json_populate_record(x, \'{"seq": 4, "id": "c"}\') AS e FROM entries x LIMIT 1) y',
+      "UPDATE price_sheets SET prompt = '0'",
+      "DELETE FROM price_sheets",
+      "TRUNCATE price_sheets",
+      "UPDATE ledger_head SET seq = 1",
+      "UPDATE ledger_head SET seq = 9",
+      "DELETE FROM ledger_head",
+      "TRUNCATE ledger_head",
+      "UPDATE ledger_start SET seq = 1",
+      "DELETE FROM ledger_start",
+      "INSERT INTO ledger_start VALUES (2, 0, 0, 0)",
+      "TRUNCATE ledger_start",
+    ];
+    for (const text of wrong) {
+      const error = await assertRejects(async () => await sql.unsafe(text), Error);
+      assertEquals("code" in error && error.code, "23001", `${text}: ${error.message}`);
+    }
+    assertEquals(await readChain(ledger), before);
+    assertEquals(await ledger.append([entry({ id: "c" })]), [true]);
+  }));
 
-Deno.test({
-  name: "the Postgres ledger rejects a batch with texts that it cannot store unchanged",
-  ...OPTIONS,
-  fn: () =>
+Deno.test(
+  "the Postgres ledger rejects a batch with texts that it cannot store unchanged",
+  OPTIONS,
+  () =>
     withLedgers(1, async ([ledger]) => {
       for (const text of ["a\0b", "\ud800"]) {
         const wrong = [{ id: text }, { model: text }, { upstream: text }, { sheet: { ...SHEET, prompt: text } }];
@@ -67,43 +63,39 @@ Deno.test({
       assertEquals(await ledger.append([odd]), [true]);
       assertEquals((await readChain(ledger)).map(({ id, upstream }) => [id, upstream]), [[odd.id, "null"]]);
     }),
-});
+);
 
-Deno.test({
-  name: "nodes with clocks minutes apart use the server's clock for leases",
-  ...OPTIONS,
-  fn: async () => {
-    const aheadMs = 600_000;
-    await withLedgers(2, async ([late], sql) => {
-      const right = openPostgresLedger(sql);
-      const [lateNow, rightNow] = [() => Date.now() - aheadMs, Date.now];
-      await late.hold(hold({ id: "late", amount: 1n, claims: [], leaseUntil: lateNow() + 60_000 }));
-      await right.hold(hold({ id: "right", amount: 1n, claims: [], leaseUntil: rightNow() + 60_000 }));
-      for (const [ledger, now] of [[late, lateNow], [right, rightNow]] as const) {
-        assertEquals(await ledger.expire(now()), []);
-        for (const { leaseUntil } of await ledger.holds()) {
-          assertLess(Math.abs(leaseUntil - now() - 60_000), 5_000);
-        }
+Deno.test("nodes with clocks minutes apart use the server's clock for leases", OPTIONS, async () => {
+  const aheadMs = 600_000;
+  await withLedgers(2, async ([late], sql) => {
+    const right = openPostgresLedger(sql);
+    const [lateNow, rightNow] = [() => Date.now() - aheadMs, Date.now];
+    await late.hold(hold({ id: "late", amount: 1n, claims: [], leaseUntil: lateNow() + 60_000 }));
+    await right.hold(hold({ id: "right", amount: 1n, claims: [], leaseUntil: rightNow() + 60_000 }));
+    for (const [ledger, now] of [[late, lateNow], [right, rightNow]] as const) {
+      assertEquals(await ledger.expire(now()), []);
+      for (const { leaseUntil } of await ledger.holds()) {
+        assertLess(Math.abs(leaseUntil - now() - 60_000), 5_000);
       }
-      await late.renew(["right"], lateNow() + 300_000);
-      assertEquals(await right.expire(rightNow() + 120_000), ["late"]);
-      assertEquals(await late.expire(lateNow() + 240_000), []);
-      assertEquals(await late.expire(lateNow() + 360_000), ["right"]);
-    }, { now: () => Date.now() - aheadMs });
-  },
+    }
+    await late.renew(["right"], lateNow() + 300_000);
+    assertEquals(await right.expire(rightNow() + 120_000), ["late"]);
+    assertEquals(await late.expire(lateNow() + 240_000), []);
+    assertEquals(await late.expire(lateNow() + 360_000), ["right"]);
+  }, { now: () => Date.now() - aheadMs });
 });
 
-Deno.test({
-  name: "clocks that differ by less than a second count as equal",
-  ...OPTIONS,
-  fn: () =>
+Deno.test(
+  "clocks that differ by less than a second count as equal",
+  OPTIONS,
+  () =>
     withLedgers(1, async ([ledger], sql) => {
       const { leaseUntil } = hold();
       await ledger.hold(hold({ claims: [] }));
       const [row] = await sql<{ lease_until: bigint }[]>`SELECT lease_until FROM holds`;
       assertEquals(row?.lease_until, BigInt(leaseUntil));
     }, { now: () => Date.now() - 500 }),
-});
+);
 
 Deno.test({
   name: "a hold from before the server's start is not voided for a while, and while it is renewed",
@@ -153,65 +145,61 @@ async function until<Result>(ask: () => Promise<Result>): Promise<Result> {
   }
 }
 
-Deno.test({
-  name: "a crashed server has every acknowledged entry and hold once",
-  ...OPTIONS,
-  fn: async () => {
-    await using server = await startPostgres();
-    const sqls = [0, 1, 2].map(() => connect(new Secret(server.url), 3));
-    try {
-      await sqls[0]?.unsafe(LEDGER_SHAPE);
-      const ledgers = sqls.map((sql) => openPostgresLedger(sql));
-      const acked: string[] = [];
-      const held: string[] = [];
-      let isOver = false;
-      const claim = ofKey(1_000_000n);
-      const working = Promise.all(ledgers.flatMap((ledger, node) => [
-        (async () => {
-          for (let batch = 0; !isOver; batch++) {
-            const entries = Array.from({ length: 20 }, (_, index) => entryOf({ id: `${node}-${batch}-${index}` }));
-            await until(() => ledger.append(entries));
-            acked.push(...entries.map(({ id }) => id));
-          }
-        })(),
-        (async () => {
-          for (let turn = 0; !isOver; turn++) {
-            const id = `h${node}-${turn}`;
-            const answer = await until(() => ledger.hold(hold({ id, amount: 1n, claims: [claim] })));
-            if (answer.held) held.push(id);
-          }
-        })(),
-      ])).finally(() => isOver = true);
-      for (let crash = 0; crash < 3 && !isOver; crash++) {
-        const enough = acked.length + 400;
-        while (acked.length < enough && !isOver) await new Promise((resolve) => setTimeout(resolve, 5));
-        await server.stop("crash");
-        const seen = acked.length;
-        await server.start();
-        const [ledger] = ledgers;
-        assert(ledger !== undefined);
-        const kept = new Set((await until(() => readChain(ledger))).map(({ id }) => id));
-        assertEquals(acked.slice(0, seen).filter((id) => !kept.has(id)), []);
-      }
-      isOver = true;
-      await working;
+Deno.test("a crashed server has every acknowledged entry and hold once", OPTIONS, async () => {
+  await using server = await startPostgres();
+  const sqls = [0, 1, 2].map(() => connect(new Secret(server.url), 3));
+  try {
+    await sqls[0]?.unsafe(LEDGER_SHAPE);
+    const ledgers = sqls.map((sql) => openPostgresLedger(sql));
+    const acked: string[] = [];
+    const held: string[] = [];
+    let isOver = false;
+    const claim = ofKey(1_000_000n);
+    const working = Promise.all(ledgers.flatMap((ledger, node) => [
+      (async () => {
+        for (let batch = 0; !isOver; batch++) {
+          const entries = Array.from({ length: 20 }, (_, index) => entryOf({ id: `${node}-${batch}-${index}` }));
+          await until(() => ledger.append(entries));
+          acked.push(...entries.map(({ id }) => id));
+        }
+      })(),
+      (async () => {
+        for (let turn = 0; !isOver; turn++) {
+          const id = `h${node}-${turn}`;
+          const answer = await until(() => ledger.hold(hold({ id, amount: 1n, claims: [claim] })));
+          if (answer.held) held.push(id);
+        }
+      })(),
+    ])).finally(() => isOver = true);
+    for (let crash = 0; crash < 3 && !isOver; crash++) {
+      const enough = acked.length + 400;
+      while (acked.length < enough && !isOver) await new Promise((resolve) => setTimeout(resolve, 5));
+      await server.stop("crash");
+      const seen = acked.length;
+      await server.start();
       const [ledger] = ledgers;
       assert(ledger !== undefined);
-      assertEquals((await readChain(ledger)).map(({ id }) => id).toSorted(), acked.toSorted());
-      assertEquals((await ledger.holds()).map(({ id }) => id).toSorted(), held.toSorted());
-      assertEquals(await ledger.left(claim), 1_000_000n - BigInt(held.length));
-      const { differences } = await auditLedger(ledger, { now: () => 0 });
-      assertEquals(differences, []);
-    } finally {
-      await Promise.all(sqls.map((sql) => sql.end({ timeout: 1 })));
+      const kept = new Set((await until(() => readChain(ledger))).map(({ id }) => id));
+      assertEquals(acked.slice(0, seen).filter((id) => !kept.has(id)), []);
     }
-  },
+    isOver = true;
+    await working;
+    const [ledger] = ledgers;
+    assert(ledger !== undefined);
+    assertEquals((await readChain(ledger)).map(({ id }) => id).toSorted(), acked.toSorted());
+    assertEquals((await ledger.holds()).map(({ id }) => id).toSorted(), held.toSorted());
+    assertEquals(await ledger.left(claim), 1_000_000n - BigInt(held.length));
+    const { differences } = await auditLedger(ledger, { now: () => 0 });
+    assertEquals(differences, []);
+  } finally {
+    await Promise.all(sqls.map((sql) => sql.end({ timeout: 1 })));
+  }
 });
 
-Deno.test({
-  name: "a node continues after a failover to a server that lacks the last entries",
-  ...OPTIONS,
-  fn: () =>
+Deno.test(
+  "a node continues after a failover to a server that lacks the last entries",
+  OPTIONS,
+  () =>
     withLedgers(1, async ([ledger], sql) => {
       await ledger.append([entry({ id: "a" })]);
       const first = await ledger.find("a");
@@ -235,12 +223,12 @@ Deno.test({
         ["d", 1, "0.8"],
       ]);
     }),
-});
+);
 
-Deno.test({
-  name: "the Postgres ledger rejects transactions with a stale snapshot",
-  ...OPTIONS,
-  fn: () =>
+Deno.test(
+  "the Postgres ledger rejects transactions with a stale snapshot",
+  OPTIONS,
+  () =>
     withLedgers(1, async ([ledger], sql) => {
       await sql.unsafe(
         "ALTER DATABASE " + (await sql`SELECT current_database() AS name`)[0]?.name +
@@ -249,35 +237,31 @@ Deno.test({
       await assertRejects(() => ledger.append([entry()]), Error, "read committed");
       await assertRejects(() => ledger.hold(hold()), Error, "read committed");
     }),
-});
+);
 
-Deno.test({
-  name: "a changed wall clock neither ends nor extends a lease",
-  ...OPTIONS,
-  fn: async () => {
-    let jumped = 0;
-    let elapsed = 0;
-    const clock = { now: () => Date.now() + elapsed + jumped, monotonic: () => elapsed };
-    await withLedgers(1, async ([ledger], sql) => {
-      const other = openPostgresLedger(sql);
-      for (const jump of [-7_200_000, 10_800_000]) {
-        const id = `held at ${jump}`;
-        const now = () => ledger.clock?.() ?? NaN;
-        await ledger.hold(hold({ id, amount: 1n, claims: [], leaseUntil: now() + 30_000 }));
-        jumped += jump;
-        // The offset of the server's clock is measured again, in the background of the next calls.
-        elapsed += 60_000;
-        const assertLeased = async () => {
-          const [open] = await ledger.holds();
-          assertLess(Math.abs((open?.leaseUntil ?? 0) - clock.now() - 30_000), 5_000);
-        };
-        await eventually(assertLeased);
-        await ledger.renew([id], now() + 30_000);
-        assertEquals(await ledger.expire(now()), [], id);
-        assertEquals(await other.expire(Date.now()), [], id);
-        await assertLeased();
-        assertEquals(await ledger.append([entry({ id })]), [true]);
-      }
-    }, clock);
-  },
+Deno.test("a changed wall clock neither ends nor extends a lease", OPTIONS, async () => {
+  let jumped = 0;
+  let elapsed = 0;
+  const clock = { now: () => Date.now() + elapsed + jumped, monotonic: () => elapsed };
+  await withLedgers(1, async ([ledger], sql) => {
+    const other = openPostgresLedger(sql);
+    for (const jump of [-7_200_000, 10_800_000]) {
+      const id = `held at ${jump}`;
+      const now = () => ledger.clock?.() ?? NaN;
+      await ledger.hold(hold({ id, amount: 1n, claims: [], leaseUntil: now() + 30_000 }));
+      jumped += jump;
+      // The offset of the server's clock is measured again, in the background of the next calls.
+      elapsed += 60_000;
+      const assertLeased = async () => {
+        const [open] = await ledger.holds();
+        assertLess(Math.abs((open?.leaseUntil ?? 0) - clock.now() - 30_000), 5_000);
+      };
+      await eventually(assertLeased);
+      await ledger.renew([id], now() + 30_000);
+      assertEquals(await ledger.expire(now()), [], id);
+      assertEquals(await other.expire(Date.now()), [], id);
+      await assertLeased();
+      assertEquals(await ledger.append([entry({ id })]), [true]);
+    }
+  }, clock);
 });

@@ -41,58 +41,50 @@ async function insist<Result>(ask: () => PromiseLike<Result>): Promise<Result> {
   }
 }
 
-Deno.test({
-  name: "an answer is complete after another one was lost midway",
-  ...OPTIONS,
-  fn: () =>
-    withConnection(async (sql) => {
-      for (const isTagged of [true, false]) {
-        let lost = 0;
-        try {
-          // More rows than the server buffers, so some have arrived.
-          await sql`
+Deno.test("an answer is complete after another one was lost midway", OPTIONS, () =>
+  withConnection(async (sql) => {
+    for (const isTagged of [true, false]) {
+      let lost = 0;
+      try {
+        // More rows than the server buffers, so some have arrived.
+        await sql`
             SELECT repeat('x', 9000), CASE WHEN n = 5 THEN pg_terminate_backend(pg_backend_pid()) END
             FROM generate_series(1, 10) n`;
-        } catch (error) {
-          lost += Number(isOutOfReach(error));
-        }
-        assertEquals(lost, 1);
-        const rows = await insist(() =>
-          isTagged
-            ? sql<{ one: number }[]>`SELECT 1 AS one UNION ALL SELECT 2`
-            : sql.unsafe<{ one: number }[]>("SELECT 1 AS one UNION ALL SELECT 2")
-        );
-        assertEquals(rows.map(({ one }) => one), [1, 2]);
-        assertEquals([rows.length, rows.count, rows[0]?.one], [2, 2, 1]);
+      } catch (error) {
+        lost += Number(isOutOfReach(error));
       }
-    }),
-});
+      assertEquals(lost, 1);
+      const rows = await insist(() =>
+        isTagged
+          ? sql<{ one: number }[]>`SELECT 1 AS one UNION ALL SELECT 2`
+          : sql.unsafe<{ one: number }[]>("SELECT 1 AS one UNION ALL SELECT 2")
+      );
+      assertEquals(rows.map(({ one }) => one), [1, 2]);
+      assertEquals([rows.length, rows.count, rows[0]?.one], [2, 2, 1]);
+    }
+  }));
 
-Deno.test({
-  name: "connections lost while opening affect nothing else",
-  ...OPTIONS,
-  fn: () =>
-    withConnection(async (sql) => {
-      await using database = await freshDatabase();
-      const fragile = connect(new Secret(database.url), 4);
-      const name = new URL(database.url).pathname.slice(1);
-      let isOver = false;
-      const pending = Promise.all(Array.from({ length: 4 }, async () => {
-        let answers = 0;
-        while (!isOver) {
-          await inTime(insist(() => fragile`SELECT pg_sleep(0.001)`)).then((came) => answers += Number(came), () => {});
-        }
-        return answers;
-      }));
-      for (let cut = 0, rounds = 0; cut < 40; rounds++) {
-        // The driver waits longer after each opening that failed: up to some seconds.
-        assertLess(rounds, 10_000);
-        const rows = await sql`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = ${name}`;
-        cut += rows.length;
-        await sql`SELECT pg_sleep(0.004)`;
+Deno.test("connections lost while opening affect nothing else", OPTIONS, () =>
+  withConnection(async (sql) => {
+    await using database = await freshDatabase();
+    const fragile = connect(new Secret(database.url), 4);
+    const name = new URL(database.url).pathname.slice(1);
+    let isOver = false;
+    const pending = Promise.all(Array.from({ length: 4 }, async () => {
+      let answers = 0;
+      while (!isOver) {
+        await inTime(insist(() => fragile`SELECT pg_sleep(0.001)`)).then((came) => answers += Number(came), () => {});
       }
-      isOver = true;
-      assertGreater(Math.max(...await pending), 0);
-      await fragile.end({ timeout: 1 });
-    }),
-});
+      return answers;
+    }));
+    for (let cut = 0, rounds = 0; cut < 40; rounds++) {
+      // The driver waits longer after each opening that failed: up to some seconds.
+      assertLess(rounds, 10_000);
+      const rows = await sql`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = ${name}`;
+      cut += rows.length;
+      await sql`SELECT pg_sleep(0.004)`;
+    }
+    isOver = true;
+    assertGreater(Math.max(...await pending), 0);
+    await fragile.end({ timeout: 1 });
+  }));

@@ -6,11 +6,9 @@ import { connect, isOutOfReach, NoAnswer } from "../../../lib/store/postgres/cli
 import { MIGRATIONS } from "../../../lib/store/postgres/migrations.ts";
 import { openPostgresStore, type PostgresOptions } from "../../../lib/store/postgres/store.ts";
 import { type Migrated, type Store, StoreError } from "../../../lib/store/store.ts";
-import { freshDatabase, HAS_POSTGRES, startPostgres } from "../../support/databases.ts";
+import { freshDatabase, postgresTest, startPostgres } from "../../support/databases.ts";
 import { hash, key } from "../behaviours_keys.ts";
 import { until } from "./nodes.ts";
-
-const ignore = !HAS_POSTGRES;
 
 const SERVING: PostgresOptions = { serving: { keyAgeMs: 60_000, journalEntries: 10, log: () => {} } };
 
@@ -30,170 +28,146 @@ async function ask<T>(address: Secret, question: string): Promise<T[]> {
   }
 }
 
-Deno.test({
-  name: "openPostgresStore() migrates a database once, even if several nodes start together",
-  ignore,
-  async fn() {
-    await using database = await freshDatabase();
-    const url = new Secret(database.url);
-    const stores = await Promise.all(
-      Array.from({ length: 5 }, (_, index) => openPostgresStore(url, index < 3 ? SERVING : {})),
-    );
-    assertEquals(await ask(url, "SELECT version FROM sluice_shape"), [{ version: MIGRATIONS.length }]);
-    assertEquals(stores.map(({ shared }) => shared?.reach()), [
-      ...Array(3).fill({ up: true, downMs: 0, waiting: 0 }),
-      ...Array(2).fill(undefined),
-    ]);
-    const [one, other] = stores as [Store, Store];
-    await one.keys.add(key());
-    assertEquals(await other.keys.findByHash(hash("a"), 0), key());
-    await Promise.all(stores.map((store) => store.close()));
-    assertEquals(await ask(url, "SELECT count(*)::int FROM pg_stat_activity WHERE datname = current_database()"), [{
-      count: 1,
-    }]);
-  },
+postgresTest("openPostgresStore() migrates a database once, even if several nodes start together", async () => {
+  await using database = await freshDatabase();
+  const url = new Secret(database.url);
+  const stores = await Promise.all(
+    Array.from({ length: 5 }, (_, index) => openPostgresStore(url, index < 3 ? SERVING : {})),
+  );
+  assertEquals(await ask(url, "SELECT version FROM sluice_shape"), [{ version: MIGRATIONS.length }]);
+  assertEquals(stores.map(({ shared }) => shared?.reach()), [
+    ...Array(3).fill({ up: true, downMs: 0, waiting: 0 }),
+    ...Array(2).fill(undefined),
+  ]);
+  const [one, other] = stores as [Store, Store];
+  await one.keys.add(key());
+  assertEquals(await other.keys.findByHash(hash("a"), 0), key());
+  await Promise.all(stores.map((store) => store.close()));
+  assertEquals(await ask(url, "SELECT count(*)::int FROM pg_stat_activity WHERE datname = current_database()"), [{
+    count: 1,
+  }]);
 });
 
-Deno.test({
-  name: "openPostgresStore() rejects a database of a newer version",
-  ignore,
-  async fn() {
-    await using database = await freshDatabase();
-    const url = new Secret(database.url);
-    await (await openPostgresStore(url)).close();
-    await ask(url, "UPDATE sluice_shape SET version = 1000");
-    for (const options of [{}, { readOnly: true }, SERVING]) {
-      const error = await assertRejects(() => openPostgresStore(url, options), StoreError);
-      assertStringIncludes(error.message, `was written by a newer version of Sluice (schema version 1000, known up to`);
-    }
-  },
+postgresTest("openPostgresStore() rejects a database of a newer version", async () => {
+  await using database = await freshDatabase();
+  const url = new Secret(database.url);
+  await (await openPostgresStore(url)).close();
+  await ask(url, "UPDATE sluice_shape SET version = 1000");
+  for (const options of [{}, { readOnly: true }, SERVING]) {
+    const error = await assertRejects(() => openPostgresStore(url, options), StoreError);
+    assertStringIncludes(error.message, `was written by a newer version of Sluice (schema version 1000, known up to`);
+  }
 });
 
-Deno.test({
-  name: "openPostgresStore() migrates completely or not at all, and never for reading",
-  ignore,
-  async fn() {
-    await using database = await freshDatabase();
-    const url = new Secret(database.url);
-    const reading = () => openPostgresStore(url, { readOnly: true });
-    const none = await assertRejects(reading, StoreError);
-    assertStringIncludes(none.message, "it has no tables yet");
-    assertEquals(await ask(url, "SELECT to_regclass('sluice_shape') AS made"), [{ made: null }]);
+postgresTest("openPostgresStore() migrates completely or not at all, and never for reading", async () => {
+  await using database = await freshDatabase();
+  const url = new Secret(database.url);
+  const reading = () => openPostgresStore(url, { readOnly: true });
+  const none = await assertRejects(reading, StoreError);
+  assertStringIncludes(none.message, "it has no tables yet");
+  assertEquals(await ask(url, "SELECT to_regclass('sluice_shape') AS made"), [{ made: null }]);
 
-    const facts: Migrated[] = [];
-    const migrated = (each: Migrated) => void facts.push(each);
-    await (await openPostgresStore(url, { migrated })).close();
-    // The second step makes tables that are there: it fails, and with it the change of the shape.
-    const older = 1;
-    await ask(url, `UPDATE sluice_shape SET version = ${older}`);
-    const shape = () => ask(url, "SELECT version FROM sluice_shape");
+  const facts: Migrated[] = [];
+  const migrated = (each: Migrated) => void facts.push(each);
+  await (await openPostgresStore(url, { migrated })).close();
+  // The second step makes tables that are there: it fails, and with it the change of the shape.
+  const older = 1;
+  await ask(url, `UPDATE sluice_shape SET version = ${older}`);
+  const shape = () => ask(url, "SELECT version FROM sluice_shape");
+  for (const options of [{}, SERVING]) {
+    await assertRejects(() => openPostgresStore(url, { ...options, migrated }), StoreError, "already exists");
+    assertEquals(await shape(), [{ version: older }]);
+  }
+  const refused = await assertRejects(reading, StoreError);
+  assertStringIncludes(refused.message, `it has an older schema (version ${older}, this one needs`);
+  assertEquals([await shape(), facts], [[{ version: older }], []]);
+
+  await using other = await freshDatabase();
+  const old = new Secret(other.url);
+  await ask(
+    old,
+    `CREATE TABLE sluice_shape (version integer); INSERT INTO sluice_shape VALUES (1); ${MIGRATIONS[0]}`,
+  );
+  await (await openPostgresStore(old, { migrated })).close();
+  assertEquals(facts, [{ from: older, to: MIGRATIONS.length }]);
+  await (await openPostgresStore(old, { readOnly: true })).close();
+});
+
+postgresTest("openPostgresStore() explains why it cannot open a database, without a password", async () => {
+  await using database = await freshDatabase();
+  const { host } = new URL(database.url);
+  const cases: [string, string][] = [
+    ["postgres://me:hunter2@127.0.0.1:1/x", "the database is unreachable"],
+    ["postgres://me:hunter2@nowhere.invalid/x", "the database is unreachable"],
+    [`postgres://nobody:hunter2@${host}/postgres`, 'role "nobody" does not exist'],
+    [`postgres://sluice:hunter2@${host}/no_such`, 'database "no_such" does not exist'],
+    [`postgres://sluice:hunter2@${host}/postgres?search_path=no_such`, "no schema has been selected to create in"],
+    ["postgres://me:hunter2@127.0.0.1:1/x?sslmode=perhaps", 'sslmode "perhaps" is not known'],
+    ["postgres://me:hunter2@127.0.0.1:1/x?sslrootcert=/no/such.crt", '"/no/such.crt"'],
+    ["postgres://me:hunter2@127.0.0.1:99999/x", "address"],
+    ["postgres://me:hunter2@[/x", "address"],
+    ["postgres://me:hunter%2@127.0.0.1:1/x", ""],
+  ];
+  for (const [address, why] of cases) {
     for (const options of [{}, SERVING]) {
-      await assertRejects(() => openPostgresStore(url, { ...options, migrated }), StoreError, "already exists");
-      assertEquals(await shape(), [{ version: older }]);
+      const error = await assertRejects(
+        () => openPostgresStore(new Secret(address), options),
+        StoreError,
+        undefined,
+        address,
+      );
+      assertStringIncludes(error.message, why);
+      assertStringIncludes(error.message, "Cannot open the store");
+      assert(!Deno.inspect(error).includes("hunter"), Deno.inspect(error));
     }
-    const refused = await assertRejects(reading, StoreError);
-    assertStringIncludes(refused.message, `it has an older schema (version ${older}, this one needs`);
-    assertEquals([await shape(), facts], [[{ version: older }], []]);
+  }
+});
 
-    await using other = await freshDatabase();
-    const old = new Secret(other.url);
+postgresTest("openPostgresStore() applies the parameters of its address", async () => {
+  await using database = await freshDatabase();
+  const url = new Secret(database.url);
+  await ask(url, "CREATE SCHEMA apart");
+  const store = await openPostgresStore(
+    having(database.url, {
+      schema: "apart",
+      application_name: "billing",
+      channel_binding: "prefer",
+      sslmode: "disable",
+    }),
+    SERVING,
+  );
+  await store.keys.add(key());
+  assertEquals(await ask(url, "SELECT id FROM apart.keys"), [{ id: "key_1" }]);
+  assertEquals(
     await ask(
-      old,
-      `CREATE TABLE sluice_shape (version integer); INSERT INTO sluice_shape VALUES (1); ${MIGRATIONS[0]}`,
-    );
-    await (await openPostgresStore(old, { migrated })).close();
-    assertEquals(facts, [{ from: older, to: MIGRATIONS.length }]);
-    await (await openPostgresStore(old, { readOnly: true })).close();
-  },
+      url,
+      "SELECT DISTINCT application_name AS name FROM pg_stat_activity WHERE application_name = 'billing'",
+    ),
+    [{ name: "billing" }],
+  );
+  // Two in one database do not see each other.
+  const beside = await openPostgresStore(url, SERVING);
+  assertEquals(await beside.keys.list(), []);
+  await beside.close();
+  await store.close();
 });
 
-Deno.test({
-  name: "openPostgresStore() explains why it cannot open a database, without a password",
-  ignore,
-  async fn() {
-    await using database = await freshDatabase();
-    const { host } = new URL(database.url);
-    const cases: [string, string][] = [
-      ["postgres://me:hunter2@127.0.0.1:1/x", "the database is unreachable"],
-      ["postgres://me:hunter2@nowhere.invalid/x", "the database is unreachable"],
-      [`postgres://nobody:hunter2@${host}/postgres`, 'role "nobody" does not exist'],
-      [`postgres://sluice:hunter2@${host}/no_such`, 'database "no_such" does not exist'],
-      [`postgres://sluice:hunter2@${host}/postgres?search_path=no_such`, "no schema has been selected to create in"],
-      ["postgres://me:hunter2@127.0.0.1:1/x?sslmode=perhaps", 'sslmode "perhaps" is not known'],
-      ["postgres://me:hunter2@127.0.0.1:1/x?sslrootcert=/no/such.crt", '"/no/such.crt"'],
-      ["postgres://me:hunter2@127.0.0.1:99999/x", "address"],
-      ["postgres://me:hunter2@[/x", "address"],
-      ["postgres://me:hunter%2@127.0.0.1:1/x", ""],
-    ];
-    for (const [address, why] of cases) {
-      for (const options of [{}, SERVING]) {
-        const error = await assertRejects(
-          () => openPostgresStore(new Secret(address), options),
-          StoreError,
-          undefined,
-          address,
-        );
-        assertStringIncludes(error.message, why);
-        assertStringIncludes(error.message, "Cannot open the store");
-        assert(!Deno.inspect(error).includes("hunter"), Deno.inspect(error));
-      }
-    }
-  },
-});
-
-Deno.test({
-  name: "openPostgresStore() applies the parameters of its address",
-  ignore,
-  async fn() {
-    await using database = await freshDatabase();
-    const url = new Secret(database.url);
-    await ask(url, "CREATE SCHEMA apart");
-    const store = await openPostgresStore(
-      having(database.url, {
-        schema: "apart",
-        application_name: "billing",
-        channel_binding: "prefer",
-        sslmode: "disable",
-      }),
-      SERVING,
-    );
-    await store.keys.add(key());
-    assertEquals(await ask(url, "SELECT id FROM apart.keys"), [{ id: "key_1" }]);
-    assertEquals(
-      await ask(
-        url,
-        "SELECT DISTINCT application_name AS name FROM pg_stat_activity WHERE application_name = 'billing'",
-      ),
-      [{ name: "billing" }],
-    );
-    // Two in one database do not see each other.
-    const beside = await openPostgresStore(url, SERVING);
-    assertEquals(await beside.keys.list(), []);
-    await beside.close();
-    await store.close();
-  },
-});
-
-Deno.test({
-  name: "the store reports an outage and its end",
-  ignore,
-  async fn() {
-    await using engine = await startPostgres();
-    const store = await openPostgresStore(new Secret(engine.url), SERVING);
-    await store.keys.add(key());
-    await store.keys.findByHash(hash("a"), 0);
-    const found = await ask<{ text: string }>(new Secret(engine.url), "SHOW synchronous_commit");
-    assertEquals(found, [{ synchronous_commit: "on" }] as never);
-    await engine.stop("crash");
-    assertLess(await until(() => store.shared?.reach().up === false), 2_500);
-    assertEquals((await store.keys.findByHash(hash("a"), 0))?.id, "key_1");
-    assertLess(0, store.shared?.reach().downMs ?? 0);
-    await assertRejects(() => store.shared?.configs.latest() ?? Promise.resolve());
-    await engine.start();
-    await until(() => store.shared?.reach().up === true, 10_000);
-    assertEquals(await store.shared?.configs.latest(), undefined);
-    await store.close();
-  },
+postgresTest("the store reports an outage and its end", async () => {
+  await using engine = await startPostgres();
+  const store = await openPostgresStore(new Secret(engine.url), SERVING);
+  await store.keys.add(key());
+  await store.keys.findByHash(hash("a"), 0);
+  const found = await ask<{ text: string }>(new Secret(engine.url), "SHOW synchronous_commit");
+  assertEquals(found, [{ synchronous_commit: "on" }] as never);
+  await engine.stop("crash");
+  assertLess(await until(() => store.shared?.reach().up === false), 2_500);
+  assertEquals((await store.keys.findByHash(hash("a"), 0))?.id, "key_1");
+  assertLess(0, store.shared?.reach().downMs ?? 0);
+  await assertRejects(() => store.shared?.configs.latest() ?? Promise.resolve());
+  await engine.start();
+  await until(() => store.shared?.reach().up === true, 10_000);
+  assertEquals(await store.shared?.configs.latest(), undefined);
+  await store.close();
 });
 
 Deno.test("isOutOfReach() distinguishes an unusable database from an invalid query", () => {
