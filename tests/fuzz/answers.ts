@@ -1,6 +1,6 @@
 /** Answers of upstreams that went wrong: their events, their JSON, their bytes. */
 import { isObject, parseJson } from "../../lib/json/mod.ts";
-import type { Said } from "../e2e/fault/matrix/sound_answer.ts";
+import type { SoundAnswer } from "../e2e/fault/matrix/sound_answer.ts";
 import type { Play } from "../e2e/fault/matrix/wire.ts";
 import { chunk, END, head, typeOf } from "../e2e/fault/matrix/written.ts";
 import type { Random } from "../support/random.ts";
@@ -65,7 +65,7 @@ export function brokenAnswer(random: Random): Play {
   };
 }
 
-function brokenStream({ opening, pieces, ending }: Said, random: Random): Uint8Array {
+function brokenStream({ opening, pieces, ending }: SoundAnswer, random: Random): Uint8Array {
   let frames = [...opening, ...pieces, ...ending];
   for (let times = random.below(4); times > 0; times--) frames = changeFrames(frames, random);
   const ended = random.chance(0.1) ? frames.map((frame) => frame.replaceAll("\n", "\r\n")) : frames;

@@ -1,6 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
 import type { Protocol } from "../../lib/protocols/canonical/types.ts";
-import { saidIn, SPOKEN } from "../e2e/fault/matrix/sound_answer.ts";
+import { soundAnswer, SPOKEN } from "../e2e/fault/matrix/sound_answer.ts";
 import { endOf } from "../e2e/fault/matrix/seen.ts";
 import { startWire } from "../e2e/fault/matrix/wire.ts";
 import { send } from "../e2e/fault/matrix/written.ts";
@@ -55,8 +55,8 @@ Deno.test("upstream answers that were once passed on wrongly are passed on corre
   for (const { about, frame, seen, ...names } of regressions.answers) {
     const client = oneOf(ALL_PROTOCOLS, names.client);
     const spoken = oneOf(SPOKEN, names.spoken);
-    const { opening, pieces, ...said } = saidIn(spoken, true);
-    const odd = { ...said, opening, pieces: pieces.flatMap((piece, index) => index === 2 ? [frame, piece] : [piece]) };
+    const { opening, pieces, ...others } = soundAnswer(spoken, true);
+    const odd = { ...others, opening, pieces: pieces.flatMap((piece, at) => at === 2 ? [frame, piece] : [piece]) };
     await using wire = startWire({ get: () => ({ play: (line) => send(line, odd), resets: false }) });
     await using gateway = startGateway(oneModel(spoken, wire.url), { described: false });
     const response = await gateway.ask(client, prompt(client, { stream: true }));
