@@ -17,7 +17,7 @@ import {
 import type { Secret } from "./secret.ts";
 import { forwardedHeaderSchema } from "./config/forwarded_header.ts";
 import { ledgerSchema, logSchema, metricsSchema, nodesSchema, shutdownSchema } from "./config/operation_schemas.ts";
-import { imagesSchema, requestLimitsSchema, responsesSchema, routingSchema } from "./config/request_schemas.ts";
+import { imagesSchema, resourceLimitsSchema, responsesSchema, routingSchema } from "./config/serving_schemas.ts";
 import { type VendorName, VENDORS } from "./upstreams/vendors.ts";
 
 /** The endpoints a group can be given. */
@@ -264,7 +264,9 @@ export const configSchema = z.strictObject({
     origins: z.array(originSchema).default([]).describe("Exact origins of web pages that may call the gateway")
       .meta({ examples: [["https://app.example.com"]] }),
   }).prefault({}).describe("Access from web pages"),
-  limits: requestLimitsSchema.prefault({}).describe("Limits of single requests and of their memory"),
+  resource_limits: resourceLimitsSchema.prefault({}).describe(
+    "Limits of the size, duration and memory of requests. Rates and concurrency of keys are `limits` of groups, keys and models",
+  ),
   images: imagesSchema.prefault({}).describe("The image endpoints"),
   responses: responsesSchema.prefault({}).describe("The responses endpoint"),
   routing: routingSchema.prefault({}).describe("Attempts per request, and circuit breakers"),

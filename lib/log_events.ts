@@ -148,7 +148,7 @@ export const LOG_EVENTS = {
   drain_limit_reached: {
     levels: ["warn"],
     about:
-      "A client disconnected, and `limits.drained_requests` answers are drained already. This one was cancelled, and " +
+      "A client disconnected, and `resource_limits.drained_requests` answers are drained already. This one was cancelled, and " +
       "what was sent is billed",
   },
   answer_not_stored: { levels: ["warn"], about: "Images could not be kept for repeats of their request. `cause`" },

@@ -7,8 +7,8 @@ export const RESTART_ONLY = [
   "listen",
   "store",
   "limits_store",
-  "limits.image_pixels",
-  "limits.image_wait_ms",
+  "resource_limits.image_pixels",
+  "resource_limits.image_wait_ms",
   "nodes",
   "images.uploads.concurrent_uploads",
   "images.idempotency",
@@ -40,16 +40,16 @@ export function keepRestartOnlySettings(first: Config, next: Config): KeptSettin
     return one;
   };
   const { admin, ...rest } = next;
-  const { uploads, idempotency } = first.images;
+  const { images: { uploads, idempotency }, resource_limits: limits } = first;
   const config: Config = {
     ...rest,
     listen: keep("listen", [first.listen, next.listen]),
     store: keepAddress("store", [first.store, next.store]),
     limits_store: keepAddress("limits_store", [first.limits_store, next.limits_store]),
-    limits: {
-      ...next.limits,
-      image_pixels: keep("limits.image_pixels", [first.limits.image_pixels, next.limits.image_pixels]),
-      image_wait_ms: keep("limits.image_wait_ms", [first.limits.image_wait_ms, next.limits.image_wait_ms]),
+    resource_limits: {
+      ...next.resource_limits,
+      image_pixels: keep("resource_limits.image_pixels", [limits.image_pixels, next.resource_limits.image_pixels]),
+      image_wait_ms: keep("resource_limits.image_wait_ms", [limits.image_wait_ms, next.resource_limits.image_wait_ms]),
     },
     nodes: keep("nodes", [first.nodes, next.nodes]),
     images: {

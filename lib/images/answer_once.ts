@@ -61,7 +61,10 @@ async function sendStored(
   const ended = makesImagesHere(model, gateway)
     ? await gateway.pixels.enter(NEVER, pixels).catch(() => () => {})
     : () => {};
-  return new Response(pieceStream(body, { unreadMs: gateway.config.limits.answer_unread_ms, timers, ended }), head);
+  return new Response(
+    pieceStream(body, { unreadMs: gateway.config.resource_limits.answer_unread_ms, timers, ended }),
+    head,
+  );
 }
 
 /** Ends the meter without a charge when the work fails. */

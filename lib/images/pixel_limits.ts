@@ -24,13 +24,13 @@ export function checkPixels({ width, height }: Size): void {
 }
 
 /**
- * Counts the pixels of uploads, mask and requested images, which stay in memory until the answer is read. A stream makes
- * one image at a time, so it counts one.
- * @throws {GatewayError} `invalid` above `limits.image_request_pixels`
+ * Counts the pixels of uploads, mask and requested images, which stay in memory until the answer is read. A stream
+ * makes one image at a time, so it counts one.
+ * @throws {GatewayError} `invalid` above `resource_limits.image_request_pixels`
  */
 export function countPixels(
   { images, mask, size, n, stream }: ImageRequest,
-  { limits: { image_request_pixels: most } }: Pick<Config, "limits">,
+  { resource_limits: { image_request_pixels: most } }: Pick<Config, "resource_limits">,
 ): number {
   const uploads = [...images, ...(mask === undefined ? [] : [mask])].reduce((sum, image) => sum + area(image), 0);
   const pixels = uploads + area(size) * (stream ? 1 : n);
@@ -38,13 +38,13 @@ export function countPixels(
   throw new GatewayError(
     "invalid",
     `Cannot work on ${pixels} pixels in one request: its uploads have ${uploads}, the images it asks for ` +
-      `${pixels - uploads}, and together they may have ${most} (limits.image_request_pixels)`,
+      `${pixels - uploads}, and together they may have ${most} (resource_limits.image_request_pixels)`,
     { param: uploads > pixels - uploads ? "image" : "n" },
   );
 }
 
 /** Creates the queue in front of work on pixels. */
-export function createPixelQueue({ limits }: Config): AdmissionQueue {
+export function createPixelQueue({ resource_limits: limits }: Config): AdmissionQueue {
   return createAdmissionQueue({
     concurrent: limits.image_pixels,
     waiting: MOST_WAITING,

@@ -24,7 +24,7 @@ export async function wholeResponse(started: StartedImages): Promise<Response> {
   );
   const { usage, sizes } = counter.bill;
   const text = writeResult({ request, created, images, usage });
-  const { answer_unread_ms: unreadMs } = gateway.config.limits;
+  const { answer_unread_ms: unreadMs } = gateway.config.resource_limits;
   return new Response(byteStream(text, { unreadMs, timers, ended: releasePixels }), {
     headers: {
       ...started.headers,
@@ -52,7 +52,7 @@ export async function streamedResponse(started: StartedImages): Promise<Response
     counter,
     seconds: () => Math.floor(gateway.now() / 1000),
     keepAliveMs: gateway.config.keep_alive_seconds * 1000,
-    unreadMs: gateway.config.limits.answer_unread_ms,
+    unreadMs: gateway.config.resource_limits.answer_unread_ms,
     timers,
     charge: (isDisconnected) => chargeDelivered(started, isDisconnected ? { ending: "client_disconnected" } : {}),
     disconnected: (received) => gateway.backgroundTasks.add(chargeReceived(started, received)),

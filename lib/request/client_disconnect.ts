@@ -143,7 +143,7 @@ export function beginDrain(
   const wants = on_disconnect === "drain" || (on_disconnect === "auto" && costsAnything(sheet) && !isCountable());
   if (!wants || !meter.asked) return false;
   const { config, drains, log } = gateway;
-  const isBegun = drains.begin(meter.done, config.limits.drained_requests);
+  const isBegun = drains.begin(meter.done, config.resource_limits.drained_requests);
   if (!isBegun) log({ level: "warn", event: "drain_limit_reached", request_id: requestId });
   return isBegun;
 }

@@ -17,7 +17,7 @@ export function openStream(state: RequestState): StreamLoop {
     keepAlive: codec.keepAlive,
     framing: codec.framing?.(),
     keepAliveMs: config.keep_alive_seconds * 1000,
-    unreadMs: config.limits.answer_unread_ms,
+    unreadMs: config.resource_limits.answer_unread_ms,
   });
 }
 

@@ -42,7 +42,7 @@ export async function recallBody(
   const { previous_response_id: previous, input } = head;
   const resolve = (items: string) =>
     resolveItems(items, memory, {
-      mostBytes: context.gateway.config.limits.json_body_bytes,
+      mostBytes: context.gateway.config.resource_limits.json_body_bytes,
       compactsUpstream: compactsUpstream(head, context.gateway),
     });
   const recalled = (whole: JsonBody, added: NewInput): RecalledBody => ({
@@ -113,7 +113,7 @@ export async function editBody(
   { gateway, reserve, scan }: BodyContext,
 ): Promise<JsonBody> {
   const bytes = utf8Bytes(spliceMembers(body, edits));
-  const { json_body_bytes: limit } = gateway.config.limits;
+  const { json_body_bytes: limit } = gateway.config.resource_limits;
   if (bytes.length > limit) throw bodyTooLarge(limit);
   const growth = bytes.length - documentSize(body);
   if (growth > 0) reserve(growth * JSON_MEMORY_FACTOR, 0);

@@ -49,7 +49,7 @@ const OF_UPGRADE = /^(?:connection|upgrade|sec-websocket-.*|content-.*|transfer-
  */
 export function openResponsesSocket(request: Request, context: RouteContext): Response {
   const { connection, gateway } = context;
-  const { config: { responses: { websocket }, limits }, recall, monotonic } = gateway;
+  const { config: { responses: { websocket }, resource_limits }, recall, monotonic } = gateway;
   if (connection === undefined) throw plainRequest();
   if (websocket === null || recall.limits === null) throw noSockets("they are disabled");
   const { keyId } = requireCaller(context.caller);
@@ -67,7 +67,7 @@ export function openResponsesSocket(request: Request, context: RouteContext): Re
     host: connection,
     keyId,
     local: recall.openLocal(keyId),
-    mostBytes: limits.json_body_bytes,
+    mostBytes: resource_limits.json_body_bytes,
     idleMs: websocket.idle_seconds * 1000,
     monotonic,
   });

@@ -21,7 +21,7 @@ export function writeEmbeddings(
   const pieces = [head, ...items, `],"model":${JSON.stringify(model.id)},"usage":${usage}}`];
   const length = pieces.reduce((sum, piece) => sum + piece.length, 0);
   if (length <= LONG_TEXT_CHARS) return new JsonAnswer(pieces.join(""));
-  const { answer_unread_ms: unreadMs } = gateway.config.limits;
+  const { answer_unread_ms: unreadMs } = gateway.config.resource_limits;
   return new Response(byteStream(pieces, { unreadMs, timers, ended() {} }), {
     headers: { "content-type": "application/json" },
   });

@@ -151,7 +151,7 @@ async function handle(
     record.keyId = caller.keyId;
     record.keyName = caller.keyName;
     record.group = caller.groupName;
-    const most = gateway.config.limits.requests_per_client;
+    const most = gateway.config.resource_limits.requests_per_client;
     try {
       if (most !== undefined) endConcurrent = countConcurrent(exchange, { clients, caller, most });
     } catch (error) {

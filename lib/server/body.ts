@@ -117,8 +117,8 @@ export class RequestBody implements Keeper {
   }
 
   /**
-   * Reads the body as a JSON object. Curl's default media types are read as JSON. The size limit applies both to the body as
-   * sent and to the inflated body.
+   * Reads the body as a JSON object. Curl's default media types are read as JSON. The size limit applies both to the
+   * body as sent and to the inflated body.
    * @param scan members that need not be parsed
    * @throws {GatewayError} `too_large`, `too_slow`, `unsupported_media_type`, `limited` or `invalid`
    */
@@ -185,7 +185,9 @@ export class RequestBody implements Keeper {
     return parseBody(bytes, scan);
   }
 
-  /** Inflates and parses a body. Large ones wait for each other: a few kilobytes sent must not take the memory of many. */
+  /**
+   * Inflates and parses a body. Large ones wait for each other: a few kilobytes sent must not take the memory of many.
+   */
   async #parseInflated(
     sent: Uint8Array<ArrayBuffer>,
     { coding, scan }: { coding: Coding; scan: ScanPlan | undefined },
@@ -227,13 +229,13 @@ export interface BodyLimits {
 }
 
 /**
- * Memory that a JSON body takes while it is read and its tokens are counted, in times of its size: its bytes, its text, its
- * values. Measured with bodies of 32 MB, which took 100 to 130 MB.
+ * Memory that a JSON body takes while it is read and its tokens are counted, in times of its size: its bytes, its text,
+ * its values. Measured with bodies of 32 MB, which took 100 to 130 MB.
  */
 export const JSON_MEMORY_FACTOR = 4;
 
 /** The operator's limits. */
-export function bodyLimits({ limits }: Config): BodyLimits {
+export function bodyLimits({ resource_limits: limits }: Config): BodyLimits {
   return {
     jsonBytes: limits.json_body_bytes,
     budgetBytes: limits.body_budget_bytes,
@@ -248,8 +250,8 @@ export function bodyLimits({ limits }: Config): BodyLimits {
 const BUDGET_RETRY_MS = 1_000;
 
 /**
- * Share of the budget that the bodies of one API key may take together, so that no key fills it for the others. A body may
- * take more while it is the only one in memory.
+ * Share of the budget that the bodies of one API key may take together, so that no key fills it for the others. A body
+ * may take more while it is the only one in memory.
  */
 const KEY_SHARE = 3 / 4;
 

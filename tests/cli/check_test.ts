@@ -175,8 +175,8 @@ Deno.test("each warning names the member and what to do", () => {
       'trusted_proxies[2]: "::/0" lets almost anyone',
     ]],
     [{ cors: { origins: ["http://app.example.com"] } }, ['cors.origins[0]: Pages of "http://app.example.com" are']],
-    [{ limits: { json_body_bytes: 1_000_000_000 } }, [
-      "limits.body_budget_bytes: 268435456 is less than 4 times `limits.json_b",
+    [{ resource_limits: { json_body_bytes: 1_000_000_000 } }, [
+      "resource_limits.body_budget_bytes: 268435456 is less than 4 times `resource_limits.json_b",
     ]],
     [{ shutdown: { drain_seconds: 60, images_drain_seconds: 0 } }, ["shutdown.images_drain_seconds: 0 is less than"]],
   ];

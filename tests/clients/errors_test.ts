@@ -10,7 +10,7 @@ const NARROW = "narrow-key-of-the-tests";
 const gateway = sharedGateway({
   config: {
     groups: { main: {}, narrow: { models: ["acme/*"], endpoints: ["models", "chat", "messages"] } },
-    limits: { json_body_bytes: 20_000 },
+    resource_limits: { json_body_bytes: 20_000 },
   },
   keys: { main: MAIN, narrow: NARROW },
 });

@@ -54,7 +54,7 @@ Deno.test("parseConfig() fills an empty file with defaults", () => {
     metrics: { public: false },
     trusted_proxies: [],
     cors: { origins: [] },
-    limits: {
+    resource_limits: {
       json_body_bytes: 33_554_432,
       body_budget_bytes: 268_435_456,
       image_request_pixels: 50_331_648,
@@ -392,7 +392,7 @@ Deno.test("parseConfig() reports schema problems and invalid references together
     [
       'models[0].created: Expected a number, not "now"',
       "prot: Unknown member; expected one of: $schema, listen, store, limits_store, nodes, upstreams, models, " +
-      "catalog, catalog_date, embedded_models, groups, keys, admin, ledger, log, metrics, trusted_proxies, private_networks, cors, limits, images, responses, routing, " +
+      "catalog, catalog_date, embedded_models, groups, keys, admin, ledger, log, metrics, trusted_proxies, private_networks, cors, resource_limits, images, responses, routing, " +
       "alerts, shutdown, keep_alive_seconds",
       'models[0].targets[0].upstream: Unknown upstream "acme"; known: embedded',
       'keys[0].group: Unknown group "ops"; known: default',

@@ -9,12 +9,14 @@ import { startKeyed } from "../support/keyed_gateway.ts";
 
 const OPTIONS = { now: Date.now };
 
-/** A configuration with one model, `acme/one`, at a host: a gateway too, which understands all that the suite asks for. */
+/**
+ * A configuration with one model, `acme/one`, at a host: a gateway too, which understands all that the suite asks for.
+ */
 function fileOf(host: JsonObject, target: JsonObject): Record<string, Json> {
   return {
     upstreams: { host },
     models: [model("acme/one", [{ upstream: "host", ...target }])],
-    limits: { json_body_bytes: 1_000_000 },
+    resource_limits: { json_body_bytes: 1_000_000 },
   };
 }
 

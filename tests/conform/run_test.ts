@@ -31,8 +31,8 @@ function failures({ results }: SuiteRun): string[] {
   );
 }
 
-function embedded(limits = {}): TestGateway {
-  return startGateway({ limits }, { now: Date.now });
+function embedded(resource_limits = {}): TestGateway {
+  return startGateway({ resource_limits }, { now: Date.now });
 }
 
 Deno.test("the gateway with its embedded models passes every check without skips", async () => {

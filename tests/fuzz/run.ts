@@ -51,7 +51,7 @@ export async function startFuzzed(store?: Store): Promise<FuzzedGateway> {
   const vendors = { chat: "openai", responses: "openai", messages: "anthropic", gemini: "gemini" };
   const gateway = startKeyed({
     admin: { key: { env: "ADMIN_KEY" } },
-    limits: { body_gap_ms: 200, body_grace_ms: 200, body_total_ms: 1000, json_body_bytes: BODY_BYTES },
+    resource_limits: { body_gap_ms: 200, body_grace_ms: 200, body_total_ms: 1000, json_body_bytes: BODY_BYTES },
     upstreams: Object.fromEntries(SPOKEN.map((spoken) => [spoken, {
       vendor: vendors[spoken],
       base_url: wire.url,

@@ -57,7 +57,7 @@ function configFor(port: number): string {
     upstreams: { quick: upstream("quick"), words: upstream("words"), padded: upstream("padded") },
     models: [model("quick"), model("words"), model("padded")],
     groups: { default: { limits: LIMITS, budget: { usd: "900000", period: "month" } } },
-    limits: { answer_unread_ms: PATIENCE_MS, body_grace_ms: PATIENCE_MS },
+    resource_limits: { answer_unread_ms: PATIENCE_MS, body_grace_ms: PATIENCE_MS },
     log: { requests: "errors" },
   });
 }

@@ -45,7 +45,7 @@ Deno.test("an admission queue admits by size: a small one overtakes a large one,
 
 Deno.test("a request with too many pixels is a 400 with their number, read from file headers", async () => {
   const upstream = localPainter(paintsAll);
-  await using gateway = startPainted({ p: upstream }, { limits: { image_request_pixels: 20_000_000 } });
+  await using gateway = startPainted({ p: upstream }, { resource_limits: { image_request_pixels: 20_000_000 } });
   const uploads = await gateway.edit(formOf({ size: "1024x1024" }, [
     ["image[]", pngHead(4000, 4000)],
     ["image[]", pngHead(2000, 2000)],
@@ -63,7 +63,9 @@ Deno.test("a request with too many pixels is a 400 with their number, read from 
 });
 
 Deno.test("images of another host do not count towards this process's pixels", async () => {
-  await using gateway = startPainted({ p: painter(paintsAll) }, { limits: { image_request_pixels: 1_048_576 } });
+  await using gateway = startPainted({ p: painter(paintsAll) }, {
+    resource_limits: { image_request_pixels: 1_048_576 },
+  });
   const response = await gateway.generate({ size: "1024x1024", n: 2 });
   assertEquals([response.status, (await response.json()).data.length], [200, 2]);
 });
@@ -76,7 +78,9 @@ Deno.test("requests wait for pixels for a limited time, then get 503 with retry-
     ...(calls++ === 0 ? [held.promise] : []),
     { type: "image", index: 0, base64 },
   ]);
-  await using gateway = startPainted({ p: upstream }, { limits: { image_pixels: 1_500_000, image_wait_ms: 20 } });
+  await using gateway = startPainted({ p: upstream }, {
+    resource_limits: { image_pixels: 1_500_000, image_wait_ms: 20 },
+  });
   const first = gateway.generate({ size: "1024x1024" });
   await until("a call", () => calls > 0);
   const second = await gateway.generate({ size: "1024x1024" });
@@ -97,8 +101,8 @@ Deno.test("requests wait for pixels for a limited time, then get 503 with retry-
 Deno.test("an unread answer keeps its pixels until it is cut off", async () => {
   const image = base64Of(join(png(1024, 1024), new Uint8Array(48 * 1024 * 1024)));
   const upstream = localPainter(() => [{ type: "image", index: 0, base64: image }]);
-  const limits = { image_pixels: 1_048_576, image_wait_ms: 60_000, answer_unread_ms: 300 };
-  await using gateway = startPainted({ p: upstream }, { limits });
+  const resource_limits = { image_pixels: 1_048_576, image_wait_ms: 60_000, answer_unread_ms: 300 };
+  await using gateway = startPainted({ p: upstream }, { resource_limits });
   const unread = await gateway.generate({ size: "1024x1024" });
   const next = await gateway.generate({ size: "1024x1024" });
   assertEquals([unread.status, next.status], [200, 200]);

@@ -219,7 +219,7 @@ Deno.test("a concurrency counter counts by client, releases once, and forgets id
 });
 
 Deno.test("requests are counted by key and address until their last byte or the disconnect", async () => {
-  await using gateway = startKeyed({ ...BEHIND_PROXY, limits: { requests_per_client: 2 } });
+  await using gateway = startKeyed({ ...BEHIND_PROXY, resource_limits: { requests_per_client: 2 } });
   const gone = new AbortController();
   // If an assertion fails, the gateway would wait for ever for unread streams.
   using _end = { [Symbol.dispose]: () => gone.abort() };

@@ -82,8 +82,8 @@ export const EXAMPLES: Readonly<Record<string, string>> = {
 { "metrics": { "public": true } }`,
   cors: `
 { "cors": { "origins": ["https://app.example.com"] } }`,
-  limits: `
-{ "limits": { "json_body_bytes": 8388608, "requests_per_client": 32 } }`,
+  resource_limits: `
+{ "resource_limits": { "json_body_bytes": 8388608, "requests_per_client": 32 } }`,
   images: `
 { "images": { "default_quality": "high", "uploads": { "max_file_bytes": 10485760 } } }`,
   responses: `
@@ -135,7 +135,7 @@ With \`"config": "store"\`, these members still come from each node's own file: 
 The service manager must wait longer than the longest of these times: \`TimeoutStopSec\` of systemd,
 \`terminationGracePeriodSeconds\` of Kubernetes, \`--stop-timeout\` of Docker. A second signal ends the process at once.
 `,
-  limits: `
+  resource_limits: `
 - Compressed bodies that decompress to more than 4 MB are read one at a time. At most 64 wait; more get 429.
 - After 20 wrong keys from one address (of IPv6, one /64) within a minute, further wrong ones get 429 for the rest of
   that minute. Correct keys are always accepted.

@@ -46,12 +46,14 @@ export const KIND_ENTRIES: Readonly<Record<ErrorKind, Entry>> = {
   too_slow: {
     about: "The client sent its body, or read its answer, too slowly",
     see: "The log line `request` has `bytes_in` and `total_ms`",
-    act: "Look at the client's network and proxy, or raise `limits.body_…` and `limits.answer_unread_ms`",
+    act:
+      "Look at the client's network and proxy, or raise `resource_limits.body_…` and `resource_limits.answer_unread_ms`",
   },
   too_large: {
     about: "The body or a file in it is larger than allowed",
     see: "The message names the most bytes",
-    act: "Send less, or raise `limits.json_body_bytes` or `images.uploads`, and the limit of the reverse proxy",
+    act:
+      "Send less, or raise `resource_limits.json_body_bytes` or `images.uploads`, and the limit of the reverse proxy",
   },
   unsupported_media_type: {
     about: "The gateway cannot read bodies in this format, character set or compression",

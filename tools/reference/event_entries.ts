@@ -82,7 +82,7 @@ export const EVENT_ENTRIES: Readonly<Record<Trouble, Omit<Entry, "about">>> = {
     act: "Keep the file and report the line. The request is not billed",
   },
   drain_limit_reached: {
-    see: "`limits.drained_requests` in the configuration",
+    see: "`resource_limits.drained_requests` in the configuration",
     act: "Raise the limit if clients often disconnect and upstreams bill whole answers",
   },
   answer_not_stored: { see: `${STORE}, or ${DISK}`, act: "Repair the store. A repeat of the request makes new images" },

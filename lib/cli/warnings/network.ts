@@ -78,17 +78,17 @@ function alertWarnings({ alerts }: Config): Warning[] {
 }
 
 /** Limits that are smaller than another limit that must fit into them. */
-function sizeWarnings({ limits, images, shutdown }: Config): Warning[] {
+function sizeWarnings({ resource_limits: limits, images, shutdown }: Config): Warning[] {
   const { uploads } = images;
   const budget = limits.body_budget_bytes;
   const pairs: [path: string, value: number, other: string, least: number][] = [
     [
-      "limits.body_budget_bytes",
+      "resource_limits.body_budget_bytes",
       budget,
-      `${JSON_MEMORY_FACTOR} times \`limits.json_body_bytes\``,
+      `${JSON_MEMORY_FACTOR} times \`resource_limits.json_body_bytes\``,
       limits.json_body_bytes * JSON_MEMORY_FACTOR,
     ],
-    ["limits.body_budget_bytes", budget, "`images.uploads.max_upload_bytes`", uploads.max_upload_bytes],
+    ["resource_limits.body_budget_bytes", budget, "`images.uploads.max_upload_bytes`", uploads.max_upload_bytes],
     [
       "images.uploads.max_upload_bytes",
       uploads.max_upload_bytes,

@@ -131,7 +131,9 @@ for (const kind of PROXIES) {
     async fn() {
       await using upstream = startUpstream(() => json(WHOLE.chat));
       // The gateway's limit: Caddy has none for silence within a body.
-      await using gateway = await startWatched(upstream.url, { limits: { body_gap_ms: BODY_GAP_SECONDS * 1000 } });
+      await using gateway = await startWatched(upstream.url, {
+        resource_limits: { body_gap_ms: BODY_GAP_SECONDS * 1000 },
+      });
       await using proxy = await startProxy(kind, gateway.port);
       const slowHead = `GET /v1/models HTTP/1.1\r\nHost: localhost\r\nX-Slow: `;
       const slowBody = head("POST /v1/chat/completions", gateway.key, ["Content-Length: 1000"]) + '{"model":';
@@ -255,7 +257,7 @@ for (const kind of PROXIES) {
         { path: "/anthropic/v1/messages", top: "error", type: "request_too_large", code: undefined },
       ];
       const jsonBytes = 10_000_000;
-      await using gateway = await startWatched(upstream.url, { limits: { json_body_bytes: jsonBytes } });
+      await using gateway = await startWatched(upstream.url, { resource_limits: { json_body_bytes: jsonBytes } });
       await using proxy = await startProxy(kind, gateway.port);
       for (const http2 of [true, false]) {
         using client = Deno.createHttpClient({ caCerts: [AUTHORITY], http2, http1: !http2 });

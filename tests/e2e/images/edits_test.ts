@@ -208,7 +208,7 @@ Deno.test("files and forms above their limits are a 413", async (t) => {
 
 Deno.test("bytes of uploads count towards request bodies in memory, and are released", async () => {
   const upstream = painter(paintsAll);
-  await using gateway = startPainted({ p: upstream }, { limits: { body_budget_bytes: 100_000 } });
+  await using gateway = startPainted({ p: upstream }, { resource_limits: { body_budget_bytes: 100_000 } });
   const large: File = ["image", join(png(9, 9), new Uint8Array(150_000))];
   const refused = await gateway.edit(formOf({}, [large])).catch(() => undefined);
   if (refused !== undefined) assertEquals(refused.status, 429);

@@ -331,7 +331,7 @@ Deno.test("an unread stream ends, and its sent or finished images are charged", 
       onDisconnect,
       // Far more than the system buffers for a client that does not read.
       () => [0, 1, 2].map((index): Step => ({ type: "image", index, base64: "A".repeat(24_000_000) })),
-      { more: { limits: { answer_unread_ms: 100 } } },
+      { more: { resource_limits: { answer_unread_ms: 100 } } },
     );
     using connection = await Deno.connect({ hostname: "127.0.0.1", port: gateway.port });
     const body = JSON.stringify({ model: "acme/paint", prompt: "A cat", quality: "low", stream: true, n: 3, ...SIZE });
@@ -352,7 +352,7 @@ Deno.test("no more images than the limit allows are made for disconnected client
     arrived.resolve();
     return [new Promise(() => {}), image(0)];
   };
-  await using gateway = start(script, { limits: { drained_requests: 0 } });
+  await using gateway = start(script, { resource_limits: { drained_requests: 0 } });
   const leave = new AbortController();
   const pending = gateway.generate(SIZE, { signal: leave.signal }).catch(() => {});
   await arrived.promise;

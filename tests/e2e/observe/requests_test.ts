@@ -103,7 +103,7 @@ Deno.test("the line of a stream follows its end, and gauges count it until then"
 });
 
 Deno.test("requests without a meter are logged with the pattern of their route, never their path", async () => {
-  await using gateway = startGateway({ log: { client_address: true }, limits: { json_body_bytes: 2048 } });
+  await using gateway = startGateway({ log: { client_address: true }, resource_limits: { json_body_bytes: 2048 } });
   const auth = { authorization: `Bearer ${gateway.key.key}` };
   const cases: [method: string, path: string, headers: Record<string, string>, body: string, expected: object][] = [
     ["GET", "/v1/models", auth, "", { route: "/v1/models", endpoint: "models", status: 200, ending: "done" }],

@@ -50,7 +50,7 @@ const LEAST_TIMES = 5;
 
 /** Runs the mix. @throws where the gateway ends, or a small request fails */
 export async function runMix({ folder, uploads, ms }: Mix): Promise<Mixed> {
-  const config = { keys: [{ name: "tests", key: { env: "TEST_KEY" } }], limits: LIMITS };
+  const config = { keys: [{ name: "tests", key: { env: "TEST_KEY" } }], resource_limits: LIMITS };
   await Deno.writeTextFile(`${folder}/sluice.jsonc`, JSON.stringify(config));
   const group = await createMemoryGroup(LIMIT_MIB * 1024 * 1024);
   const unlimited = typeof group === "string" ? group : undefined;

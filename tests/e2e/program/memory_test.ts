@@ -4,7 +4,9 @@ import { png } from "../../images/image_files.ts";
 import { peakMib } from "./memory.ts";
 import { KEY, LIMIT_MIB, runMix } from "./memory_mix.ts";
 
-/** Uploads of the request, and the memory that their decoding may take: all at once it would be more than twice that. */
+/**
+ * Uploads of the request, and the memory that their decoding may take: all at once it would be more than twice that.
+ */
 const UPLOADS = 4;
 const MOST_MIB = 500;
 
@@ -15,7 +17,7 @@ Deno.test({
     inFolder(async (folder) => {
       const config = {
         keys: [{ name: "tests", key: { env: "TEST_KEY" } }],
-        limits: { image_request_pixels: 300_000_000, image_pixels: 300_000_000 },
+        resource_limits: { image_request_pixels: 300_000_000, image_pixels: 300_000_000 },
       };
       await Deno.writeTextFile(`${folder}/sluice.jsonc`, JSON.stringify(config));
       const gateway = await start(["serve", "--config", "sluice.jsonc"], { folder, env: { TEST_KEY: KEY } });

@@ -31,7 +31,7 @@ export function goodFile(): JsonObject {
     groups: { team: { models: ["acme/*"], price_factor: "1.5", limits: { requests_per_minute: 60 } } },
     keys: [{ name: "ci", key: { env: "CI_KEY" }, group: "team" }],
     admin: { key: { env: "OPERATOR_KEY" } },
-    limits: { json_body_bytes: 1_000_000 },
+    resource_limits: { json_body_bytes: 1_000_000 },
     keep_alive_seconds: 15,
   };
 }
@@ -150,7 +150,7 @@ function wrongReference(random: Random): Mutant {
     ["upstreams.host.base_url", "http://user:secret@host/v1"],
     ["admin.key.env", "NOT_SET"],
     ["keep_alive_seconds", 1e9],
-    ["limits.json_body_bytes", 0],
+    ["resource_limits.json_body_bytes", 0],
     ["groups.team.limits.requests_per_minute", 0],
     ["groups.team.models[0]", ""],
   ];

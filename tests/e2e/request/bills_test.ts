@@ -160,7 +160,7 @@ Deno.test("every answer and refusal is in the ledger by its id, with the client'
         limited: { key_limits: LIMITS },
         poor: { key_budget: { usd: "0.000001", period: "total" } },
       },
-      limits: { json_body_bytes: 20_000 },
+      resource_limits: { json_body_bytes: 20_000 },
     },
   });
   const { gateway } = world;

@@ -307,7 +307,7 @@ async function playAt(
   await using gateway = startGateway({
     upstreams: { one: upstream("openai-compatible", url, { transport, timeouts: TIMEOUTS }) },
     models: [model("acme/one", [{ upstream: "one", model: "real-one" }])],
-    limits: LIMITS,
+    resource_limits: LIMITS,
     keep_alive_seconds: KEEP_ALIVE_SECONDS,
     routing: { attempts: 1 },
   }, { now: time.now });

@@ -64,7 +64,7 @@ for (const [index, way] of (["relayed", "translated", "embedded"] as const).entr
         protocol,
         way,
         says: says(protocol, way),
-        config: { limits: { answer_unread_ms: 150 } },
+        config: { resource_limits: { answer_unread_ms: 150 } },
       });
       const said = way === "embedded" ? EMBEDDED : "Hello";
       const body = protocol === "responses" ? { input: said } : { messages: [{ role: "user", content: said }] };
@@ -85,7 +85,7 @@ Deno.test("an unread stream is read to its end if its model continues", async ()
     way: "translated",
     says: says("chat", "translated"),
     onDisconnect: "drain",
-    config: { limits: { answer_unread_ms: 150 } },
+    config: { resource_limits: { answer_unread_ms: 150 } },
   });
   const response = await world.gateway.ask("chat", prompt("chat", { stream: true }));
   const entry = await world.entry();
@@ -146,7 +146,7 @@ Deno.test("a slow client that reads now and then gets its whole stream", async (
     protocol: "chat",
     way: "relayed",
     says: says("chat", "relayed"),
-    config: { limits: { answer_unread_ms: 400 } },
+    config: { resource_limits: { answer_unread_ms: 400 } },
   });
   using time = simulateTime(0);
   const response = await world.gateway.ask("chat", prompt("chat", { stream: true }));
@@ -181,7 +181,7 @@ Deno.test("a client that waits for its model is not taken for one that does not 
       protocol: "chat",
       way,
       says: () => ({ steps: slowly([...opening, ...pieces, ...ending]) }),
-      config: { limits: { answer_unread_ms: 60 } },
+      config: { resource_limits: { answer_unread_ms: 60 } },
     });
     const response = await world.gateway.ask("chat", prompt("chat", { stream: true }));
     const text = await response.text();

@@ -327,7 +327,9 @@ Deno.test("a client pays for the output produced when its drained answer ends ea
   const cases: [name: string, says: Says, more: { config?: JsonObject; timeouts?: JsonObject }][] = [
     ["its upstream breaks off", (gone) => ({ steps: [...opening, gone], cut: true }), {}],
     ["its upstream falls silent", () => neverEnding(answerIn("chat")), { timeouts: { total_ms: 1_000 } }],
-    ["too many are read on", () => neverEnding(answerIn("chat")), { config: { limits: { drained_requests: 0 } } }],
+    ["too many are read on", () => neverEnding(answerIn("chat")), {
+      config: { resource_limits: { drained_requests: 0 } },
+    }],
   ];
   await Promise.all(cases.map(async ([name, says, more]) => {
     await using place = start("chat", { says, ...more });

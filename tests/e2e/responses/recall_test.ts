@@ -218,7 +218,7 @@ Deno.test("a long conversation is stored once, however often it is sent", async 
 
 Deno.test("a recalled conversation counts towards the body limit", async () => {
   await using server = startUpstream(() => json(WHOLE.chat));
-  await using gateway = startGateway({ ...oneModel("chat", server.url), limits: { json_body_bytes: 4096 } });
+  await using gateway = startGateway({ ...oneModel("chat", server.url), resource_limits: { json_body_bytes: 4096 } });
   let response = await ask(gateway, { input: "x".repeat(3_000) });
   const { id } = await response.json();
   response = await ask(gateway, { input: "y".repeat(3_000), previous_response_id: id });

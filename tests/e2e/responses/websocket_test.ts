@@ -170,8 +170,8 @@ Deno.test("each message is authenticated, limited and entered separately", async
 Deno.test("closing the connection cancels its requests", async () => {
   const never = new Promise<void>(() => {});
   await using server = startUpstream(() => events(STREAMED.chat.join(""), { beforeLast: never, chunkBytes: 100 }));
-  const limits = { drained_requests: 0 };
-  await using gateway = startGateway({ ...oneModel("chat", server.url), limits });
+  const resource_limits = { drained_requests: 0 };
+  await using gateway = startGateway({ ...oneModel("chat", server.url), resource_limits });
   using socket = await openSocket(gateway);
   socket.send({ input: "a" });
   await socket.message();
@@ -246,7 +246,7 @@ Deno.test("queued messages count towards request bodies, and are released", asyn
   });
   await using gateway = startGateway({
     ...oneModel("chat", server.url),
-    limits: { body_budget_bytes: 400_000, drained_requests: 0 },
+    resource_limits: { body_budget_bytes: 400_000, drained_requests: 0 },
   });
   const long = "x".repeat(60_000);
   {
@@ -331,7 +331,7 @@ Deno.test("a slow reader slows its upstream", async () => {
     yield* STREAMED.chat.slice(3);
   }
   await using server = startUpstream(() => ({ steps: steps() }));
-  await using gateway = startGateway({ ...oneModel("chat", server.url), limits: { drained_requests: 0 } });
+  await using gateway = startGateway({ ...oneModel("chat", server.url), resource_limits: { drained_requests: 0 } });
   // A client that reads nothing.
   const connection = await upgradeByHand(gateway);
   const text = new TextEncoder().encode('{"type":"response.create","model":"acme/one","input":"a"}');
@@ -372,7 +372,7 @@ Deno.test("a client that does not read its errors is disconnected", async () => 
 Deno.test("only some messages wait for a response", async () => {
   const never = new Promise<void>(() => {});
   await using server = startUpstream(() => events(STREAMED.chat.join(""), { before: never }));
-  await using gateway = startGateway({ ...oneModel("chat", server.url), limits: { drained_requests: 0 } });
+  await using gateway = startGateway({ ...oneModel("chat", server.url), resource_limits: { drained_requests: 0 } });
   using socket = await openSocket(gateway);
   for (let sent = 0; sent < 66; sent++) socket.send({ input: "a" });
   const error = JSON.parse(await socket.message());

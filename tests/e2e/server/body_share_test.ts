@@ -42,7 +42,12 @@ function said(protocol: Protocol, length: number): JsonObject {
 Deno.test("bodies of one key leave a quarter of the budget to other keys", async () => {
   await using gateway = startGateway({
     models: [model("acme/one", [{ upstream: "embedded", model: "echo" }])],
-    limits: { body_budget_bytes: BUDGET_BYTES, json_body_bytes: 250_000, body_gap_ms: 60_000, body_grace_ms: 60_000 },
+    resource_limits: {
+      body_budget_bytes: BUDGET_BYTES,
+      json_body_bytes: 250_000,
+      body_gap_ms: 60_000,
+      body_grace_ms: 60_000,
+    },
   });
   const other = await gateway.addKey();
   const statuses: string[] = [];

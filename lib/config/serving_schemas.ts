@@ -1,8 +1,8 @@
-/** Schemas of the members that bound single requests: `limits`, `images`, `responses` and `routing`. */
+/** Schemas of the members about serving requests: `resource_limits`, `images`, `responses` and `routing`. */
 import { z } from "zod";
 
-/** Schema of `limits`. */
-export const requestLimitsSchema = z.strictObject({
+/** Schema of `resource_limits`. */
+export const resourceLimitsSchema = z.strictObject({
   json_body_bytes: z.number().int().min(1024).default(33_554_432)
     .describe("Largest JSON body, as sent and as decompressed, in bytes. Larger ones get 413"),
   body_budget_bytes: z.number().int().min(1024).default(268_435_456)
