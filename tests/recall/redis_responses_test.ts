@@ -5,9 +5,8 @@ import { openSharedResponses } from "../../lib/recall/open_shared_responses.ts";
 import { Recall, type SharedResponses } from "../../lib/recall/recall.ts";
 import { Secret } from "../../lib/secret.ts";
 import { HAS_REDIS, someRedis } from "../support/databases.ts";
-import { skipIf } from "../support/skip.ts";
 
-const test = skipIf(!HAS_REDIS, "redis-server") ? Deno.test.ignore : Deno.test;
+const test = HAS_REDIS ? Deno.test : Deno.test.ignore;
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 const LIMITS = { minutes: 60, megabytes: 64 };

@@ -1,6 +1,7 @@
 /** Several processes of one machine on one port, with one Postgres and one Redis. */
 import { assert, assertEquals } from "@std/assert";
 import { HAS_POSTGRES, HAS_REDIS } from "../../support/databases.ts";
+import { until } from "../../support/soon.ts";
 import { ADMIN_KEY, assertSound, end, type Node, readEntries, startCluster } from "./cluster.ts";
 
 const KEYS = ["free", "requests", "budget"];
@@ -63,6 +64,12 @@ function processes(answers: readonly Answer[]): number {
   return new Set(answers.map(({ process }) => process)).size;
 }
 
+/** Sockets that listen on a port. */
+function countListeners(port: number): number {
+  const address = `0100007F:${port.toString(16).toUpperCase().padStart(4, "0")} 00000000:0000 0A`;
+  return Deno.readTextFileSync("/proc/net/tcp").split("\n").filter((line) => line.includes(address)).length;
+}
+
 /** Requests that one process has answered, as its own admin side counts them. */
 async function answered({ banner }: Node): Promise<number> {
   const admin = /Admin side: (\S+)\/admin\/v1/.exec(banner)?.[1];
@@ -83,6 +90,8 @@ Deno.test({
     const env = { ...SECRETS, SLUICE_ADMIN_PORT: "0" };
     await using cluster = await startCluster({ config: CONFIG, nodes: PROCESSES, env, port });
     place.close();
+    // A process that another test is forking keeps the socket open, whose connections would be reset.
+    await until("only the processes listen", () => countListeners(port) === PROCESSES);
     const origin = `http://127.0.0.1:${port}`;
     let [asked, good] = [0, 0];
 
