@@ -5,6 +5,7 @@ import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
 import { someEntries } from "../billing/reports/entries.ts";
 import { ask, startAdmin } from "./admin_client.ts";
 import { postChat } from "../support/post_chat.ts";
+import { until } from "../support/soon.ts";
 
 Deno.test("GET audit reports what was checked and that no differences were found", async () => {
   await using gateway = startAdmin();
@@ -71,7 +72,7 @@ Deno.test("shareAudit() ends when the last waiting caller has left, and then sta
   const begun = reads;
   const next = client();
   // The aborted audit has noticed by then.
-  while (reads < begun + 3) await new Promise((resolve) => setTimeout(resolve, 0));
+  await until("three reads", () => reads >= begun + 3);
   const beside = client();
   assertEquals((await next.report).checked.entries, whole);
   assert(await beside.report === await next.report);

@@ -84,10 +84,10 @@ Deno.test("shutDownServer() reports not ready before it closes, and closes once 
   const ended = end({ readyDelayMs: 30 });
   assertEquals(drain.phase, "shutting_down");
   const connect = () => Deno.connect({ hostname: "127.0.0.1", port: server.addr.port });
-  while (drain.phase !== "refusing") {
+  await until("bodies are refused", async () => {
     (await connect()).close();
-    await new Promise((resolve) => setTimeout(resolve, 1));
-  }
+    return drain.phase === "refusing";
+  });
   (await connect()).close();
   arrived();
   finish.resolve("whole");

@@ -13,6 +13,7 @@ import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
 import { StoreError } from "../../lib/store/store.ts";
 import { routes } from "../../routes/manifest.ts";
 import { openMemoryConfigs } from "./memory_configs.ts";
+import { until } from "../support/soon.ts";
 
 const ADMIN_KEY = "admin-key-0123456789";
 const BASE: JsonObject = {
@@ -253,22 +254,15 @@ function scripted(answers: Partial<Record<ReloadTrigger, ("away" | "refused" | "
   return { triggers, reloading: createReloadRequests({ reload }, 1) };
 }
 
-async function until(isSo: () => boolean | Promise<boolean>, what: string): Promise<void> {
-  for (const last = performance.now() + 5_000; !await isSo();) {
-    if (performance.now() > last) throw new Error(`Still not: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 2));
-  }
-}
-
 Deno.test("a reload during an outage is retried, a rejected one is not", async () => {
   const { triggers, reloading } = scripted({ store: ["refused", "away", "away"], file: ["away", "away", "done"] });
   reloading.ask("store");
-  await until(() => triggers.length === 1, "triggers");
+  await until("triggers", () => triggers.length === 1);
   reloading.ask("file");
   reloading.ask("store");
-  await until(() => triggers.filter((trigger) => trigger === "file").length === 3, "the file's change is in the store");
+  await until("the file's change is in the store", () => triggers.filter((trigger) => trigger === "file").length === 3);
   const countOf = (wanted: ReloadTrigger) => triggers.filter((trigger) => trigger === wanted).length;
-  await until(() => countOf("store") >= 4, "what the store has is read");
+  await until("what the store has is read", () => countOf("store") >= 4);
   assertEquals(countOf("file"), 3);
   const before = triggers.length;
   await new Promise((resolve) => setTimeout(resolve, 20));
@@ -279,7 +273,7 @@ Deno.test("a reload during an outage is retried, a rejected one is not", async (
 Deno.test("no retry happens after close()", async () => {
   const { triggers, reloading } = scripted({ file: Array.from({ length: 1_000 }, () => "away" as const) });
   reloading.ask("file");
-  await until(() => triggers.length > 2, "tried");
+  await until("tried", () => triggers.length > 2);
   reloading.end();
   const before = triggers.length;
   await new Promise((resolve) => setTimeout(resolve, 20));
@@ -372,18 +366,18 @@ Deno.test("models, prices, groups and limits changed on one node by file, signal
   const inForce = () => nodes.map(({ gateway }) => gateway().catalog.find("acme/one")?.pricing.prompt);
 
   two.write({ models: priced("0.002"), groups: { team: { limits: { requests_per_minute: 5 } } } });
-  await until(() => inForce().every((price) => price === "0.002"), "the file's prices on all nodes");
+  await until("the file's prices on all nodes", () => inForce().every((price) => price === "0.002"));
   assertEquals(nodes.map(({ gateway }) => gateway().config.groups.team?.limits?.requests_per_minute), [5, 5, 5]);
   assertEquals(nodes.map(({ gateway }) => gateway().config.listen.port), [8790, 4444, 8790]);
 
   three.write({ models: priced("0.003") });
   const reply = await three.admin("POST", "reload");
   assertEquals([reply.status, reply.body.outcome, reply.body.source], [200, "changed", "store"]);
-  await until(() => inForce().every((price) => price === "0.003"), "the operator's prices on all nodes");
+  await until("the operator's prices on all nodes", () => inForce().every((price) => price === "0.003"));
 
   one.write({ models: priced("0.004") });
   await one.gateway().reloader.reload("signal");
-  await until(() => inForce().every((price) => price === "0.004"), "the signal's prices on all nodes");
+  await until("the signal's prices on all nodes", () => inForce().every((price) => price === "0.004"));
 
   for (const node of nodes) {
     const { body } = await node.admin("GET", "config");
@@ -406,7 +400,7 @@ Deno.test("a node that cannot use a new text keeps the current one, reports why,
   const first = unable.gateway();
   able.write({ keep_alive_seconds: 11, keys });
   assertEquals((await able.admin("POST", "reload")).status, 200);
-  await until(async () => await unable.ready() === "degraded", "it knows that it is behind");
+  await until("it knows that it is behind", async () => await unable.ready() === "degraded");
   assert(unable.gateway() === first);
   const { body } = await unable.admin("GET", "config");
   const { last_error } = body as { last_error: { problems: string[] } };
@@ -420,7 +414,7 @@ Deno.test("a node that cannot use a new text keeps the current one, reports why,
 
   able.write({ keep_alive_seconds: 12 });
   assertEquals((await able.admin("POST", "reload")).status, 200);
-  await until(() => unable.gateway().config.keep_alive_seconds === 12, "it follows again");
+  await until("it follows again", () => unable.gateway().config.keep_alive_seconds === 12);
   assertEquals([await unable.ready(), await unable.metric("sluice_config_healthy")], ["ok", "1"]);
   assertEquals((await unable.admin("GET", "config")).body.last_error, undefined);
 });
@@ -431,11 +425,11 @@ Deno.test("during an outage a reload fails with 503, and a changed file applies 
   await using two = await startNode({ configs, file: { keep_alive_seconds: 10 } });
   configs.isAway = true;
   one.write({ keep_alive_seconds: 13 });
-  await until(() => one.lines.some(({ trigger }) => trigger === "file"), "the file was noticed");
+  await until("the file was noticed", () => one.lines.some(({ trigger }) => trigger === "file"));
   assertEquals((await one.admin("POST", "reload")).status, 503);
   assertEquals(one.gateway().config.keep_alive_seconds, 10);
   configs.isAway = false;
-  await until(() => two.gateway().config.keep_alive_seconds === 13, "the change is in force elsewhere");
+  await until("the change is in force elsewhere", () => two.gateway().config.keep_alive_seconds === 13);
   assertEquals(one.gateway().config.keep_alive_seconds, 13);
   const away = one.lines.filter(({ problem }) => String(problem).includes("unreachable"));
   assertEquals(away.length, 1);

@@ -11,6 +11,7 @@ import { ADMIN_KEY, type KeyedGateway, startKeyed } from "../support/keyed_gatew
 import { complaint } from "./judge.ts";
 import { type Mutant, mutate, type Sound } from "./requests.ts";
 import { soundRequests } from "./sound.ts";
+import { until } from "../support/soon.ts";
 
 /** Options of a run. */
 export interface FuzzOptions {
@@ -129,10 +130,7 @@ export async function assertQuiet(
   { gateway: { backgroundTasks, ledger, inFlight }, store, port, keys }: KeyedGateway,
   wire: Wire,
 ): Promise<void> {
-  for (const end = performance.now() + 3_000; inFlight.count() + wire.busy > 0;) {
-    assert(performance.now() < end, `${inFlight.count()} requests are under way, the upstream has ${wire.busy}`);
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
+  await until("no request is under way", () => inFlight.count() + wire.busy === 0);
   await backgroundTasks.done();
   await ledger.flush();
   assertEquals(await store.ledger.holds(), [], "money is held");

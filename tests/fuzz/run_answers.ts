@@ -10,6 +10,7 @@ import { seeded } from "../support/random.ts";
 import { model, startGateway, upstream } from "../support/gateway.ts";
 import { ALL_PROTOCOLS } from "../upstream/replies.ts";
 import { brokenAnswer } from "./answers.ts";
+import { until } from "../support/soon.ts";
 
 /** Options of a run. */
 export interface AnswersOptions {
@@ -88,13 +89,7 @@ export async function fuzzAnswers({ seed, answers, transport }: AnswersOptions):
   }
 
   await Promise.all(Array.from({ length: AT_ONCE }, play));
-  for (const end = performance.now() + 5_000; gateway.gateway.inFlight.count() + wire.busy > 0;) {
-    assert(
-      performance.now() < end,
-      `${gateway.gateway.inFlight.count()} requests and ${wire.busy} answers are under way`,
-    );
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
+  await until("no request is under way", () => gateway.gateway.inFlight.count() + wire.busy === 0);
   await gateway.gateway.backgroundTasks.done();
   await gateway.gateway.ledger.flush();
   assertEquals(await gateway.store.ledger.holds(), [], "money is held");

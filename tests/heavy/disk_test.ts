@@ -5,10 +5,11 @@ import type { KeptEntry } from "../../lib/store/ledger.ts";
 import { auditLedger } from "../../lib/billing/reports/audit.ts";
 import { inFolder, run, type Running, start } from "../support/program.ts";
 import { HAS_POSTGRES, startPostgres } from "../support/databases.ts";
-import { readEntries, until } from "../e2e/nodes/cluster.ts";
+import { readEntries } from "../e2e/nodes/cluster.ts";
 import { assertTold, createLoad, ENV, KEY, type Load, writeConfig } from "../e2e/program/load.ts";
 import { seeded } from "../support/random.ts";
 import { type Figure, publish } from "./figures.ts";
+import { until } from "../support/soon.ts";
 
 const CLIENTS = 8;
 /** Times that the disk is full. */
@@ -77,7 +78,7 @@ async function onDisk(kind: typeof KINDS[number], test: (disk: Disk) => Promise<
         },
       });
     } finally {
-      await until(() => succeeds("umount", [folder]), { within: 10_000, what: "the disk can be taken away" });
+      await until("the disk can be taken away", () => succeeds("umount", [folder]));
     }
   });
 }
@@ -148,11 +149,11 @@ async function look(gateway: Running, { load, sight }: { load: Load; sight: Sigh
 /** Waits until an answer is whole again. Returns how long that took, in milliseconds. */
 async function back(gateway: Running, load: Load): Promise<number> {
   const begun = performance.now();
-  await until(async () => {
+  await until("service is back", async () => {
     const number = load.tried.length;
     await load.ask(gateway.origin, "whole");
     return load.tried[number]?.paid !== undefined;
-  }, { within: BACK_MS, what: "service is back" });
+  }, BACK_MS);
   return Math.round(performance.now() - begun);
 }
 
@@ -196,10 +197,7 @@ for (const kind of KINDS) {
             const from = load.tried.length;
             await disk.fill();
             // One more write to the existing part of the log succeeds, then none does.
-            await until(() => load.tried.slice(from).some(({ status }) => status === 503), {
-              within: 60_000,
-              what: "the disk is full",
-            });
+            await until("the disk is full", () => load.tried.slice(from).some(({ status }) => status === 503));
             const fullAt = performance.now();
             while (performance.now() - fullAt < FULL_MS) await look(gateway, { load, sight });
             await disk.free();
@@ -262,20 +260,20 @@ Deno.test({
         const before = load.tried.filter(({ paid }) => paid !== undefined).length;
         assertGreater(before, 18);
         await disk.fill();
-        await until(async () => {
+        await until("the journal cannot be written", async () => {
           await load.ask(gateway.origin, "whole");
           return load.tried.at(-1)?.status === 503;
-        }, { within: 60_000, what: "the journal cannot be written" });
+        });
         const sight: Sight = { refused: 0, broken: 0, whole: [] };
         await look(gateway, { load, sight });
         assertEquals([sight.refused, sight.broken, sight.whole], [4, 0, []]);
         await disk.free();
         const ms = await back(gateway, load);
         await postgres.start();
-        await until(async () => {
+        await until("the journal has settled", async () => {
           const text = await (await fetch(`${gateway.origin}/metrics`)).text();
           return text.includes("\nsluice_store_up 1") && text.includes("\nsluice_store_journal_entries 0");
-        }, { within: 30_000, what: "the journal has settled" });
+        });
         gateway.kill("SIGTERM");
         isOver = true;
         assertEquals((await gateway.ended).code, 0);

@@ -6,10 +6,11 @@ import { assert, assertEquals, assertGreater, assertLess } from "@std/assert";
 import type { JsonObject } from "../../lib/json/mod.ts";
 import { formatUsd } from "../../lib/billing/money.ts";
 import { type Engine, HAS_POSTGRES, HAS_REDIS } from "../support/databases.ts";
-import { assertSound, metric, type Node, readEntries, startCluster, until } from "../e2e/nodes/cluster.ts";
+import { assertSound, metric, type Node, readEntries, startCluster } from "../e2e/nodes/cluster.ts";
 import { assertTold, createLoad, ENV as LOAD_ENV, KEY, type Load, priced, served } from "../e2e/program/load.ts";
 import { type Random, seeded } from "../support/random.ts";
 import { type Figure, publish } from "./figures.ts";
+import { until } from "../support/soon.ts";
 
 /** Duration of the outages, in milliseconds. */
 const CHAOS_MS = Number(Deno.env.get("HEAVY_CHAOS_MS") ?? 180_000);
@@ -132,12 +133,13 @@ Deno.test({
     const backAt = performance.now();
     for (const node of nodes) {
       for (const name of ["sluice_store_up", "sluice_limits_store_up"]) {
-        await until(async () => await metric(node, name) === 1, { within: BACK_MS, what: name });
+        await until(name, async () => await metric(node, name) === 1, BACK_MS);
       }
-      await until(async () => await metric(node, "sluice_store_journal_entries") === 0, {
-        within: BACK_MS,
-        what: "the journal has settled",
-      });
+      await until(
+        "the journal has settled",
+        async () => await metric(node, "sluice_store_journal_entries") === 0,
+        BACK_MS,
+      );
     }
     const backMs = Math.round(performance.now() - backAt);
     // Limits hold across all nodes again. What was counted in an outage may still count.
@@ -149,16 +151,18 @@ Deno.test({
       }
     }));
     assertEquals(tight.statuses, { 200: PER_MINUTE, 429: 12 * 15 - PER_MINUTE });
-    await until(() => cluster.withLedger(async (ledger) => (await ledger.holds()).length === 0), {
-      within: 90_000,
-      what: "nothing is held any more",
-    });
+    await until(
+      "nothing is held any more",
+      () => cluster.withLedger(async (ledger) => (await ledger.holds()).length === 0),
+      90_000,
+    );
     // The holds of outages are released: the poor key can spend the rest.
     const rest: Watched = { answered: [], statuses: {}, longestMs: 0 };
-    await until(async () => await askEcho(nodes[0] as Node, SECRETS.POOR_KEY, rest) === 429, {
-      within: BACK_MS,
-      what: "the budget is spent",
-    });
+    await until(
+      "the budget is spent",
+      async () => await askEcho(nodes[0] as Node, SECRETS.POOR_KEY, rest) === 429,
+      BACK_MS,
+    );
     for (const node of nodes) {
       node.kill("SIGTERM");
       assertEquals((await node.ended).code, 0);

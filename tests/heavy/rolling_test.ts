@@ -3,11 +3,12 @@ import { assertEquals, assertGreater } from "@std/assert";
 import { formatUsd } from "../../lib/billing/money.ts";
 import { isInstalled } from "../e2e/deploy/programs.ts";
 import { HAS_POSTGRES, HAS_REDIS } from "../support/databases.ts";
-import { ADMIN_KEY, assertSound, type Node, readEntries, startCluster, until } from "../e2e/nodes/cluster.ts";
+import { ADMIN_KEY, assertSound, type Node, readEntries, startCluster } from "../e2e/nodes/cluster.ts";
 import { assertServed, configFor, ENV, type Mix, startCounter, startTraffic } from "../e2e/nodes/rolling.ts";
 import { createLoad } from "../e2e/program/load.ts";
 import { seeded } from "../support/random.ts";
 import { publish } from "./figures.ts";
+import { until } from "../support/soon.ts";
 
 const ROUNDS = Number(Deno.env.get("HEAVY_ROUNDS") ?? 3);
 const SEED = Number(Deno.env.get("HEAVY_SEED") ?? 23);
@@ -19,8 +20,6 @@ const NODES = 3;
 
 /** Requests that the budget pays for: about as many as are asked for in a round. */
 const PAID = 300;
-
-const PATIENCE = { within: 90_000 };
 
 /** About 200 requests per second. */
 const MIX: Mix = {
@@ -73,10 +72,10 @@ async function startProxy(nodes: readonly Node[]): Promise<{ origin: string } & 
     stderr: "inherit",
   }).spawn();
   const origin = `http://127.0.0.1:${port}`;
-  await until(() => fetch(`${origin}/healthz`).then(async (answer) => (await answer.text(), answer.ok), () => false), {
-    ...PATIENCE,
-    what: "the proxy answers",
-  });
+  await until(
+    "the proxy answers",
+    () => fetch(`${origin}/healthz`).then(async (answer) => (await answer.text(), answer.ok), () => false),
+  );
   return {
     origin,
     async [Symbol.asyncDispose]() {
@@ -105,7 +104,7 @@ Deno.test({
     const begun = performance.now();
     const [ends, starts]: [number[], number[]] = [[], []];
     let under = 0;
-    await until(() => traffic.count() > 500, { ...PATIENCE, what: "all is under way" });
+    await until("all is under way", () => traffic.count() > 500);
     for (let round = 0; round < ROUNDS; round++) {
       for (let index = 0; index < NODES; index++) {
         const node = cluster.nodes[index] as Node;
@@ -119,13 +118,13 @@ Deno.test({
         const again = await cluster.again(node, config(true));
         starts.push(performance.now() - at);
         // The next one ends when this one has its share again, and not before.
-        await until(async () => await served(again) > 50, { ...PATIENCE, what: "it serves" });
+        await until("it serves", async () => await served(again) > 50);
       }
     }
-    await until(() => traffic.asked.some(({ kind, status }) => kind === "budget" && status === 429), {
-      ...PATIENCE,
-      what: "the budget is spent",
-    });
+    await until(
+      "the budget is spent",
+      () => traffic.asked.some(({ kind, status }) => kind === "budget" && status === 429),
+    );
     const seconds = (performance.now() - begun) / 1000;
     await traffic.stop();
 

@@ -8,10 +8,11 @@ import type { Done, Job } from "../../bench/suite/load.ts";
 import { openSqliteStore } from "../../lib/store/sqlite/store.ts";
 import { auditLedger } from "../../lib/billing/reports/audit.ts";
 import { inFolder, run, type Running, start } from "../support/program.ts";
-import { readEntries, until } from "../e2e/nodes/cluster.ts";
+import { readEntries } from "../e2e/nodes/cluster.ts";
 import { type Figure, publish } from "./figures.ts";
 import type { Read, Seen, Told, Written } from "./slow/peers.ts";
 import { weigh } from "./streams/weigh.ts";
+import { until } from "../support/soon.ts";
 
 const READERS = 300;
 const WRITERS = 300;
@@ -179,7 +180,7 @@ Deno.test({
         ids.push(...opened.ids);
         rounds.push({ alone, beside });
         writers.push(...(await tell(peers, { kind: "refused" })).writers);
-        await until(() => entered(folder, opened.ids), { within: CUT_MS, what: "all slow readers are cut" });
+        await until("all slow readers are cut", () => entered(folder, opened.ids), CUT_MS);
         read.push(...(await tell(peers, { kind: "drain", readers: DRAINED })).read);
       }
       gateway.kill("SIGTERM");

@@ -153,10 +153,7 @@ Deno.test("unfinished handshakes are limited in number", async () => {
   assert(String(refused).includes("too many TLS handshakes"), String(refused));
   for (const peer of peers) peer.close();
   // The ends of the handshakes are on their way.
-  const forgotten = async () => {
-    while (await giveUp() !== "Error: Left") await new Promise((resolve) => setTimeout(resolve, 5));
-  };
-  await soon("handshakes forgotten", forgotten());
+  await until("handshakes are forgotten", async () => await giveUp() === "Error: Left");
   dialer.close();
   listener.close();
   await accepting;

@@ -3,15 +3,13 @@ import { assertEquals } from "@std/assert";
 import { Redis } from "ioredis";
 import { HAS_REDIS, startRedis } from "../support/databases.ts";
 import { type Hammer, startHammer } from "./hammers.ts";
-import { leftOf, limitOf, openNode, takeOne, until } from "./redis_nodes.ts";
+import { leftOf, limitOf, openNode, takeOne } from "./redis_nodes.ts";
+import { until } from "../support/soon.ts";
 
 const OPTIONS = { ignore: !HAS_REDIS };
 
 /** A session ends soon after its node. */
 const LEASE_MS = 1_000;
-
-/** A node enters nothing in its first seconds: nodes that only lost Redis reconnect meanwhile. */
-const SOON = { within: 20_000 };
 
 const SLOT = limitOf("key:hammered", "concurrency", 300);
 
@@ -19,7 +17,7 @@ const SLOT = limitOf("key:hammered", "concurrency", 300);
 async function startUnentered(url: string): Promise<Hammer> {
   const orders = { unit: "concurrency", limit: SLOT.limit, workers: SLOT.limit, holdMs: 0, speed: 1 } as const;
   const hammer = await startHammer({ url, leaseMs: LEASE_MS, ...orders, isUnentered: true });
-  await until(() => idsOf(hammer).length === SLOT.limit, { within: 10_000, what: "all have ended" });
+  await until("all have ended", () => idsOf(hammer).length === SLOT.limit);
   return hammer;
 }
 
@@ -27,7 +25,7 @@ async function startUnentered(url: string): Promise<Hammer> {
 async function startHolding(url: string): Promise<Hammer> {
   const orders = { unit: "concurrency", limit: SLOT.limit, workers: SLOT.limit, holdMs: 1e9, speed: 1 } as const;
   const hammer = await startHammer({ url, leaseMs: LEASE_MS, ...orders });
-  await until(() => idsOf(hammer).length === SLOT.limit, { within: 10_000, what: "all slots are held" });
+  await until("all slots are held", () => idsOf(hammer).length === SLOT.limit);
   return hammer;
 }
 
@@ -63,7 +61,7 @@ Deno.test("requests killed between the end of their slots and their entry are en
   const hammer = await startUnentered(redis.url);
   assertEquals(await leftOf(node.limiter, SLOT), SLOT.limit);
   await kill(hammer);
-  await until(() => entered.length === SLOT.limit, { ...SOON, what: "all are entered" });
+  await until("all are entered", () => entered.length === SLOT.limit);
   assertEquals(entered.sort(), idsOf(hammer));
   assertEquals(await leftOf(node.limiter, SLOT), SLOT.limit);
 });
@@ -90,7 +88,7 @@ Deno.test({
       assertEquals([await leftOf(node.limiter, SLOT), await leftOf(node.limiter, tokens)], [SLOT.limit, 70]);
       assertEquals(await held(), ["r"]);
       node.limiter.forget?.("r");
-      await until(async () => (await held()).length === 0, { within: 10_000, what: "it is forgotten" });
+      await until("it is forgotten", async () => (await held()).length === 0);
       assertEquals([await leftOf(node.limiter, SLOT), await leftOf(node.limiter, tokens)], [SLOT.limit, 70]);
     } finally {
       client.disconnect();
@@ -110,7 +108,7 @@ Deno.test("requests that could not be entered are entered later", OPTIONS, async
       return Promise.resolve(requests.map(() => true));
     },
   });
-  await until(() => entered === SLOT.limit, { ...SOON, what: "all are entered" });
+  await until("all are entered", () => entered === SLOT.limit);
   const failed = node.lines.filter(({ event }) => event === "lost_requests_not_recorded");
   assertEquals(failed.map(({ cause }) => cause), ["TypeError", "TypeError"]);
 });
@@ -120,13 +118,13 @@ Deno.test("requests of a node that was only silent are no longer lost when it re
   const hammer = await startHolding(redis.url);
   await using node = await openNode(redis.url, { leaseMs: 60_000 });
   hammer.kill("SIGSTOP");
-  await until(async () => {
+  await until("its session has ended", async () => {
     const { id } = await takeOne(node.limiter, [SLOT]);
     await node.limiter.end(id, 0);
     return await lostIn(redis.url) === SLOT.limit;
-  }, { within: 10_000, what: "its session has ended" });
+  });
   hammer.kill("SIGCONT");
-  await until(async () => await lostIn(redis.url) === 0, { within: 10_000, what: "it is back" });
+  await until("it is back", async () => await lostIn(redis.url) === 0);
   await kill(hammer);
 });
 

@@ -2,13 +2,11 @@ import { assert, assertEquals, assertGreater, assertLessOrEqual } from "@std/ass
 import { type Engine, HAS_REDIS, redisTest, startRedis } from "../support/databases.ts";
 import type { Orders } from "./hammer.ts";
 import { type Hammer, startHammer } from "./hammers.ts";
-import { leftOf, limitOf, openNode, takeOne, until } from "./redis_nodes.ts";
+import { leftOf, limitOf, openNode, takeOne } from "./redis_nodes.ts";
+import { until } from "../support/soon.ts";
 
 const PROCESSES = 6;
 const WINDOW_MS = 60_000;
-
-/** Longest wait for anything on a busy machine, in milliseconds. */
-const PATIENCE = { within: 60_000 };
 
 /** A lease that no living process misses on a busy machine. */
 const LEASE_MS = 6_000;
@@ -27,7 +25,7 @@ redisTest("six processes at full load on one key are admitted exactly the limit"
   // At this speed the window is longer than the test.
   const hammers = await startAll(redis, { unit: "requests", limit, workers: 8, holdMs: 0, speed: 0.1 });
   const admitted = () => hammers.flatMap(({ reports }) => reports).filter(({ taken }) => taken !== undefined).length;
-  await until(() => admitted() >= limit, { ...PATIENCE, what: "the limit is reached" });
+  await until("the limit is reached", () => admitted() >= limit);
   await wait(500);
   await Promise.all(hammers.map((hammer) => hammer.end()));
   assertEquals(admitted(), limit);
@@ -39,7 +37,7 @@ redisTest("six processes at full load on one key never exceed the limit within 6
   // At this speed a window takes a second and a half. No leap of the clock is a reason to be taken to be over.
   const hammers = await startAll(redis, { unit: "requests", limit, workers: 8, holdMs: 0, speed: 40 });
   const admitted = () => hammers.flatMap(({ reports }) => reports).filter(({ taken }) => taken !== undefined).length;
-  await until(() => admitted() > 3 * limit, { ...PATIENCE, what: "three windows have passed" });
+  await until("three windows have passed", () => admitted() > 3 * limit);
   await Promise.all(hammers.map((hammer) => hammer.end()));
   const takings = hammers.flatMap(({ reports }) => reports).flatMap(({ asked, taken }) =>
     asked === undefined || taken === undefined ? [] : [{ asked, taken }]
@@ -61,24 +59,24 @@ Deno.test({
     const orders = { unit: "concurrency", limit, workers: 6, holdMs: 60, speed: 1 } as const;
     const hammers = await startAll(redis, orders, LEASE_MS);
     const lines = (from: readonly Hammer[]) => from.reduce((sum, { reports }) => sum + reports.length, 0);
-    await until(() => lines(hammers) > 300, { ...PATIENCE, what: "slots are taken" });
+    await until("slots are taken", () => lines(hammers) > 300);
     const deaths = new Map<Hammer, number>();
     for (const hammer of hammers.slice(0, 3)) {
       deaths.set(hammer, performance.timeOrigin + performance.now());
       hammer.kill("SIGKILL");
       await hammer.status;
       const before = lines(hammers);
-      await until(() => lines(hammers) > before + 20, { ...PATIENCE, what: "the others go on" });
+      await until("the others go on", () => lines(hammers) > before + 20);
     }
     await using node = await openNode(redis.url);
     const slot = limitOf("key:hammered", "concurrency", limit);
     const living = hammers.filter((hammer) => !deaths.has(hammer));
     for (const hammer of living) {
       const before = hammer.reports.length;
-      await until(() => hammer.reports.length > before + 100, { ...PATIENCE, what: "each of the living has slots" });
+      await until("each of the living has slots", () => hammer.reports.length > before + 100);
     }
     await Promise.all(living.map((hammer) => hammer.end()));
-    await until(async () => await leftOf(node.limiter, slot) === limit, { ...PATIENCE, what: "all slots are free" });
+    await until("all slots are free", async () => await leftOf(node.limiter, slot) === limit);
 
     const events = hammers.flatMap((hammer) => {
       const ends = new Map(hammer.reports.flatMap(({ id, ended }) => ended === undefined ? [] : [[id, ended]]));
@@ -103,7 +101,7 @@ redisTest("the slots of a killed node are freed after its lease, however many", 
   const orders = { unit: "concurrency", limit: slots, workers: slots, holdMs: 1e9, speed: 1 } as const;
   const slot = limitOf("key:hammered", "concurrency", slots);
   const hammer = await startHammer({ url: redis.url, leaseMs: LEASE_MS, ...orders });
-  await until(async () => await leftOf(node.limiter, slot) === 0, { ...PATIENCE, what: "all is held" });
+  await until("all is held", async () => await leftOf(node.limiter, slot) === 0);
   assert(!(await takeOne(node.limiter, [slot])).admitted);
   hammer.kill("SIGKILL");
   await hammer.status;
@@ -112,5 +110,5 @@ redisTest("the slots of a killed node are freed after its lease, however many", 
     await node.limiter.end(id, 0);
     return admitted && statuses[0]?.remaining === slots - 1;
   };
-  await until(freed, { ...PATIENCE, what: "free" });
+  await until("free", freed);
 });

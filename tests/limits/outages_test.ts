@@ -3,7 +3,8 @@ import { Redis } from "ioredis";
 import { GatewayError } from "../../lib/errors.ts";
 import type { Limiter, LimitRequest } from "../../lib/limits/limiter.ts";
 import { type Engine, HAS_REDIS, redisTest, startRedis } from "../support/databases.ts";
-import { leftOf, limitOf, type OpenNode, openNode, takeOne, until } from "./redis_nodes.ts";
+import { leftOf, limitOf, type OpenNode, openNode, takeOne } from "./redis_nodes.ts";
+import { until } from "../support/soon.ts";
 
 const NODES = 3;
 const TIMEOUT_MS = 500;
@@ -13,8 +14,6 @@ const LEASE_MS = 2_000;
 
 /** Delay that scheduling on a busy machine may add, in milliseconds. */
 const SLACK_MS = 1_000;
-
-const UP_AGAIN = { within: 10_000, what: "Redis counts again" };
 
 /** All ways in which Redis fails and recovers, and how many of five earlier slots it still counts. */
 const OUTAGES = {
@@ -149,7 +148,7 @@ redisTest("around an outage a limit is exceeded at most twice minus one share", 
     assert(refused.retryAfterMs > 0 && refused.retryAfterMs <= 60_500, `${refused.retryAfterMs}`);
 
     await redis.start();
-    await until(() => nodes.every(({ limiter }) => limiter.healthy), UP_AGAIN);
+    await until("Redis counts again", () => nodes.every(({ limiter }) => limiter.healthy));
     const after = await burst(nodes, { limitRequests, each: 6 });
     assertEquals(before.admitted + during.admitted + after.admitted, 3 * 6 - 2);
   }
@@ -184,7 +183,7 @@ for (const outage of ["local", "closed"] as const) {
         const before = await burst(nodes, { limitRequests: [...rate("before"), tokens, slots], each: 2 });
         assertEquals(before.admitted, 6);
         const busy = keepBusy(nodes);
-        await until(() => busy.requests > 200, { within: 10_000, what: "under load" });
+        await until("under load", () => busy.requests > 200);
 
         await go(redis);
         const during = await burst(nodes, { limitRequests: rate("during"), each: 50 });
@@ -202,10 +201,10 @@ for (const outage of ["local", "closed"] as const) {
         const alone = await burst(nodes, { limitRequests: [slots], each: 3 });
         assertEquals(alone.admitted, outage === "local" ? 9 : 0);
         const was = busy.requests;
-        await until(() => busy.requests > was + 200, { within: 10_000, what: "still under load" });
+        await until("still under load", () => busy.requests > was + 200);
 
         await comeBack(redis);
-        await until(() => nodes.every(({ limiter }) => limiter.healthy), UP_AGAIN);
+        await until("Redis counts again", () => nodes.every(({ limiter }) => limiter.healthy));
         assertLess((await busy.end()).longestMs, TIMEOUT_MS + SLACK_MS);
         const after = await burst(nodes, { limitRequests: rate("after"), each: 50 });
         assertEquals([after.admitted, after.refused], [60, 90]);
@@ -247,7 +246,7 @@ redisTest("slots whose reservation Redis never confirmed are freed", async () =>
   redis.signal("SIGSTOP");
   assertEquals((await burst([node], { limitRequests: [slot], each: 50 })).unavailable, 50);
   redis.signal("SIGCONT");
-  await until(() => node.limiter.healthy && other.limiter.healthy, UP_AGAIN);
+  await until("Redis counts again", () => node.limiter.healthy && other.limiter.healthy);
   assertEquals(await leftOf(other.limiter, slot), slot.limit);
 });
 
@@ -261,7 +260,7 @@ redisTest("a limiter starts without Redis, and its windows start afresh when Red
   const [runs, ended] = [await takeOne(node.limiter, limitRequests), await takeOne(node.limiter, limitRequests)];
   assertEquals((await node.limiter.end(ended.id, 40)).map(({ remaining }) => remaining), [860, 4]);
   await redis.start();
-  await until(() => node.limiter.healthy, UP_AGAIN);
+  await until("Redis counts again", () => node.limiter.healthy);
   await using other = await openNode(redis.url);
   assert((await takeOne(other.limiter, limitRequests)).admitted);
   await node.limiter.end(runs.id, 10);

@@ -49,16 +49,3 @@ export async function takeOne(
   const id = crypto.randomUUID();
   return { id, ...await limiter.take({ id, limitRequests, forMs }) };
 }
-
-/** Looks again and again until it is so. @throws after that many milliseconds */
-export async function until(
-  isSo: () => Promise<boolean> | boolean,
-  { within, what }: { within: number; what: string },
-): Promise<number> {
-  const begun = performance.now();
-  while (!await isSo()) {
-    if (performance.now() - begun > within) throw new Error(`Still not after ${within} ms: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-  return performance.now() - begun;
-}

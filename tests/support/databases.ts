@@ -2,14 +2,10 @@
 import { Secret } from "../../lib/secret.ts";
 import { connect as connectPostgres } from "../../lib/store/postgres/client.ts";
 import { findProgram, QUICK, skipIf } from "./skip.ts";
+import { until } from "./soon.ts";
 
 /** Folders of the programs of databases, beside those in PATH. */
 const POSTGRES_FOLDERS = [18, 17, 16, 15, 14, 13].map((version) => `/usr/lib/postgresql/${version}/bin`);
-
-/** Longest time for a server to start, in milliseconds. */
-const START_MS = 30_000;
-/** Interval of checks whether a server has started, in milliseconds. */
-const LOOK_MS = 20;
 
 /** A server of the test's own, which it may stop and start. */
 export interface Engine extends AsyncDisposable {
@@ -145,7 +141,7 @@ async function leaveRunning({ program, args, who, folder, url, isUp, stops }: En
     Deno.kill(pid, stops.crash);
     Deno.removeSync(folder, { recursive: true });
   });
-  await untilUp(program, isUp);
+  await until(`start of ${program}`, isUp);
   return url;
 }
 
@@ -190,7 +186,7 @@ async function startEngine({ program, args, who, folder, url, port, isUp, stops 
     child = new Deno.Command(program, { args, cwd: folder, ...who, stdin: "null", stdout: "null", stderr: "null" })
       .spawn();
     await endWithThisProcess(child.pid, { stops, folder });
-    await untilUp(program, isUp);
+    await until(`start of ${program}`, isUp);
   }
 
   async function stop(how: "crash" | "orderly" = "crash"): Promise<void> {
@@ -229,14 +225,6 @@ function signalAll(pid: number, signal: Deno.Signal): void {
       // It has ended since.
       if (!(error instanceof Deno.errors.NotFound)) throw error;
     }
-  }
-}
-
-async function untilUp(program: string, isUp: () => Promise<boolean>): Promise<void> {
-  const until = performance.now() + START_MS;
-  while (!await isUp()) {
-    if (performance.now() > until) throw new Error(`Cannot start ${program}: it does not answer`);
-    await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
   }
 }
 

@@ -3,6 +3,7 @@ import type { JsonObject } from "../../../lib/json/mod.ts";
 import type { ReceivedWebhook, WebhookReceiver } from "../../support/webhook_receiver.ts";
 import { countedAnswer } from "../../upstream/counted.ts";
 import type { FakeUpstream, ScriptedAnswer } from "../../upstream/mod.ts";
+import { until } from "../../support/soon.ts";
 
 /** Key of the signatures. */
 export const SECRET = "0123456789abcdef-of-the-alerts";
@@ -46,22 +47,13 @@ export async function ask({ origin }: { origin: string }, model = "acme/one"): P
   return response.status;
 }
 
-/** Longest wait for a webhook, in milliseconds: a lease of 15 seconds, a poll every 5, and a busy machine. */
-const WEBHOOK_MS = 60_000;
-
 /** Waits for this many webhooks of a type, and returns all of that type. */
 export async function webhooksOf(
   receiver: WebhookReceiver,
   type: string,
   count: number,
 ): Promise<ReceivedWebhook[]> {
-  for (const end = performance.now() + WEBHOOK_MS;;) {
-    const found = receiver.received.filter(({ body }) => body.type === type);
-    if (found.length >= count) return found;
-    if (performance.now() > end) {
-      const all = receiver.received.map(({ text }) => text).join("\n");
-      throw new Error(`Too late: ${count} webhooks ${type}; there are\n${all}`);
-    }
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
+  const found = () => receiver.received.filter(({ body }) => body.type === type);
+  await until(`${count} webhooks ${type}`, () => found().length >= count);
+  return found();
 }

@@ -7,10 +7,11 @@ import { openStore } from "../../../lib/store/open.ts";
 import type { KeptEntry } from "../../../lib/store/ledger.ts";
 import type { Store } from "../../../lib/store/store.ts";
 import { freshDatabase, HAS_POSTGRES, HAS_REDIS, startRedis } from "../../support/databases.ts";
-import { readEntries, until } from "../nodes/cluster.ts";
+import { readEntries } from "../nodes/cluster.ts";
 import { frames, whole } from "../../upstream/frames.ts";
 import { type FakeUpstream, startUpstream } from "../../upstream/mod.ts";
 import { type App, deploy, type Instance } from "./deployed.ts";
+import { until } from "../../support/soon.ts";
 
 /** The tested runtimes: this one, and one older than the platform's where available. */
 const RUNTIMES: [name: string, deno: string][] = [["this runtime", Deno.execPath()], ...olderRuntime()];
@@ -176,10 +177,7 @@ async function share(t: Deno.TestContext, deno: string): Promise<void> {
 
   async function entryOf(id: string): Promise<KeptEntry> {
     let entry: KeptEntry | undefined;
-    await until(async () => (entry = await store.ledger.find(id)) !== undefined, {
-      within: PATIENCE_MS,
-      what: "an entry",
-    });
+    await until("an entry", async () => (entry = await store.ledger.find(id)) !== undefined);
     return entry as KeptEntry;
   }
 
@@ -267,12 +265,12 @@ async function share(t: Deno.TestContext, deno: string): Promise<void> {
     const fourth = open.use(await app.start(env));
     let served = 0;
     // Holds are swept while requests hold something.
-    await until(async () => {
+    await until("room, and nothing held", async () => {
       const response = await ask(fourth, { key: mortal });
       await response.text();
       if (response.status === 200) served++;
       return served > 0 && (await store.ledger.holds()).length === 0;
-    }, { within: PATIENCE_MS, what: "room, and nothing held" });
+    });
     for (const stream of streams) {
       const { ending, cost } = await entryOf(idOf(stream));
       assertEquals([ending, cost], ["lost", 0n]);

@@ -1,5 +1,6 @@
 /** The program as Deno Deploy runs it: `deno run main.ts`, in its own folder, with the platform's environment. */
 import denoJson from "../../../deno.json" with { type: "json" };
+import { until } from "../../support/soon.ts";
 
 const ROOT = new URL("../../../", import.meta.url).pathname;
 
@@ -112,17 +113,11 @@ async function outputOf(child: Deno.ChildProcess): Promise<{ code: number; out: 
 }
 
 async function answers(origin: string): Promise<void> {
-  const until = performance.now() + 120_000;
-  for (;;) {
-    try {
-      const response = await fetch(`${origin}/healthz`);
-      await response.body?.cancel();
-      if (response.ok) return;
-    } catch (error) {
-      if (performance.now() > until) throw error;
-    }
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
+  await until("healthy", async () => {
+    const response = await fetch(`${origin}/healthz`).catch(() => undefined);
+    await response?.body?.cancel();
+    return response?.ok === true;
+  }, 120_000);
 }
 
 async function copy(from: string, to: string): Promise<void> {

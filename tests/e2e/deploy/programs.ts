@@ -1,11 +1,9 @@
 /** The real proxies, with the very files of `deploy/`: addresses, certificates and times are replaced, nothing else. */
 import { findProgram, skipIf } from "../../support/skip.ts";
+import { until } from "../../support/soon.ts";
 
 const ROOT = new URL("../../../", import.meta.url);
 const TLS = new URL("../../fixtures/tls/", import.meta.url).pathname;
-
-/** Time in which a proxy must have begun to listen, in milliseconds. */
-const START_MS = 10_000;
 
 /** A proxy program and how its file is made to fit a test. */
 export interface ProxyKind {
@@ -133,14 +131,8 @@ export async function startProxy(kind: ProxyKind, gatewayPort: number): Promise<
   const said = new Response(child.stderr).text();
   let ended = false;
   void child.status.then(() => ended = true);
-  const deadline = performance.now() + START_MS;
-  while (!await listens(place.port)) {
-    if (ended || performance.now() > deadline) {
-      if (!ended) child.kill("SIGKILL");
-      throw new Error(`${kind.name} did not start:\n${await said}`);
-    }
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
+  await until(`start of ${kind.name}`, async () => ended || await listens(place.port));
+  if (ended) throw new Error(`${kind.name} did not start:\n${await said}`);
   return {
     port: place.port,
     async [Symbol.asyncDispose]() {

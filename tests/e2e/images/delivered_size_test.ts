@@ -9,6 +9,7 @@ import type { KeptEntry } from "../../../lib/store/ledger.ts";
 import { formOf, gray, PRICES } from "./gateway.ts";
 import { startBoth } from "./host.ts";
 import { base64Of, join, jpegHead, png, pngHead } from "../../images/image_files.ts";
+import { until } from "../../support/soon.ts";
 
 const PROMPT = (await loadTokenCounter()).count("A cat");
 const INPUT_IMAGE = { pricing: { ...PRICES, input_image: "0.0000012" } };
@@ -62,11 +63,7 @@ async function audited({ gateway: { gateway } }: Both): Promise<{ entry: KeptEnt
 
 /** Waits for an entry. */
 async function entered({ gateway: { gateway: { store } } }: Both): Promise<void> {
-  for (const deadline = performance.now() + 20_000; performance.now() < deadline;) {
-    if ((await store.ledger.entries({ after: 0, limit: 1 })).length > 0) return;
-    await new Promise((resolve) => setTimeout(resolve, 2));
-  }
-  throw new Error("Expected an entry in time");
+  await until("an entry", async () => (await store.ledger.entries({ after: 0, limit: 1 })).length > 0);
 }
 
 /** Sizes from log lines about differing sizes. */

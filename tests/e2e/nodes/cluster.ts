@@ -131,18 +131,6 @@ export async function assertSound(cluster: Cluster): Promise<void> {
   });
 }
 
-/** Looks again and again until it is so. @throws after that many milliseconds */
-export async function until(
-  isSo: () => Promise<boolean> | boolean,
-  { within, what }: { within: number; what: string },
-): Promise<void> {
-  const last = performance.now() + within;
-  while (!await isSo()) {
-    if (performance.now() > last) throw new Error(`Still not after ${within} ms: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 25));
-  }
-}
-
 /** One value of a gateway's metrics; 0 if absent. */
 export async function metric(node: Running, name: string): Promise<number> {
   const response = await fetch(`${node.origin}/metrics`, { headers: { authorization: `Bearer ${ADMIN_KEY}` } });

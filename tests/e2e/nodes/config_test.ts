@@ -2,7 +2,8 @@ import { assert, assertEquals, assertLess } from "@std/assert";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import { inFolder, type Running, start } from "../../support/program.ts";
 import { freshDatabase, HAS_POSTGRES } from "../../support/databases.ts";
-import { end, until } from "./cluster.ts";
+import { end } from "./cluster.ts";
+import { until } from "../../support/soon.ts";
 
 const ADMIN_KEY = "admin-key-of-these-nodes";
 const CLIENT_KEY = "client-key-0123456789";
@@ -63,7 +64,7 @@ class Nodes implements AsyncDisposable {
   /** Waits until all clients see this price. Returns how long that took, in milliseconds. */
   async priced(price: string): Promise<number> {
     const begun = performance.now();
-    await until(async () => (await this.prices()).every((seen) => seen === price), { within: 10_000, what: price });
+    await until(price, async () => (await this.prices()).every((seen) => seen === price));
     return performance.now() - begun;
   }
 

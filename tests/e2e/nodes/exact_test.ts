@@ -6,22 +6,10 @@ import { run } from "../../support/program.ts";
 import { HAS_POSTGRES, HAS_REDIS } from "../../support/databases.ts";
 import { countedAnswer } from "../../upstream/counted.ts";
 import { type FakeUpstream, startUpstream } from "../../upstream/mod.ts";
-import {
-  ADMIN_KEY,
-  assertSound,
-  type Cluster,
-  end,
-  metric,
-  type Node,
-  readEntries,
-  startCluster,
-  until,
-} from "./cluster.ts";
+import { ADMIN_KEY, assertSound, type Cluster, end, metric, type Node, readEntries, startCluster } from "./cluster.ts";
+import { until } from "../../support/soon.ts";
 
 const OPTIONS = { ignore: !(HAS_POSTGRES && HAS_REDIS) };
-
-/** Longest wait for what takes two seconds on a quiet machine. */
-const PATIENCE = { within: 60_000 };
 
 /** Seconds for which a node's holds outlive it. */
 const LEASE_SECONDS = 5;
@@ -130,7 +118,7 @@ async function revoked(cluster: Cluster): Promise<void> {
   // The node that was informed rejects at once.
   assertEquals((await drained(ask(first, { key }))).status, 401);
   for (const node of cluster.nodes) {
-    await until(async () => (await drained(ask(node, { key }))).status === 401, { ...PATIENCE, what: "it is revoked" });
+    await until("it is revoked", async () => (await drained(ask(node, { key }))).status === 401);
     for (let count = 0; count < 20; count++) assertEquals((await drained(ask(node, { key }))).status, 401);
   }
 }
@@ -203,10 +191,10 @@ Deno.test({
       text.models[0].pricing.completion = "0.00002";
       await Deno.writeTextFile(path, JSON.stringify(text));
       for (const node of cluster.nodes) {
-        await until(async () => {
+        await until("another price", async () => {
           const response = await drained(ask(node, { key: keyOf("free") }));
           return response.headers.get("x-sluice-cost") === "0.0002";
-        }, { ...PATIENCE, what: "another price" });
+        });
       }
     });
 
@@ -225,15 +213,12 @@ Deno.test({
       await third.ended;
       const at = performance.now();
       await Promise.all(streams.map((stream) => stream.text().catch(() => {})));
-      await until(async () => (await drained(ask(first, { key: keyOf("mortal") }))).status === 200, {
-        ...PATIENCE,
-        what: "room for the next request",
-      });
+      await until(
+        "room for the next request",
+        async () => (await drained(ask(first, { key: keyOf("mortal") }))).status === 200,
+      );
       assertGreater(performance.now() - at, 1_000);
-      await until(() => cluster.withLedger(async (ledger) => (await ledger.holds()).length === 0), {
-        ...PATIENCE,
-        what: "no holds",
-      });
+      await until("no holds", () => cluster.withLedger(async (ledger) => (await ledger.holds()).length === 0));
       const lost = (await cluster.withLedger(readEntries)).filter(({ ending }) => ending === "lost");
       assertEquals(lost.map(({ keyId, cost }) => [keyId, cost]), Array(4).fill(["config:mortal", 0n]));
       going = Promise.resolve();

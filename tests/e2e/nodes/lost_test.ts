@@ -5,7 +5,8 @@ import type { JsonObject } from "../../../lib/json/mod.ts";
 import { HAS_POSTGRES, HAS_REDIS } from "../../support/databases.ts";
 import { countedAnswer } from "../../upstream/counted.ts";
 import { type FakeUpstream, startUpstream } from "../../upstream/mod.ts";
-import { assertSound, end, type Node, readEntries, startCluster, until } from "./cluster.ts";
+import { assertSound, end, type Node, readEntries, startCluster } from "./cluster.ts";
+import { until } from "../../support/soon.ts";
 
 const ENV = { LIMITED_KEY: "key-of-the-limited", FREE_KEY: "key-without-limits" };
 
@@ -74,7 +75,7 @@ Deno.test({
       await kill(first);
       const isWaiting = async () =>
         (await sql`SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND state = 'active'`).length > 0;
-      await until(isWaiting, { within: 30_000, what: "the second node enters what ran on the first" });
+      await until("the second node enters what ran on the first", isWaiting);
       await kill(second);
       unlock.resolve();
       await locking;
@@ -85,7 +86,7 @@ Deno.test({
 
     await cluster.add();
     const readLost = async () => (await cluster.withLedger(readEntries)).filter(({ ending }) => ending === "lost");
-    await until(async () => (await readLost()).length >= expected.length, { within: 30_000, what: "all are entered" });
+    await until("all are entered", async () => (await readLost()).length >= expected.length);
     // Another sweep of the node for lost requests.
     await new Promise((resolve) => setTimeout(resolve, 2_500));
     const lost = await readLost();

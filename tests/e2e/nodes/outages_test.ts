@@ -7,7 +7,8 @@ import { run } from "../../support/program.ts";
 import { HAS_POSTGRES, HAS_REDIS } from "../../support/databases.ts";
 import { assertTold, createLoad, ENV as LOAD_ENV, KEY, type Load, priced, served } from "../program/load.ts";
 import { seeded } from "../../support/random.ts";
-import { ADMIN_KEY, assertSound, end, metric, type Node, readEntries, startCluster, until } from "./cluster.ts";
+import { ADMIN_KEY, assertSound, end, metric, type Node, readEntries, startCluster } from "./cluster.ts";
+import { until } from "../../support/soon.ts";
 
 const OPTIONS = { ignore: !(HAS_POSTGRES && HAS_REDIS) };
 
@@ -15,8 +16,6 @@ const OPTIONS = { ignore: !(HAS_POSTGRES && HAS_REDIS) };
 const KEY_AGE_SECONDS = 25;
 
 const POOR_KEY = "key-of-one-with-a-budget";
-
-const UP_AGAIN = { within: 60_000 };
 
 /** A request takes at most so long, whatever is unreachable, in milliseconds: 5 seconds, and more on a busy machine. */
 const LONGEST_MS = 30_000;
@@ -56,7 +55,7 @@ async function askEcho(
 
 async function complete(load: Load, more: number): Promise<void> {
   const before = count(load);
-  await until(() => count(load) >= before + more, { within: 60_000, what: `${more} more complete answers` });
+  await until(`${more} more complete answers`, () => count(load) >= before + more);
 }
 
 function count({ tried }: Load): number {
@@ -94,7 +93,7 @@ Deno.test({
         const from = load.tried.length;
         if (how === "still") cluster.postgres.signal("SIGSTOP");
         else await cluster.postgres.stop(how);
-        await until(async () => await metric(first, "sluice_store_up") === 0, { ...UP_AGAIN, what: "down" });
+        await until("down", async () => await metric(first, "sluice_store_up") === 0);
         await complete(load, 60);
         for (const node of cluster.nodes) {
           const { status, ms } = await askEcho(node, known);
@@ -119,14 +118,14 @@ Deno.test({
         else await cluster.postgres.start();
         for (const node of cluster.nodes) {
           await until(
+            "the journal has settled",
             async () =>
               await metric(node, "sluice_store_up") === 1 && await metric(node, "sluice_store_journal_entries") === 0,
-            { ...UP_AGAIN, what: "the journal has settled" },
           );
-          await until(async () => (await askEcho(node, POOR_KEY, { model: "acme/echo" })).status === 200, {
-            ...UP_AGAIN,
-            what: "budgets work",
-          });
+          await until(
+            "budgets work",
+            async () => (await askEcho(node, POOR_KEY, { model: "acme/echo" })).status === 200,
+          );
         }
         await complete(load, 20);
         const refusal = load.tried.slice(from).find(({ way, refusal }) => way !== "refused" && refusal !== undefined);
@@ -137,22 +136,16 @@ Deno.test({
 
     await t.step("an outage longer than cached keys are valid", async () => {
       await cluster.postgres.stop();
-      await until(async () => (await askEcho(second, known)).status === 503, {
-        ...UP_AGAIN,
-        what: "known keys are refused",
-      });
+      await until("known keys are refused", async () => (await askEcho(second, known)).status === 503);
       // Keys of the configuration need no store.
       assertEquals((await askEcho(second, KEY.secret)).status, 200);
       await cluster.postgres.start();
-      await until(async () => (await askEcho(second, known)).status === 200, { ...UP_AGAIN, what: "known keys serve" });
+      await until("known keys serve", async () => (await askEcho(second, known)).status === 200);
     });
 
     for (const each of running) await each.stop();
     for (const node of cluster.nodes) {
-      await until(async () => await metric(node, "sluice_store_journal_entries") === 0, {
-        ...UP_AGAIN,
-        what: "settled",
-      });
+      await until("settled", async () => await metric(node, "sluice_store_journal_entries") === 0);
       node.kill("SIGTERM");
       assertEquals((await node.ended).code, 0);
     }
@@ -173,10 +166,10 @@ Deno.test({
     await load.ask(node.origin, "whole");
     await cluster.postgres.stop();
     const from = load.tried.length;
-    await until(async () => {
+    await until("the journal is full", async () => {
       await load.ask(node.origin, "whole");
       return load.tried.at(-1)?.status === 503;
-    }, { within: 60_000, what: "the journal is full" });
+    });
     assertEquals(statuses(load, from), [200, 503]);
     // About as many as fit, and no other node knows of any of them.
     const settled = load.tried.slice(from).filter(({ paid }) => paid !== undefined);
@@ -189,10 +182,7 @@ Deno.test({
     await node.ended;
     await cluster.postgres.start();
     const again = await cluster.add(node.place.folder);
-    await until(async () => await metric(again, "sluice_store_journal_entries") === 0, {
-      ...UP_AGAIN,
-      what: "settled",
-    });
+    await until("settled", async () => await metric(again, "sluice_store_journal_entries") === 0);
     await load.ask(again.origin, "streamed");
     const entries = await cluster.withLedger(readEntries);
     assertTold(ofLoad(entries), load.tried);
@@ -236,12 +226,9 @@ for (const policy of ["local", "closed"] as const) {
       const { nodes, redis } = cluster;
       // Every node has to have heard of the others.
       await until(
+        "Redis is there",
         async () =>
           (await Promise.all(nodes.map((node) => metric(node, "sluice_limits_store_up")))).every((up) => up === 1),
-        {
-          ...UP_AGAIN,
-          what: "Redis is there",
-        },
       );
       await new Promise((resolve) => setTimeout(resolve, 6_000));
       for (const how of ["crash", "still"] as const) {
@@ -253,15 +240,12 @@ for (const policy of ["local", "closed"] as const) {
         assertLess(longestMs, LONGEST_MS);
         assertEquals((await hammer(nodes, "key-of-the-outage-free", 30)).seen, { 200: 30 });
         for (const node of nodes) {
-          await until(async () => await metric(node, "sluice_limits_store_up") === 0, { ...UP_AGAIN, what: "down" });
+          await until("down", async () => await metric(node, "sluice_limits_store_up") === 0);
         }
         if (how === "crash") await redis.start();
         else redis.signal("SIGCONT");
         for (const node of nodes) {
-          await until(async () => await metric(node, "sluice_limits_store_up") === 1, {
-            ...UP_AGAIN,
-            what: "up again",
-          });
+          await until("up again", async () => await metric(node, "sluice_limits_store_up") === 1);
         }
       }
       assertEquals((await hammer(nodes, "key-of-the-outage-after", 150)).seen, { 200: 60, 429: 90 });

@@ -6,7 +6,7 @@ import { Secret } from "../../../lib/secret.ts";
 import { openStore } from "../../../lib/store/open.ts";
 import { HAS_POSTGRES, HAS_REDIS, startPostgres, startRedis } from "../../support/databases.ts";
 import { startGateway } from "../../support/gateway.ts";
-import { until } from "./cluster.ts";
+import { until } from "../../support/soon.ts";
 
 /** A way to a server that can be cut. */
 interface Detour extends AsyncDisposable {
@@ -103,7 +103,7 @@ Deno.test({
     assertEquals([await readiness(cutOff), await readiness(other)], ["200 ok", "200 ok"]);
 
     detour.cut();
-    await until(async () => await readiness(cutOff) === "503 unavailable", { within: 20_000, what: "not ready" });
+    await until("not ready", async () => await readiness(cutOff) === "503 unavailable");
     assertEquals(await readiness(other), "200 ok");
 
     await postgres.stop("crash");
@@ -112,8 +112,8 @@ Deno.test({
       seen.add(await readiness(other));
       return await readiness(node) === wanted;
     };
-    await until(() => look(cutOff, "200 degraded"), { within: 20_000, what: "as ready as all" });
-    await until(() => look(other, "200 degraded"), { within: 20_000, what: "the same" });
+    await until("as ready as all", () => look(cutOff, "200 degraded"));
+    await until("the same", () => look(other, "200 degraded"));
     // Two signs of life of each.
     for (const end = performance.now() + 2_000; performance.now() < end;) await look(cutOff, "");
     assertEquals([...seen].filter((each) => each !== "200 ok"), ["200 degraded"]);

@@ -3,15 +3,13 @@ import { HAS_POSTGRES, HAS_REDIS } from "../../support/databases.ts";
 import { createLoad, KEY } from "../program/load.ts";
 import { seeded } from "../../support/random.ts";
 import { startBalancer } from "./balancer.ts";
-import { assertSound, type Cluster, type Node, readEntries, startCluster, until } from "./cluster.ts";
+import { assertSound, type Cluster, type Node, readEntries, startCluster } from "./cluster.ts";
 import { assertServed, configFor, ENV, type Mix, startCounter, startTraffic } from "./rolling.ts";
+import { until } from "../../support/soon.ts";
 
 /** Two checks of the balancer take a node out; it continues to serve for many times as long, as others use the machine. */
 const CHECK_MS = 100;
 const SHUTDOWN = { ready_delay_ms: 4_000, drain_seconds: 60, images_drain_seconds: 60 };
-
-/** Busy machines take a while to start a program. */
-const PATIENCE = { within: 60_000 };
 
 /** Requests that the budget pays for: it is spent during the restarts. */
 const PAID = 60;
@@ -39,11 +37,11 @@ Deno.test({
     await using cluster = await startCluster({ config: first, env: ENV });
     const origins = cluster.nodes.map(({ origin }) => origin);
     await using balancer = startBalancer({ nodes: origins, checkMs: CHECK_MS, fall: 2, rise: 2 });
-    await until(() => origins.every(balancer.isUp), { ...PATIENCE, what: "all nodes are up" });
+    await until("all nodes are up", () => origins.every(balancer.isUp));
     const traffic = startTraffic(balancer.origin, { load, mix: MIX });
     const isServed = async (more: number) => {
       const before = traffic.count();
-      await until(() => traffic.count() >= before + more, { ...PATIENCE, what: `${more} more requests` });
+      await until(`${more} more requests`, () => traffic.count() >= before + more);
     };
 
     await isServed(60);
@@ -53,16 +51,16 @@ Deno.test({
       // Some were in progress when it was told to end.
       assertGreater(Number(/"texts":(\d+)/.exec(err)?.[1]), 0, err);
       await cluster.again(cluster.nodes[index] as Node, changed);
-      await until(() => balancer.isUp(origin), { ...PATIENCE, what: "the node is back" });
+      await until("the node is back", () => balancer.isUp(origin));
       const given = balancer.given(origin);
-      await until(() => balancer.given(origin) > given + 10, { ...PATIENCE, what: "it serves" });
+      await until("it serves", () => balancer.given(origin) > given + 10);
     }
     assertEquals(await asksNew(cluster), [200, 200, 200]);
     // The rest of the budget, and slots that ended nodes would still hold.
-    await until(() => traffic.asked.some(({ kind, status }) => kind === "budget" && status === 429), {
-      ...PATIENCE,
-      what: "the budget is spent",
-    });
+    await until(
+      "the budget is spent",
+      () => traffic.asked.some(({ kind, status }) => kind === "budget" && status === 429),
+    );
     await traffic.stop();
     assertEquals(balancer.faults, []);
 
@@ -81,7 +79,7 @@ async function ended(
 ): Promise<{ code: number; err: string }> {
   const node = nodes[index] as Node;
   node.kill("SIGTERM");
-  await until(isDown, { ...PATIENCE, what: "the balancer knows" });
+  await until("the balancer knows", isDown);
   return await node.ended;
 }
 

@@ -6,9 +6,10 @@ import type { JsonObject } from "../../../lib/json/mod.ts";
 import type { KeptEntry } from "../../../lib/store/ledger.ts";
 import { openStore } from "../../../lib/store/open.ts";
 import { run, type Running, start } from "../../support/program.ts";
-import { readEntries, until } from "../nodes/cluster.ts";
+import { readEntries } from "../nodes/cluster.ts";
 import { ADMIN, KeyWorker } from "./key_worker.ts";
 import { assertTold, ENV as LOAD_ENV, KEY, type Load, served } from "./load.ts";
+import { until } from "../../support/soon.ts";
 
 const CLIENTS = 16;
 /** Shortest and longest time from ready to the kill, in milliseconds. */
@@ -109,7 +110,7 @@ export async function crashOften(
       const life = LIFE_MS.least + Math.random() * (LIFE_MS.most - LIFE_MS.least);
       const before = answered(load);
       await new Promise((resolve) => setTimeout(resolve, life));
-      await until(() => answered(load) > before + 1, { within: 60_000, what: "two answers" });
+      await until("two answers", () => answered(load) > before + 1);
       gateway.kill("SIGKILL");
       await gateway.ended;
       await Promise.all([running.stop(), keys.stop()]);
@@ -118,10 +119,11 @@ export async function crashOften(
     gateway = (await startReady(place)).gateway;
     await keys.compare(gateway.origin);
     if (isShared) {
-      await until(async () => (await examine(address, load)).holds.length === 0, {
-        within: SWEPT_MS,
-        what: "what the dead held is void",
-      });
+      await until(
+        "what the dead held is void",
+        async () => (await examine(address, load)).holds.length === 0,
+        SWEPT_MS,
+      );
     }
     const { entries, complete, unseen, spent, holds, left } = await examine(address, load);
     assertEquals([holds, left], [[], BUDGET - spent]);

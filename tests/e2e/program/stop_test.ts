@@ -1,6 +1,7 @@
 import { assert, assertEquals, assertLess, assertMatch, assertStringIncludes } from "@std/assert";
 import { inFolder, run, type Running, type RunningWithKey, startWithKey } from "../../support/program.ts";
 import { json, startUpstream } from "../../upstream/mod.ts";
+import { until } from "../../support/soon.ts";
 
 /** Open streams at the shutdown: some finish in time, the others never would. */
 const STREAMS = 500;
@@ -73,15 +74,6 @@ function asking({ origin, key }: RunningWithKey) {
     });
 }
 
-async function until(holds: () => boolean | Promise<boolean>): Promise<number> {
-  const begin = performance.now();
-  while (!await holds()) {
-    assertLess(performance.now() - begin, 30_000, String(holds));
-    await new Promise((resolve) => setTimeout(resolve, 2));
-  }
-  return performance.now() - begin;
-}
-
 const MESSAGES = [{ role: "user", content: "Hello" }];
 
 Deno.test("SIGTERM with 500 streams and 10 image jobs: new requests refused, all ended properly, all entered", () =>
@@ -110,16 +102,18 @@ Deno.test("SIGTERM with 500 streams and 10 image jobs: new requests refused, all
       }, index % 2 === 0 ? { "idempotency-key": `job-${index}` } : {});
       return `${response.status} ${await response.text()}`;
     });
-    await until(() => host.streams() === STREAMS && host.jobs() === IMAGES);
+    await until("all requests are under way", () => host.streams() === STREAMS && host.jobs() === IMAGES);
 
     const { port } = new URL(gateway.origin);
     const begin = performance.now();
     gateway.kill("SIGTERM");
-    const refusedMs = await until(() =>
-      Deno.connect({ hostname: "127.0.0.1", port: Number(port) }).then((connection) => {
-        connection.close();
-        return false;
-      }, () => true)
+    const refusedMs = await until(
+      "refused",
+      () =>
+        Deno.connect({ hostname: "127.0.0.1", port: Number(port) }).then((connection) => {
+          connection.close();
+          return false;
+        }, () => true),
     );
     host.finish();
     const texts = await Promise.all(streams);
@@ -194,7 +188,7 @@ Deno.test("a body still arriving at SIGTERM is served, and new requests are refu
     assertMatch(await kept.readUntil(/\{.*\}/), /^HTTP\/1\.1 200 /);
     gateway.kill("SIGTERM");
     // Over new connections: the answer to the first one asks to close it.
-    await until(async () => {
+    await until("not ready", async () => {
       const response = await fetch(`${gateway.origin}/readyz`);
       await response.body?.cancel();
       return response.status === 503;
@@ -223,12 +217,14 @@ Deno.test("a second signal exits at once with code 1 and leaves the store intact
     const ask = asking(gateway);
     const answer = await ask("/v1/chat/completions", { model: "acme/long", stream: true, messages: MESSAGES });
     gateway.kill("SIGTERM");
-    await until(() =>
-      fetch(`${gateway.origin}/healthz`).then((response) => response.body?.cancel(), () => "refused")
-        .then((outcome) => outcome === "refused")
-    );
+    await until("refused", () =>
+      fetch(`${gateway.origin}/healthz`).then((response) =>
+        response.body?.cancel(), () => "refused")
+        .then((outcome) => outcome === "refused"));
     // Two signals within 300 ms are one.
-    await new Promise((resolve) => setTimeout(resolve, 350));
+    await new Promise((resolve) =>
+      setTimeout(resolve, 350)
+    );
     const begin = performance.now();
     gateway.kill("SIGTERM");
     const { code } = await gateway.ended;

@@ -5,6 +5,7 @@ import { seeded } from "../../support/random.ts";
 import { goodFile, mutantOf, SECRETS } from "./mutants.ts";
 import { startReloadable } from "./reloadable_gateway.ts";
 import { rounds } from "../../support/skip.ts";
+import { until } from "../../support/soon.ts";
 
 const MUTANTS = rounds(2_000);
 const ASK = { model: "acme/one", messages: [{ role: "user", content: "Hello" }] };
@@ -149,11 +150,7 @@ function wordyHost() {
   return {
     port: server.addr.port,
     async say() {
-      const until = performance.now() + 5_000;
-      while (turns.length === 0) {
-        assertLess(performance.now(), until, "nobody asked for the next word");
-        await new Promise((resolve) => setTimeout(resolve, 1));
-      }
+      await until("a request for the next word", () => turns.length > 0);
       turns.shift()?.();
     },
     /** Says the rest without being asked. */
@@ -237,6 +234,6 @@ Deno.test("200 reloads leak no connection and no timer", async () => {
     count();
     assertEquals((await (await requested).text()).includes("Hello"), true);
   }
-  for (let tries = 0; open > each && tries < 1000; tries++) await new Promise((resolve) => setTimeout(resolve, 1));
+  await until("all others are closed", () => open <= each);
   assertEquals([open, reloader.status().version], [each, 201]);
 });

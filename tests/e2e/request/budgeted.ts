@@ -29,7 +29,7 @@ export interface Budgeted extends AsyncDisposable {
   gateway: TestGateway;
   upstream: FakeUpstream & {
     /** Resolves when it was asked so often. @throws where that takes too long */
-    until(count: number): Promise<void>;
+    until(count: number): Promise<number>;
   };
 }
 

@@ -8,6 +8,7 @@ import { openMemoryStore } from "../../../lib/store/sqlite/memory.ts";
 import type { Store } from "../../../lib/store/store.ts";
 import { type GatewayOptions, model, startGateway, type TestGateway, upstream } from "../../support/gateway.ts";
 import { type FakeUpstream, type ScriptedAnswer, startUpstream, type UpstreamRequest } from "../../upstream/mod.ts";
+import { until } from "../../support/soon.ts";
 
 /** Ways of a request to its model: in its own protocol, in another one, or inside the gateway. */
 export const WAYS = ["relayed", "translated", "embedded"] as const;
@@ -147,14 +148,12 @@ export function startWorld(options: WorldOptions): World {
 
 /** All entries, as soon as there are so many. @throws where that takes too long */
 export async function entriesOf(ledger: LedgerStore, count: number): Promise<KeptEntry[]> {
-  // Nothing here takes long: a machine that is busy with other things may.
-  const deadline = performance.now() + 60_000;
-  for (;;) {
-    const entries = await ledger.entries({ after: 0, limit: 10_000 });
-    if (entries.length >= count) return entries;
-    if (performance.now() > deadline) throw new Error(`Expected ${count} entries, got ${entries.length} in time`);
-    await new Promise((resolve) => setTimeout(resolve, 2));
-  }
+  let entries: KeptEntry[] = [];
+  await until(
+    `${count} entries`,
+    async () => (entries = await ledger.entries({ after: 0, limit: 10_000 })).length >= count,
+  );
+  return entries;
 }
 
 /** The amounts of an entry, without fields that differ from run to run. */

@@ -5,19 +5,10 @@ import { openPostgresStore } from "../../../lib/store/postgres/store.ts";
 import { type Engine, postgresTest, startPostgres } from "../../support/databases.ts";
 import { entry, readChain } from "../behaviours_ledger.ts";
 import { inFolder } from "../in_folder.ts";
+import { until } from "../../support/soon.ts";
 
 /** Cost of the entries by their prices, in 1e-12 USD. */
 const COST = 529_500_000n;
-
-/** Longest time for anything here to happen, in milliseconds. */
-const PATIENCE_MS = 20_000;
-
-async function until(holds: () => boolean): Promise<void> {
-  for (const end = performance.now() + PATIENCE_MS; !holds();) {
-    assert(performance.now() < end, "it never comes to that");
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
-}
 
 /** Ways in which a server fails and recovers. */
 const WAYS: Record<
@@ -63,11 +54,11 @@ postgresTest(
       for (const [how, { leave, back }] of Object.entries(WAYS)) {
         await t.step(how, async () => {
           const before = acked.length;
-          await until(() => acked.length > before + 100);
+          await until("100 more entries", () => acked.length > before + 100);
           await leave(server);
-          await until(() => reaches().every((reach) => reach?.up === false && reach.waiting > 200));
+          await until("entries wait", () => reaches().every((reach) => reach?.up === false && reach.waiting > 200));
           await back(server);
-          await until(() => reaches().every((reach) => reach?.up === true && reach.waiting === 0));
+          await until("none waits", () => reaches().every((reach) => reach?.up === true && reach.waiting === 0));
         });
       }
       running = false;

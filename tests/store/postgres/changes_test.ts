@@ -2,12 +2,12 @@ import { assert, assertEquals, assertLess, assertRejects } from "@std/assert";
 import type { KeyStore } from "../../../lib/store/keys.ts";
 import { isOutOfReach } from "../../../lib/store/postgres/client.ts";
 import { type Engine, freshDatabase, postgresTest, startPostgres } from "../../support/databases.ts";
-import { soon } from "../../support/soon.ts";
+import { soon, until } from "../../support/soon.ts";
 import { hash, key } from "../behaviours_keys.ts";
-import { type Node, openNode, until } from "./nodes.ts";
+import { type Node, openNode } from "./nodes.ts";
 
-/** Longest time until a change binds on every node, in milliseconds. */
-const BINDS_MS = 2_000;
+/** Longest time until a change binds on every node, in milliseconds: less than the 60 seconds of a cached key. */
+const BINDS_MS = 30_000;
 
 /** Longest time that a stalled database may delay a request, in milliseconds. */
 const NOTICED_MS = 3_500;
@@ -33,7 +33,7 @@ const CHANGES: Record<string, (keys: KeyStore) => Promise<unknown>> = {
 };
 
 for (const [way, { isDeaf, before }] of Object.entries(WAYS)) {
-  postgresTest(`a key change on one node applies on another within two seconds, ${way}`, async () => {
+  postgresTest(`a key change on one node applies on another while its copy is fresh, ${way}`, async () => {
     for (const [name, change] of Object.entries(CHANGES)) {
       await using database = await freshDatabase();
       await using one = await openNode(database.url);
@@ -47,10 +47,8 @@ for (const [way, { isDeaf, before }] of Object.entries(WAYS)) {
       // The node itself needs no notification: it knows at once.
       assertEquals(await one.keys.findByHash(hash("a"), 0), changed, name);
       assertEquals(known, key());
-      const ms = await until(async () =>
-        JSON.stringify(await other.keys.findByHash(hash("a"), 0)) === JSON.stringify(changed)
-      );
-      assertLess(ms, BINDS_MS, name);
+      const applies = async () => JSON.stringify(await other.keys.findByHash(hash("a"), 0)) === JSON.stringify(changed);
+      await until(name, applies, BINDS_MS);
       assert(other.changes.isUp && one.changes.isUp);
     }
   });
@@ -63,10 +61,12 @@ postgresTest("a node listens again after its connection was cut", async () => {
   await one.keys.add(key());
   await cutListeners(one);
   await one.changes.poll();
-  await until(async () => (await countListeners(one)) === 2);
+  await until("listening", async () => (await countListeners(one)) === 2);
   await other.keys.findByHash(hash("a"), 0);
+  const { notifications } = other;
   await one.keys.revoke("key_1", 7);
-  assertLess(await until(async () => (await other.keys.findByHash(hash("a"), 0))?.revokedAt === 7), 500);
+  await until("a notification", () => other.notifications > notifications);
+  await until("revoked", async () => (await other.keys.findByHash(hash("a"), 0))?.revokedAt === 7);
 });
 
 async function countListeners({ sql }: Node): Promise<number> {
@@ -97,11 +97,10 @@ postgresTest("no change is missed for any order of commits", async () => {
   await third.changes.poll();
   held.resolve();
   await Promise.all([slow, ...all]);
-  const ms = await until(async () => {
+  await until("all changes", async () => {
     const found = await Promise.all(ids.map((id) => third.keys.findByHash(id, 0)));
     return found.every((key) => key?.disabled === true);
-  });
-  assertLess(ms, BINDS_MS);
+  }, BINDS_MS);
   assertEquals(third.reads, reads);
 });
 
@@ -111,7 +110,7 @@ postgresTest("manual changes of keys and a restored backup apply as well", async
   await node.keys.add(key());
   await node.keys.findByHash(hash("a"), 0);
   await node.sql`UPDATE keys SET disabled = true`;
-  assertLess(await until(async () => (await node.keys.findByHash(hash("a"), 0))?.disabled === true), BINDS_MS);
+  await until("disabled", async () => (await node.keys.findByHash(hash("a"), 0))?.disabled === true, BINDS_MS);
   // As a copy of an earlier time has it: nothing is counted since.
   await node.sql.begin(async (tx) => {
     await tx`ALTER TABLE keys DISABLE TRIGGER keys_change`;
@@ -119,9 +118,9 @@ postgresTest("manual changes of keys and a restored backup apply as well", async
     await tx`ALTER TABLE keys ENABLE TRIGGER keys_change`;
     await tx`UPDATE changes SET keys = 0`;
   });
-  assertLess(await until(async () => (await node.keys.findByHash(hash("a"), 0))?.disabled === false), BINDS_MS);
+  await until("enabled", async () => (await node.keys.findByHash(hash("a"), 0))?.disabled === false, BINDS_MS);
   await node.sql`DELETE FROM keys`;
-  assertLess(await until(async () => await node.keys.findByHash(hash("a"), 0) === undefined), BINDS_MS);
+  await until("deleted", async () => await node.keys.findByHash(hash("a"), 0) === undefined, BINDS_MS);
 });
 
 function pause(ms: number): Promise<void> {
@@ -163,7 +162,7 @@ for (const [what, outage] of Object.entries(OUTAGES)) {
     const requested = performance.now();
     assertEquals((await node.keys.findByHash(hash("a"), 0))?.id, "a");
     assertEquals((await node.keys.findByHash(hash("b"), 0))?.disabled, true);
-    await until(() => !other.changes.isUp, NOTICED_MS);
+    await until("the other notices", () => !other.changes.isUp, NOTICED_MS);
     for (const each of [node, other]) assertEquals((await each.keys.findByHash(hash("d"), 0))?.id, "d");
     // The first was revoked here: it must not come back while the database is unreachable.
     for (const letter of ["c", "e"]) {
@@ -179,15 +178,17 @@ for (const [what, outage] of Object.entries(OUTAGES)) {
     await assertRejects(() => node.keys.findByHash(hash("a"), 0), Error, "unreachable");
 
     await outage.end(engine);
-    await until(() => node.changes.isUp, 10_000);
+    await until("back", () => node.changes.isUp);
     assertEquals((await node.keys.findByHash(hash("a"), 0))?.id, "a");
     assertEquals((await node.keys.findByHash(hash("c"), 0))?.revokedAt, 7);
     assertEquals((await node.keys.findByHash(hash("d"), 0))?.id, "d");
     assertEquals(await node.keys.findByHash(hash("e"), 0), undefined);
-    await until(async () => (await node.keys.list())[0]?.lastUsedAt === 120_000);
+    await until("the last use is stored", async () => (await node.keys.list())[0]?.lastUsedAt === 120_000);
     // It listens again.
+    const { notifications } = node;
     await node.sql`UPDATE keys SET disabled = true WHERE id = 'a'`;
-    assertLess(await until(async () => (await node.keys.findByHash(hash("a"), 0))?.disabled === true), 900);
+    await until("a notification", () => node.notifications > notifications);
+    await until("disabled", async () => (await node.keys.findByHash(hash("a"), 0))?.disabled === true);
   });
 }
 

@@ -1,6 +1,7 @@
 import { assertEquals, assertLess } from "@std/assert";
 import { freshDatabase, HAS_POSTGRES, postgresTest } from "../../support/databases.ts";
-import { openNode, until } from "./nodes.ts";
+import { until } from "../../support/soon.ts";
+import { openNode } from "./nodes.ts";
 
 const ignore = !HAS_POSTGRES;
 
@@ -49,15 +50,15 @@ for (const isDeaf of [false, true]) {
       let [mine, theirs] = [0, 0];
       const end = one.configs.watch(() => mine++);
       other.configs.watch(() => theirs++);
-      await until(() => other.changes.config === 1 && one.changes.config === 1);
-      await until(() => theirs > 0);
+      await until("the first version", () => other.changes.config === 1 && one.changes.config === 1);
+      await until("the first call", () => theirs > 0);
       [mine, theirs] = [0, 0];
       await one.configs.put("second");
-      assertLess(await until(() => mine === 1 && theirs === 1), 2_000);
+      await until("one call each", () => mine === 1 && theirs === 1);
       await one.configs.put("second");
       end();
       await other.configs.put("third");
-      assertLess(await until(() => theirs === 2), 2_000);
+      await until("a second call", () => theirs === 2);
       assertEquals(mine, 1);
     },
   });
@@ -73,5 +74,5 @@ postgresTest("a node that starts to watch is notified of texts stored since its 
   await other.changes.poll();
   let count = 0;
   other.configs.watch(() => count++);
-  assertLess(await until(() => count === 1), 500);
+  await until("a call", () => count === 1);
 });

@@ -4,7 +4,8 @@ import { connect, migrate } from "../../../lib/store/postgres/client.ts";
 import { openPostgresKeys } from "../../../lib/store/postgres/keys.ts";
 import { freshDatabase, HAS_POSTGRES, postgresTest } from "../../support/databases.ts";
 import { hash, key, testKeys } from "../behaviours_keys.ts";
-import { openNode, until } from "./nodes.ts";
+import { until } from "../../support/soon.ts";
+import { openNode } from "./nodes.ts";
 
 if (HAS_POSTGRES) {
   testKeys("the Postgres store", async (test) => {
@@ -82,7 +83,7 @@ postgresTest("a node reads each key once, valid or wrong", async () => {
   assertLessOrEqual(node.reads, 4);
   await using other = await openNode(database.url);
   await other.keys.add(key({ id: "c", name: "c", hash: hash("c") }));
-  await until(async () => (await node.keys.findByHash(hash("c"), 0))?.id === "c");
+  await until("found", async () => (await node.keys.findByHash(hash("c"), 0))?.id === "c");
   await node.keys.findByHash(nth(1), 0);
   await node.keys.add(key({ id: "d", name: "d", hash: nth(1) }));
   assertEquals((await node.keys.findByHash(nth(1), 0))?.id, "d");

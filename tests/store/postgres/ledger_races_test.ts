@@ -8,6 +8,7 @@ import { seeded } from "../../support/random.ts";
 import { entryOf, SHEET } from "../../billing/reports/entries.ts";
 import { DAY, hold, MIDNIGHT, ofKey, readChain } from "../behaviours_ledger.ts";
 import { type Ledgers, withLedgers } from "./ledgers.ts";
+import { eventually } from "../../support/soon.ts";
 
 const OPTIONS = { ignore: !HAS_POSTGRES };
 
@@ -42,18 +43,6 @@ async function assertNoDeadlock(sql: Sql): Promise<void> {
   const [row] = await sql<{ deadlocks: bigint }[]>`
     SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()`;
   assertEquals(row?.deadlocks, 0n);
-}
-
-/** Calls until it is answered: the database may be cut off at any moment. */
-async function insist<Result>(call: () => Promise<Result>): Promise<Result> {
-  for (let tries = 1;; tries++) {
-    try {
-      return await call();
-    } catch (error) {
-      if (tries === 200 || error instanceof RangeError) throw error;
-      await new Promise((resolve) => setTimeout(resolve, 5));
-    }
-  }
 }
 
 Deno.test(
@@ -341,7 +330,7 @@ Deno.test(
               { length: 60 },
               (_, index) => settled(`${node}-${batch}-${index}`, { keyId: "k" }),
             );
-            await insist(() => ledger.append(entries));
+            await eventually(() => ledger.append(entries));
             entered.push(...entries.map(({ id }) => id));
           }
         })();
@@ -349,7 +338,7 @@ Deno.test(
         const holding = Array.from({ length: 4 }, async (_, client) => {
           for (let turn = 0;; turn++) {
             const id = `h-${node}-${client}-${turn}`;
-            const answer = await insist(() => ledger.hold(hold({ id, amount: 5n, claims: [claim] })));
+            const answer = await eventually(() => ledger.hold(hold({ id, amount: 5n, claims: [claim] })));
             if (!answer.held) break;
             held.push(id);
           }

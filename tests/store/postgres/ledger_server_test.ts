@@ -112,7 +112,7 @@ Deno.test({
       await server.stop();
       await server.start();
       const startedAt = Date.now();
-      await until(() => ledger.start());
+      await eventually(() => ledger.start());
       assertEquals(await ledger.expire(Date.now()), []);
       await ledger.renew(["running"], startedAt + 60_000);
       let ids: string[] = [];
@@ -132,19 +132,6 @@ Deno.test({
   },
 });
 
-/** Asks until it is answered, a few seconds at most. */
-async function until<Result>(ask: () => Promise<Result>): Promise<Result> {
-  const last = performance.now() + 15_000;
-  for (;;) {
-    try {
-      return await ask();
-    } catch (error) {
-      if (performance.now() > last) throw error;
-      await new Promise((resolve) => setTimeout(resolve, 20));
-    }
-  }
-}
-
 Deno.test("a crashed server has every acknowledged entry and hold once", OPTIONS, async () => {
   await using server = await startPostgres();
   const sqls = [0, 1, 2].map(() => connect(new Secret(server.url), 3));
@@ -159,14 +146,14 @@ Deno.test("a crashed server has every acknowledged entry and hold once", OPTIONS
       (async () => {
         for (let batch = 0; !isOver; batch++) {
           const entries = Array.from({ length: 20 }, (_, index) => entryOf({ id: `${node}-${batch}-${index}` }));
-          await until(() => ledger.append(entries));
+          await eventually(() => ledger.append(entries));
           acked.push(...entries.map(({ id }) => id));
         }
       })(),
       (async () => {
         for (let turn = 0; !isOver; turn++) {
           const id = `h${node}-${turn}`;
-          const answer = await until(() => ledger.hold(hold({ id, amount: 1n, claims: [claim] })));
+          const answer = await eventually(() => ledger.hold(hold({ id, amount: 1n, claims: [claim] })));
           if (answer.held) held.push(id);
         }
       })(),
@@ -179,7 +166,7 @@ Deno.test("a crashed server has every acknowledged entry and hold once", OPTIONS
       await server.start();
       const [ledger] = ledgers;
       assert(ledger !== undefined);
-      const kept = new Set((await until(() => readChain(ledger))).map(({ id }) => id));
+      const kept = new Set((await eventually(() => readChain(ledger))).map(({ id }) => id));
       assertEquals(acked.slice(0, seen).filter((id) => !kept.has(id)), []);
     }
     isOver = true;

@@ -18,6 +18,8 @@ export interface Node extends AsyncDisposable {
   sql: Sql;
   /** Keys that were read from the database. */
   readonly reads: number;
+  /** Notifications that it has received. */
+  readonly notifications: number;
   /** Moves its clock on, in milliseconds. */
   later(ms: number): void;
   lines: LogEntry[];
@@ -44,7 +46,12 @@ export async function openNode(
   const lines: LogEntry[] = [];
   let ahead = 0;
   let reads = 0;
-  const listener = { notified: () => isDeaf || changes.notified(), disconnected: () => changes.disconnected() };
+  let notifications = 0;
+  const notified = () => {
+    notifications++;
+    changes.notified();
+  };
+  const listener = { notified: () => isDeaf || notified(), disconnected: () => changes.disconnected() };
   const feed = openPool(() => connect(url, 1, listener));
   const changes = createChanges({
     pool: feed,
@@ -74,6 +81,9 @@ export async function openNode(
     get reads() {
       return reads;
     },
+    get notifications() {
+      return notifications;
+    },
     later: (ms) => void (ahead += ms),
     lines,
     async [Symbol.asyncDispose]() {
@@ -82,14 +92,4 @@ export async function openNode(
       await pool.close();
     },
   };
-}
-
-/** Asks again and again until the answer is yes. Returns how long that took, in milliseconds. */
-export async function until(isSo: () => boolean | Promise<boolean>, withinMs = 5_000): Promise<number> {
-  const begun = performance.now();
-  while (!await isSo()) {
-    if (performance.now() - begun > withinMs) throw new Error(`Cannot wait any longer: ${isSo}`);
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-  return performance.now() - begun;
 }

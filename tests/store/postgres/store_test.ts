@@ -8,7 +8,7 @@ import { openPostgresStore, type PostgresOptions } from "../../../lib/store/post
 import { type Migrated, type Store, StoreError } from "../../../lib/store/store.ts";
 import { freshDatabase, postgresTest, startPostgres } from "../../support/databases.ts";
 import { hash, key } from "../behaviours_keys.ts";
-import { until } from "./nodes.ts";
+import { until } from "../../support/soon.ts";
 
 const SERVING: PostgresOptions = { serving: { keyAgeMs: 60_000, journalEntries: 10, log: () => {} } };
 
@@ -160,12 +160,12 @@ postgresTest("the store reports an outage and its end", async () => {
   const found = await ask<{ text: string }>(new Secret(engine.url), "SHOW synchronous_commit");
   assertEquals(found, [{ synchronous_commit: "on" }] as never);
   await engine.stop("crash");
-  assertLess(await until(() => store.shared?.reach().up === false), 2_500);
+  await until("down", () => store.shared?.reach().up === false);
   assertEquals((await store.keys.findByHash(hash("a"), 0))?.id, "key_1");
   assertLess(0, store.shared?.reach().downMs ?? 0);
   await assertRejects(() => store.shared?.configs.latest() ?? Promise.resolve());
   await engine.start();
-  await until(() => store.shared?.reach().up === true, 10_000);
+  await until("up", () => store.shared?.reach().up === true);
   assertEquals(await store.shared?.configs.latest(), undefined);
   await store.close();
 });

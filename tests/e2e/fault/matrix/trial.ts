@@ -13,6 +13,7 @@ import { PIECES, SPOKEN } from "./sound_answer.ts";
 import { type Got, seenOf } from "./seen.ts";
 import { asking, startWire, type Wire } from "./wire.ts";
 import { CLOSED_PORT } from "../../../support/closed_port.ts";
+import { until } from "../../../support/soon.ts";
 
 /** Place of a fault. */
 export interface Cell {
@@ -54,9 +55,6 @@ const VENDORS: Readonly<Record<Protocol, string>> = {
   messages: "anthropic",
   gemini: "gemini",
 };
-
-/** Time that everything has to be let go of after an answer, in milliseconds: what follows an end is read for one second. */
-const RELEASE_MS = 10_000;
 
 /** Longest time for any answer, in milliseconds: far more than every limit here. */
 const PATIENCE_MS = 20_000;
@@ -123,7 +121,7 @@ export function startBench(transport: TransportKind): Bench {
     const about = `${describe(cell)}\n${got.status} ${got.text.slice(0, 1_500)}`;
     try {
       const seen = seenOf(got, { protocol: client, stream, endless: fault.floods === true });
-      await letGo(wire);
+      await until("the upstream is let go", () => wire.busy === 0);
       await checkBill(cell, { got, seen });
       await checkNothingLeft();
       // `fetch` retries by itself where a kept connection ends before a head.
@@ -230,14 +228,6 @@ function bodyOf({ fault, client, spoken, stream }: Cell): JsonObject {
   return client === "chat"
     ? { ...body, messages, ...(stream && { stream_options: { include_usage: true } }) }
     : { ...body, messages, max_tokens: 1_000 };
-}
-
-/** Waits until the upstream has nothing to do any more. */
-async function letGo(wire: Wire): Promise<void> {
-  for (const end = performance.now() + RELEASE_MS; wire.busy > 0;) {
-    assert(performance.now() < end, "the upstream is still being read");
-    await new Promise((resolve) => setTimeout(resolve, 1));
-  }
 }
 
 /** Watches the memory of the process; `end` returns its largest growth. */
