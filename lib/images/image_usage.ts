@@ -45,6 +45,8 @@ export class ImageUsageCounter {
   readonly #options: ImageCountOptions;
   /** Sizes of received images by index. */
   readonly #sizes = new Map<number, string>();
+  /** Tokens and sizes of images by the index of their latest preview. */
+  readonly #previews = new Map<number, { output: number; size: string }>();
   #usage: ImageUsage = NO_USAGE;
   #failure: GatewayError | undefined;
 
@@ -59,8 +61,22 @@ export class ImageUsageCounter {
 
   /** The bill so far; zero without an image. */
   get bill(): ImageBill {
-    const sizes = [...this.#sizes].sort(([one], [other]) => one - other).map(([, size]) => size);
-    return { usage: this.#usage, sizes };
+    return { usage: this.#usage, sizes: inOrder(this.#sizes) };
+  }
+
+  /** The bill of a client that disconnects now: the last preview of an image shows almost all of it, so it costs as much. */
+  get billWithPreviews(): ImageBill {
+    const previews = [...this.#previews].filter(([index]) => this.isMissing(index));
+    if (previews.length === 0) return this.bill;
+    const { input, inputImages, output } = this.#usage;
+    return {
+      usage: {
+        input: this.count === 0 ? this.#options.promptTokens : input,
+        inputImages,
+        output: previews.reduce((sum, [, preview]) => sum + preview.output, output),
+      },
+      sizes: inOrder([...this.#sizes, ...previews.map(([index, { size }]): [number, string] => [index, size])]),
+    };
   }
 
   /** The reason that there is no image. An upstream that ends without images or an error is itself at fault. */
@@ -76,12 +92,11 @@ export class ImageUsageCounter {
   /** Records an image; `undefined` if it was not requested or is a duplicate. */
   deliver({ index, base64, inputImageTokens }: Extract<ImageEvent, { type: "image" }>): DeliveredImage | undefined {
     if (!this.isMissing(index) || base64 === "") return undefined;
-    const actual = imageSizeBase64(base64);
-    const size = actual === undefined ? "unknown" : sizeText(actual);
+    const { size, ...measured } = this.#measure(base64);
     const usage = {
       input: this.count === 0 ? this.#options.promptTokens : 0,
       inputImages: this.#options.chargesInputImages ? believed(inputImageTokens) : 0,
-      output: tokensOfImage(actual, this.#request.size),
+      ...measured,
     };
     this.#sizes.set(index, size);
     const { input, inputImages, output } = this.#usage;
@@ -93,10 +108,29 @@ export class ImageUsageCounter {
     return { image: { index, base64 }, size, usage };
   }
 
+  /** Records a preview; false if its image was not requested or is there already. */
+  preview({ index, base64 }: Extract<ImageEvent, { type: "partial" }>): boolean {
+    if (!this.isMissing(index)) return false;
+    if (base64 !== "") this.#previews.set(index, this.#measure(base64));
+    return true;
+  }
+
+  #measure(base64: string): { size: string; output: number } {
+    const actual = imageSizeBase64(base64);
+    return {
+      size: actual === undefined ? "unknown" : sizeText(actual),
+      output: tokensOfImage(actual, this.#request.size),
+    };
+  }
+
   /** Records a failed image. The first reason is kept. */
   fail(error: GatewayError): void {
     this.#failure ??= error;
   }
+}
+
+function inOrder(sizes: Iterable<[index: number, size: string]>): string[] {
+  return [...sizes].sort(([one], [other]) => one - other).map(([, size]) => size);
 }
 
 /** A count reported by the upstream; 0 if it is implausible. */

@@ -25,7 +25,7 @@ export interface ImageStream {
    * Charges the delivered images once, before the last event goes out. Resolves to the cost in USD.
    */
   charge: (isDisconnected: boolean) => Promise<string>;
-  /** Called with the delivered images when the client disconnects early or reads too slowly. */
+  /** Called with the delivered images and previews when the client disconnects early or reads too slowly. */
   disconnected: (got: ImageBill) => void;
   /** Called when the client disconnects; true if the feed is read to its end and charged in full. */
   drains: () => boolean;
@@ -48,8 +48,8 @@ export async function streamImages(stream: ImageStream): Promise<ReadableStream<
   const reader = new PatientReader(stream, timer);
   let isDisconnected = false;
   const steps = writeSteps({ ...stream, charge: () => stream.charge(isDisconnected) }, reader);
-  /** Bill of the images sent so far, and including the event being sent. */
-  let got = stream.counter.bill;
+  /** Bill of the images and previews sent so far, and including the event being sent. */
+  let got = stream.counter.billWithPreviews;
   let given = got;
   let opening: IteratorResult<Iterable<string>> | undefined;
   try {
@@ -96,7 +96,7 @@ export async function streamImages(stream: ImageStream): Promise<ReadableStream<
         const step = opening ?? await steps.next();
         opening = undefined;
         if (isDisconnected) return;
-        given = stream.counter.bill;
+        given = stream.counter.billWithPreviews;
         if (step.done === true) {
           reader.stop();
           controller.close();
@@ -176,7 +176,7 @@ async function writeEvent(event: ImageEvent, stream: Written): Promise<Iterable<
     counter.fail(event.error);
     return undefined;
   }
-  if (event.type === "partial") return counter.isMissing(event.index) ? writePartial(event, stream) : undefined;
+  if (event.type === "partial") return counter.preview(event) ? writePartial(event, stream) : undefined;
   const delivered = counter.deliver(event);
   if (delivered === undefined) return undefined;
   return writeCompleted(delivered, counter.count === request.n ? await charge() : undefined, stream);

@@ -324,6 +324,24 @@ Deno.test("a disconnected client pays for all images, or for the sent ones if it
   }
 });
 
+Deno.test("a disconnected client pays for an image of which it got a preview, if its answer is not drained", async () => {
+  const cases: [row: JsonObject, more: JsonObject][] = [
+    [{ on_disconnect: "cancel" }, {}],
+    [{}, { limits: { drained_requests: 0 } }],
+  ];
+  for (const [row, more] of cases) {
+    const script: Script = () => [
+      image(2),
+      { type: "partial", index: 0, step: 0, base64: IMAGE },
+      { type: "partial", index: 0, step: 1, base64: "AA" },
+      new Promise(() => {}),
+    ];
+    await using gateway = startPainted({ p: painter(script) }, { ...FILE, ...more }, { row });
+    await leavesAfter(await gateway.generate({ ...SIZE, n: 3, stream: true, partial_images: 2 }), 3);
+    await assertEntered(gateway, [{ status: 200, ending: "abandoned", images: 2 }]);
+  }
+});
+
 Deno.test("an unread stream ends, and its sent or finished images are charged", async () => {
   for (const onDisconnect of ON_DISCONNECT) {
     const images = onDisconnect === "cancel" ? 0 : 3;
