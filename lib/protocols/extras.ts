@@ -33,6 +33,8 @@ export type MemberRule =
 /** The features of one protocol. */
 export interface ExtrasTable {
   members: Readonly<Record<string, MemberRule>>;
+  /** Member by which the client bounds the calls of hosted tools: of the body, or of each tool; absent: there is none. */
+  callLimit?: "max_tool_calls" | "max_uses";
   /** Types of tools that the client runs, or that cost only tokens. All other types are hosted. */
   plainTools: ReadonlySet<string>;
   /** Types of tools that are remote servers. */

@@ -17,7 +17,15 @@ import {
   writeJson,
 } from "../json/mod.ts";
 import type { Codec, Permits } from "../protocols/codec.ts";
-import { asksForSomething, type Extra, extraOfMember, namesState, OWN_NAMES, usualName } from "../protocols/extras.ts";
+import {
+  asksForSomething,
+  type Extra,
+  extraOfMember,
+  type ExtrasTable,
+  namesState,
+  OWN_NAMES,
+  usualName,
+} from "../protocols/extras.ts";
 import { spellingError, ToolScreening } from "./screen_tools.ts";
 import { type Caller, mayCall } from "../access/permissions.ts";
 import { GatewayError } from "../errors.ts";
@@ -56,7 +64,7 @@ export class Screened implements Permits {
     this.body = body;
     this.#head = headOf(body);
     this.#codec = codec;
-    this.permissions = new ExtraPermissions(this.#head, caller);
+    this.permissions = new ExtraPermissions(this.#head, { caller, callLimit: codec.extras.callLimit });
     this.dropped = this.permissions.dropped;
     this.vendorState = this.permissions.vendorState;
     this.#screen();
@@ -172,6 +180,7 @@ export type ExtrasCaller = Pick<Caller, "group" | "groupName" | "rules">;
 export class ExtraPermissions {
   readonly #value: JsonObject;
   readonly #caller: ExtrasCaller;
+  readonly #callLimit: ExtrasTable["callLimit"];
   readonly groupName: string;
   /** True if the group may use files and conversations that the vendor keeps. */
   readonly vendorState: boolean;
@@ -181,9 +190,13 @@ export class ExtraPermissions {
   #remoteMcp = false;
   #tier: string | undefined;
 
-  constructor(value: JsonObject, caller: ExtrasCaller) {
+  constructor(
+    value: JsonObject,
+    { caller, callLimit }: { caller: ExtrasCaller; callLimit: ExtrasTable["callLimit"] },
+  ) {
     this.#value = value;
     this.#caller = caller;
+    this.#callLimit = callLimit;
     this.groupName = caller.groupName;
     this.vendorState = caller.group.vendor_state === true;
   }
@@ -193,7 +206,7 @@ export class ExtraPermissions {
     if (!this.permits(extra)) return false;
     switch (extra.asks) {
       case "hosted_tool": {
-        const maxCalls = countOf(value?.max_uses);
+        const maxCalls = this.#callLimit === "max_uses" ? countOf(value?.max_uses) : undefined;
         this.#hosted.push({ name: extra.tool, ...(maxCalls !== undefined && { maxCalls }) });
         return true;
       }
@@ -263,7 +276,8 @@ export class ExtraPermissions {
   /** Granted features; absent: none. */
   extras(): Extras | undefined {
     if (this.#hosted.length === 0 && !this.#remoteMcp && this.#tier === undefined) return undefined;
-    const maxCalls = countOf(this.#value.max_tool_calls);
+    // A member of another protocol does not bind the vendor.
+    const maxCalls = this.#callLimit === "max_tool_calls" ? countOf(this.#value.max_tool_calls) : undefined;
     return {
       hostedTools: this.#hosted,
       remoteMcp: this.#remoteMcp,

@@ -18,6 +18,7 @@ export const messagesExtras: ExtrasTable = {
     // Compares with an earlier message that the vendor keeps; the answer is the same without it.
     diagnostics: { asks: "unpriced" },
   },
+  callLimit: "max_uses",
   plainTools: new Set([
     "custom",
     "bash",

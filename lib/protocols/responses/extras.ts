@@ -9,6 +9,7 @@ export const responsesExtras: ExtrasTable = {
     prompt_cache_options: { asks: "vendor_state", only: "comparison_response_id" },
     plugins: { asks: "hosted_tool", tool: "plugins" },
   },
+  callLimit: "max_tool_calls",
   plainTools: new Set([
     "function",
     "custom",

@@ -337,8 +337,8 @@ Deno.test("a disconnected client pays for an image of which it got a preview, if
       new Promise(() => {}),
     ];
     await using gateway = startPainted({ p: painter(script) }, { ...FILE, ...more }, { row });
-    await leavesAfter(await gateway.generate({ ...SIZE, n: 3, stream: true, partial_images: 2 }), 3);
-    await assertEntered(gateway, [{ status: 200, ending: "abandoned", images: 2 }]);
+    await disconnectsAfter(await gateway.generate({ ...SIZE, n: 3, stream: true, partial_images: 2 }), 3);
+    await assertEntered(gateway, [{ status: 200, ending: "client_disconnected", images: 2 }]);
   }
 });
 

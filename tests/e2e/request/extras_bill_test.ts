@@ -367,14 +367,22 @@ Deno.test("calls beyond the hold are paid by the operator", async () => {
   await checkAudit(gateway);
 });
 
-Deno.test("a responses request's own limit of calls is held for", async () => {
-  await using server = startUpstream(() => ({ body: JSON.stringify(WHOLE.responses) }));
+Deno.test("calls are held for by the limit of the protocol itself, not by that of another one", async () => {
   const groups = { default: { ...GROUPS.allowed, price_factor: "1", budget: { usd: "1000", period: "total" } } };
-  await using gateway = start("responses", server.url, { groups });
-  const asks = { ...SEARCH.responses, max_tool_calls: 4, max_output_tokens: 100 };
-  await (await gateway.ask("responses", prompt("responses", asks))).text();
-  const { held } = await onlyEntry(gateway);
-  assertEquals(held, parseUsd("0.000006") * 1_000_000n + parseUsd("0.00006") * 100n + 4n * parseUsd("0.01"));
+  const bounds: [Protocol, JsonObject, calls: bigint][] = [
+    ["responses", { max_tool_calls: 4, max_output_tokens: 100 }, 4n],
+    ["responses", { tools: [{ type: "web_search", max_uses: 4 }], max_output_tokens: 100 }, 32n],
+    ["messages", { max_tool_calls: 1, max_tokens: 100 }, 3n],
+    ["chat", { max_tool_calls: 1, max_uses: 1, max_tokens: 100 }, 32n],
+  ];
+  for (const [protocol, bound, calls] of bounds) {
+    await using server = startUpstream(() => ({ body: JSON.stringify(WHOLE[protocol]) }));
+    await using gateway = start(protocol, server.url, { groups });
+    await (await gateway.ask(protocol, prompt(protocol, { ...SEARCH[protocol], ...bound }))).text();
+    const { held } = await onlyEntry(gateway);
+    const tokens = parseUsd("0.000006") * 1_000_000n + parseUsd("0.00006") * 100n;
+    assertEquals(held, tokens + calls * parseUsd("0.01"), `${protocol} ${calls}`);
+  }
 });
 
 Deno.test("a client that disconnects from a stream pays for the searches in it", async () => {
