@@ -75,11 +75,11 @@ export interface UpstreamCodec {
   /** Capabilities of the protocol at its own vendor. */
   readonly dialect: Dialect;
   /**
-   * Writes an adapted prompt (lib/protocols/translate). Deterministic. Everything in the prompt is written, named in
-   * `target.dropped`, or refused.
+   * Writes an adapted prompt (lib/protocols/translate), in steps. Deterministic. Everything in the prompt is written,
+   * named in `target.dropped`, or refused.
    * @throws {GatewayError} `invalid` if leaving something out would change the meaning
    */
-  writePrompt(prompt: Prompt, target: WriteTarget): JsonObject;
+  writePrompt(prompt: Prompt, target: WriteTarget): Generator<void, JsonObject>;
   /** Reads a whole answer. @throws {GatewayError} `upstream`, or the error inside a response with status 200 */
   readReply(body: JsonObject, origin: Origin): Reply;
   /**

@@ -50,7 +50,7 @@ function* translateSteps(
   const target: WriteTarget = { model, row, issuer, dialect, dropped };
   const adapted = yield* adaptPrompt(oneAnswer(prompt, dropped), { ...target, protocol });
   yield;
-  const written = codec.writePrompt(adapted.prompt, target);
+  const written = yield* codec.writePrompt(adapted.prompt, target);
   const body = quirk.body?.(written, adapted.prompt, dropped) ?? written;
   dropped.refuseIfRequired(prompt);
   const { limit, restore } = adapted;

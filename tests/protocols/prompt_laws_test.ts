@@ -1,5 +1,6 @@
 /** Laws for every parameter of a request. */
 import { assert, assertEquals } from "@std/assert";
+import { runToEnd } from "../../lib/scheduler.ts";
 import { z } from "zod";
 import { UnsupportedParameters } from "../../lib/protocols/canonical/unsupported_parameters.ts";
 import type { ContentBlock, Prompt, Protocol } from "../../lib/protocols/canonical/types.ts";
@@ -163,7 +164,7 @@ Deno.test("random prompts survive writing and reading in every protocol", () => 
       const adapted = orRefused(() => adapt(possible(randomPrompt(seed)), { ...target, protocol }).prompt);
       // No upstream accepts an empty conversation.
       if (adapted === undefined || adapted.messages.every(({ role }) => role === "system")) continue;
-      const body = orRefused(() => UPSTREAM_CODECS[protocol].writePrompt(adapted, target));
+      const body = orRefused(() => runToEnd(UPSTREAM_CODECS[protocol].writePrompt(adapted, target)));
       if (body === undefined) continue;
       const wire = parseJson(JSON.stringify(body));
       assert(isObject(wire));
@@ -171,7 +172,10 @@ Deno.test("random prompts survive writing and reading in every protocol", () => 
       checkBody(codec.schema, request);
       const back = codec.readPrompt(request);
       assertEquals(summarizePrompt(back, protocol), summarizePrompt(adapted, protocol), `${protocol}: seed ${seed}`);
-      assertEquals(JSON.stringify(UPSTREAM_CODECS[protocol].writePrompt(adapted, target)), JSON.stringify(body));
+      assertEquals(
+        JSON.stringify(runToEnd(UPSTREAM_CODECS[protocol].writePrompt(adapted, target))),
+        JSON.stringify(body),
+      );
       read++;
     }
     assert(read > rounds(250), `${read} prompts were read`);

@@ -1,4 +1,5 @@
 import { assert, assertEquals, assertGreater, assertStrictEquals } from "@std/assert";
+import { runToEnd } from "../../lib/scheduler.ts";
 import type { ContentBlock, Message } from "../../lib/protocols/canonical/types.ts";
 import type { TestProtocol as Protocol } from "../upstream/replies.ts";
 import { isObject, type JsonObject, writeJson } from "../../lib/json/mod.ts";
@@ -45,11 +46,11 @@ function called(text: string, more: Partial<Extract<ContentBlock, { type: "tool_
 
 /** The text written in each protocol that requires objects. */
 function written(messages: Message[]): string[] {
-  const gemini = geminiUpstream.writePrompt(promptOf(messages), {
+  const gemini = runToEnd(geminiUpstream.writePrompt(promptOf(messages), {
     ...targetOf(),
     issuer: "google",
     dialect: geminiUpstream.dialect,
-  });
+  }));
   return [writeJson(write({ messages }).body), writeJson(gemini)];
 }
 

@@ -1,5 +1,8 @@
 /** Schemas of structured output for vendors that accept only a part of JSON Schema. */
-import { isObject, type Json, type JsonObject, writeJson } from "../../json/mod.ts";
+import { isObject, type Json, type JsonObject, writeSteps } from "../../json/mod.ts";
+
+/** Work that can be interrupted where it yields. */
+type Steps<T> = Generator<void, T>;
 
 const FORMATS: ReadonlySet<Json | undefined> = new Set([
   "date-time",
@@ -19,14 +22,15 @@ const DEFINITIONS = ["$defs", "definitions"] as const;
 
 /**
  * Returns a schema of the accepted part: objects are closed, `oneOf` becomes `anyOf`, a reference is alone, definitions
- * are in `$defs`. Every other keyword moves into the description, where the model can read it. Idempotent.
+ * are in `$defs`. Every other keyword moves into the description, where the model can read it. Idempotent, in steps.
  */
-export function structuredOutputSchema(schema: JsonObject): JsonObject {
+export function structuredOutputSchema(schema: JsonObject): Steps<JsonObject> {
   return rewrite(schema);
 }
 
-function rewrite(schema: JsonObject): JsonObject {
-  const definitions = rewriteDefinitions(schema);
+function* rewrite(schema: JsonObject): Steps<JsonObject> {
+  yield;
+  const definitions = yield* rewriteDefinitions(schema);
   if (typeof schema.$ref === "string") {
     return { $ref: schema.$ref.replace(/^#\/definitions\//, "#/$defs/"), ...definitions };
   }
@@ -35,13 +39,13 @@ function rewrite(schema: JsonObject): JsonObject {
   const moved: string[] = [];
   for (const [key, value] of Object.entries(schema)) {
     if (value === undefined || key === "description" || key === "$defs" || key === "definitions") continue;
-    const rewritten = rewriteKeyword(key, value, type);
+    const rewritten = yield* rewriteKeyword(key, value, type);
     // There is one `anyOf`: a `oneOf` beside it moves into the description.
     const isFree = rewritten !== undefined && Object.keys(rewritten).every((key) => written[key] === undefined);
     if (key === "type") continue;
     if (isFree) Object.assign(written, rewritten);
     else if (!(key === "additionalProperties" && typeof value === "boolean") && !/^\$(?:schema|id)$/.test(key)) {
-      moved.push(`${key}: ${writeJson(value)}`);
+      moved.push(`${key}: ${yield* writeSteps(value)}`);
     }
   }
   if (isObjectType(type)) written.additionalProperties = false;
@@ -54,17 +58,17 @@ function rewrite(schema: JsonObject): JsonObject {
   };
 }
 
-function rewriteKeyword(key: string, value: Json, type: Json | undefined): JsonObject | undefined {
+function* rewriteKeyword(key: string, value: Json, type: Json | undefined): Steps<JsonObject | undefined> {
   switch (key) {
     case "anyOf":
     case "oneOf":
-      return Array.isArray(value) ? { anyOf: value.map(rewriteAny) } : undefined;
+      return Array.isArray(value) ? { anyOf: yield* rewriteEach(value) } : undefined;
     case "allOf":
-      return Array.isArray(value) ? { allOf: value.map(rewriteAny) } : undefined;
+      return Array.isArray(value) ? { allOf: yield* rewriteEach(value) } : undefined;
     case "properties":
-      return isObject(value) ? { properties: rewriteMembers(value) } : undefined;
+      return isObject(value) ? { properties: yield* rewriteMembers(value) } : undefined;
     case "items":
-      return Array.isArray(value) ? undefined : { items: rewriteAny(value) };
+      return Array.isArray(value) ? undefined : { items: yield* rewriteAny(value) };
     case "minItems":
       return value === 0 || value === 1 ? { minItems: value } : undefined;
     case "format":
@@ -74,19 +78,28 @@ function rewriteKeyword(key: string, value: Json, type: Json | undefined): JsonO
   }
 }
 
-function rewriteAny(value: Json): JsonObject {
+function* rewriteEach(values: readonly Json[]): Steps<JsonObject[]> {
+  const written: JsonObject[] = [];
+  for (const value of values) written.push(yield* rewriteAny(value));
+  return written;
+}
+
+function rewriteAny(value: Json): Steps<JsonObject> {
   return rewrite(isObject(value) ? value : {});
 }
 
-function rewriteMembers(members: JsonObject): JsonObject {
-  return Object.fromEntries(Object.entries(members).map(([name, value]) => [name, rewriteAny(value ?? {})]));
+function* rewriteMembers(members: JsonObject): Steps<JsonObject> {
+  const written: [string, JsonObject][] = [];
+  for (const [name, value] of Object.entries(members)) written.push([name, yield* rewriteAny(value ?? {})]);
+  return Object.fromEntries(written);
 }
 
-function rewriteDefinitions(schema: JsonObject): JsonObject {
-  const all = DEFINITIONS.flatMap((key) => {
+function* rewriteDefinitions(schema: JsonObject): Steps<JsonObject> {
+  const all: [string, Json | undefined][] = [];
+  for (const key of DEFINITIONS) {
     const definitions = schema[key];
-    return isObject(definitions) ? Object.entries(rewriteMembers(definitions)) : [];
-  });
+    if (isObject(definitions)) all.push(...Object.entries(yield* rewriteMembers(definitions)));
+  }
   return all.length === 0 ? {} : { $defs: Object.fromEntries(all) };
 }
 

@@ -14,10 +14,18 @@ import {
 } from "./write_parts.ts";
 import { writePastReasoning } from "./write_reasoning.ts";
 
-/** Writes the conversation. Tool results become messages of their own, before the other content of their message. */
-export function writeMessages(context: ChatWriteContext): JsonObject[] {
+/** Blocks written in one step. */
+const BLOCKS_AT_ONCE = 1_024;
+
+/** Writes the conversation, in steps. Tool results become messages of their own, before the other content of their message. */
+export function* writeMessages(context: ChatWriteContext): Generator<void, JsonObject[]> {
   const written: JsonObject[] = [];
+  let blocks = 0;
   for (const message of context.prompt.messages) {
+    if ((blocks += message.blocks.length) >= BLOCKS_AT_ONCE) {
+      blocks = 0;
+      yield;
+    }
     if (message.role === "assistant") written.push(writeAssistant(message, context));
     else if (message.role === "user") written.push(...writeUser(message, context));
     else written.push(writeSystem(message, context));

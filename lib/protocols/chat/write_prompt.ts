@@ -39,13 +39,13 @@ const LISTED: ReadonlySet<string> = new Set([
  * one plain text part a string. Provider preferences are not sent.
  * @throws {GatewayError} `invalid`, for a file that only has a URL
  */
-export function writePrompt(prompt: Prompt, target: WriteTarget): JsonObject {
+export function* writePrompt(prompt: Prompt, target: WriteTarget): Generator<void, JsonObject> {
   const context: ChatWriteContext = { prompt, target };
   const { stream_options, user, ...unknownMembers } = ownUnknownMembers(prompt.unknownMembers, target.dropped);
   return withUnknownMembers(
     {
       model: target.model,
-      messages: writeMessages(context),
+      messages: yield* writeMessages(context),
       ...writeTools(context),
       ...(prompt.maxTokens !== undefined && { max_completion_tokens: prompt.maxTokens }),
       ...listed(writeSampling(prompt), context),

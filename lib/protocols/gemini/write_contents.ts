@@ -3,7 +3,7 @@ import type { ContentBlock, ContentBlockOf, Message, Prompt } from "../canonical
 import { GatewayError } from "../../errors.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
-import { writeModelParts } from "./write_model_parts.ts";
+import { BLOCKS_AT_ONCE, writeModelParts } from "./write_model_parts.ts";
 import { objectOf, ownMembers } from "./members.ts";
 import { writeMedia } from "./write_media.ts";
 import { writeResponse } from "./write_function_responses.ts";
@@ -18,19 +18,25 @@ interface Content {
 }
 
 /**
- * Writes the messages: leading system messages are the instruction, all others alternate between `user` and `model`.
+ * Writes the messages, in steps: leading system messages are the instruction, all others alternate between `user` and `model`.
  * Later system messages become marked user text.
  * @throws {GatewayError} `invalid`, for a result without a call
  */
-export function writeContents(prompt: Prompt, target: WriteTarget): { system: JsonObject[]; contents: JsonObject[] } {
+export function* writeContents(
+  prompt: Prompt,
+  target: WriteTarget,
+): Generator<void, { system: JsonObject[]; contents: JsonObject[] }> {
   const first = prompt.messages.findIndex(({ role }) => role !== "system");
   const leading = first < 0 ? prompt.messages.length : first;
-  const system = prompt.messages.slice(0, leading).flatMap(({ blocks }) => writeUserParts(blocks, { prompt, target }));
+  const system: JsonObject[] = [];
+  for (const { blocks } of prompt.messages.slice(0, leading)) {
+    system.push(...yield* writeUserParts(blocks, { prompt, target }));
+  }
 
   const names = new Map<string, string>();
   const contents: Content[] = [];
   for (const message of prompt.messages.slice(leading)) {
-    const parts = writeParts(message, { prompt, target, names });
+    const parts = yield* writeParts(message, { prompt, target, names });
     if (parts.length === 0) continue;
     const role = message.role === "assistant" ? "model" : "user";
     const last = contents.at(-1);
@@ -48,40 +54,48 @@ interface WriteContext {
   names?: Map<string, string>;
 }
 
-function writeParts({ role, blocks }: Message, context: WriteContext): JsonObject[] {
-  if (role === "user") return writeUserParts(blocks, context);
+function* writeParts({ role, blocks }: Message, context: WriteContext): Generator<void, JsonObject[]> {
+  if (role === "user") return yield* writeUserParts(blocks, context);
   if (role === "system") {
-    return writeUserParts(blocks, context).map((part) =>
+    return (yield* writeUserParts(blocks, context)).map((part) =>
       typeof part.text === "string" ? { text: `<system>\n${part.text}\n</system>` } : part
     );
   }
   for (const block of blocks) {
     if (block.type === "tool_call") context.names?.set(block.id, block.name);
   }
-  return writeModelParts(blocks, context);
+  return yield* writeModelParts(blocks, context);
 }
 
-function writeUserParts(blocks: readonly ContentBlock[], context: WriteContext): JsonObject[] {
+function* writeUserParts(blocks: readonly ContentBlock[], context: WriteContext): Generator<void, JsonObject[]> {
+  const parts: JsonObject[] = [];
+  for (const [index, block] of blocks.entries()) {
+    if (index % BLOCKS_AT_ONCE === 0) yield;
+    const part = writeUserPart(block, context);
+    if (part !== undefined) parts.push(part);
+  }
+  return parts;
+}
+
+function writeUserPart(block: ContentBlock, context: WriteContext): JsonObject | undefined {
   const { prompt, target: { dropped } } = context;
-  return blocks.flatMap((block): JsonObject[] => {
-    if (block.cache !== undefined) dropped.add("cache_control");
-    switch (block.type) {
-      case "text":
-      case "refusal":
-        return block.text === "" ? [] : [{ text: block.text, ...ownMembers(block.unknownMembers) }];
-      case "media":
-        if (block.name !== undefined) dropped.add(PARAMETER_NAMES[prompt.protocol].fileName);
-        return [{ ...writeMedia(block.media), ...ownMembers(block.unknownMembers) }];
-      case "tool_result":
-        return [writeResult(block, context)];
-      case "vendor_specific":
-        if (block.from === "gemini") return [block.value];
-        dropped.add(PARAMETER_NAMES[prompt.protocol].messages);
-        return [];
-      default:
-        return [];
-    }
-  });
+  if (block.cache !== undefined) dropped.add("cache_control");
+  switch (block.type) {
+    case "text":
+    case "refusal":
+      return block.text === "" ? undefined : { text: block.text, ...ownMembers(block.unknownMembers) };
+    case "media":
+      if (block.name !== undefined) dropped.add(PARAMETER_NAMES[prompt.protocol].fileName);
+      return { ...writeMedia(block.media), ...ownMembers(block.unknownMembers) };
+    case "tool_result":
+      return writeResult(block, context);
+    case "vendor_specific":
+      if (block.from === "gemini") return block.value;
+      dropped.add(PARAMETER_NAMES[prompt.protocol].messages);
+      return undefined;
+    default:
+      return undefined;
+  }
 }
 
 function writeResult(block: ContentBlockOf<"tool_result">, { prompt, names }: WriteContext): JsonObject {

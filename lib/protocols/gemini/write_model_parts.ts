@@ -7,6 +7,9 @@ import { writeMedia } from "./write_media.ts";
 import { writeArgs } from "./write_function_responses.ts";
 import { signedCallId, TEXT, TEXT_BEFORE, UNSIGNED } from "./signatures.ts";
 
+/** Blocks of a message written in one step. */
+export const BLOCKS_AT_ONCE = 512;
+
 /** A signature of a text part, and its position among the parts. */
 interface TextSignature {
   value: string;
@@ -16,17 +19,18 @@ interface TextSignature {
 }
 
 /**
- * Writes the blocks of one assistant message as parts with their signatures. Signatures find their calls by id, because
+ * Writes the blocks of one assistant message as parts with their signatures, in steps. Signatures find their calls by id, because
  * chat has no order between reasoning and calls.
  */
-export function writeModelParts(
+export function* writeModelParts(
   blocks: readonly ContentBlock[],
   { prompt, target }: { prompt: Prompt; target: WriteTarget },
-): JsonObject[] {
+): Generator<void, JsonObject[]> {
   const parts: JsonObject[] = [];
   const ofText: TextSignature[] = [];
   const ofCalls = callSignatures(blocks, target.issuer);
-  for (const block of blocks) {
+  for (const [index, block] of blocks.entries()) {
+    if (index % BLOCKS_AT_ONCE === 0) yield;
     if (block.cache !== undefined) target.dropped.add("cache_control");
     switch (block.type) {
       case "text":
@@ -58,7 +62,7 @@ export function writeModelParts(
         break;
     }
   }
-  for (const signature of ofText) signText(parts, signature);
+  if (ofText.length > 0) signTexts(parts, ofText);
   if (target.row.reasoning?.modes.includes("adaptive") === true) passUnsigned(parts);
   return parts;
 }
@@ -78,16 +82,44 @@ function callSignatures(blocks: readonly ContentBlock[], issuer: string): Map<st
 }
 
 /**
- * Attaches a signature to the nearest unsigned text on its own side, else on the other, because a client without an
+ * Attaches each signature to the nearest unsigned text on its own side, else on the other, because a client without an
  * order may have moved it. Without an unsigned text it is dropped: text signatures are optional.
  */
-function signText(parts: JsonObject[], { value, at, before }: TextSignature): void {
-  const isFree = ({ text, thought, thoughtSignature }: JsonObject) =>
-    text !== undefined && thought === undefined && thoughtSignature === undefined;
-  const earlier = parts.slice(0, at).findLast(isFree);
-  const later = parts.slice(at).find(isFree);
-  const part = before ? earlier ?? later : later ?? earlier;
-  if (part !== undefined) part.thoughtSignature = value;
+function signTexts(parts: readonly JsonObject[], signatures: readonly TextSignature[]): void {
+  // The nearest places up to and from each part that may still have an unsigned text: none is searched twice.
+  const earlier = parts.map((_, at) => at);
+  const later = parts.map((_, at) => at);
+  for (const { value, at, before } of signatures) {
+    const left = nearestFree(parts, earlier, { from: at - 1, step: -1 });
+    const right = nearestFree(parts, later, { from: at, step: 1 });
+    const part = before ? left ?? right : right ?? left;
+    if (part !== undefined) part.thoughtSignature = value;
+  }
+}
+
+/** Returns the nearest unsigned text in a direction, and notes in `places` where it is for the parts on the way. */
+function nearestFree(
+  parts: readonly JsonObject[],
+  places: number[],
+  { from, step }: { from: number; step: 1 | -1 },
+): JsonObject | undefined {
+  let at = from;
+  while (at >= 0 && at < parts.length && !isFree(parts[at])) at = next(places, at, step);
+  for (let passed = from; passed !== at;) {
+    const following = next(places, passed, step);
+    places[passed] = at;
+    passed = following;
+  }
+  return parts[at];
+}
+
+function next(places: readonly number[], at: number, step: 1 | -1): number {
+  const known = places[at] ?? at;
+  return known === at ? at + step : known;
+}
+
+function isFree(part: JsonObject | undefined): boolean {
+  return part?.text !== undefined && part.thought === undefined && part.thoughtSignature === undefined;
 }
 
 /** Of parallel calls the first is signed. Models with thinking levels check it. */

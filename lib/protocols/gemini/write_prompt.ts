@@ -12,7 +12,7 @@ import { writeTools } from "./write_tools.ts";
  * Writes the body of `generateContent` and `streamGenerateContent`. The model and the streaming mode are in the URL.
  * @throws {GatewayError} `invalid`, for more than one answer and for a result without a call
  */
-export function writePrompt(prompt: Prompt, target: WriteTarget): JsonObject {
+export function* writePrompt(prompt: Prompt, target: WriteTarget): Generator<void, JsonObject> {
   const names = PARAMETER_NAMES[prompt.protocol];
   if (prompt.n !== undefined && prompt.n > 1) {
     throw new GatewayError("invalid", `Cannot return ${prompt.n} answers: this model returns one per request`, {
@@ -23,7 +23,7 @@ export function writePrompt(prompt: Prompt, target: WriteTarget): JsonObject {
   const { unknownMembers } = prompt;
   if (unknownMembers?.from !== "gemini") { for (const name in unknownMembers?.members) target.dropped.add(name); }
   const { generationConfig: ofGeneration, toolConfig: _, ...members } = ownMembers(unknownMembers);
-  const { system, contents } = writeContents(prompt, target);
+  const { system, contents } = yield* writeContents(prompt, target);
   const generationConfig = someOf({ ...writeGeneration(prompt, target), ...objectOf(ofGeneration) });
   return {
     ...(system.length > 0 && { systemInstruction: { parts: system } }),

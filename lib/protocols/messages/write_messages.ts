@@ -15,47 +15,63 @@ interface MessageDraft {
   role: Message["role"];
   content: JsonObject[];
   unknownMembers: JsonObject;
+  /** True if it has the content of several messages. */
+  isJoined?: boolean;
 }
 
+/** Blocks written in one step. */
+const BLOCKS_AT_ONCE = 1_024;
+
 /**
- * Writes the messages. Leading system messages are the system prompt. Later ones stay in place if the model accepts
+ * Writes the messages, in steps. Leading system messages are the system prompt. Later ones stay in place if the model accepts
  * them, else they become marked user text: in the system prompt they would change with each request and invalidate the
  * cached prefix.
  * @param lines additional text of the system prompt
  */
-export function writeMessages(
+export function* writeMessages(
   prompt: Prompt,
   { target, lines }: { target: WriteTarget; lines: readonly string[] },
-): { system?: WrittenContent; messages: JsonObject[] } {
+): Generator<void, { system?: WrittenContent; messages: JsonObject[] }> {
   const first = prompt.messages.findIndex(({ role }) => role !== "system");
   const leading = first < 0 ? prompt.messages.length : first;
   const system = prompt.messages.slice(0, leading).flatMap(({ blocks }) => writeSystemBlocks(blocks));
   system.push(...lines.map((text) => ({ type: "text", text })));
-  const turns = joinMessages(prompt.messages.slice(leading), target.row.features?.system_messages === true);
+  const turns = yield* joinMessages(prompt.messages.slice(leading), target.row.features?.system_messages === true);
   return {
     ...(system.length > 0 && { system: shortestContent(system) }),
     messages: turns.map(writeJoined),
   };
 }
 
-function writeJoined({ role, content, unknownMembers }: MessageDraft): JsonObject {
-  const written = { role, content: shortestContent(content) };
+function writeJoined({ role, content, unknownMembers, isJoined }: MessageDraft): JsonObject {
+  const written = { role, content: shortestContent(isJoined === true ? resultsFirst(content) : content) };
   return Object.keys(unknownMembers).length === 0 ? written : { ...unknownMembers, ...written };
 }
 
 /**
  * Merges adjacent messages of one role. A model that accepts system messages accepts them after a user message only.
  */
-function joinMessages(messages: readonly Message[], takesSystem: boolean): MessageDraft[] {
+function* joinMessages(messages: readonly Message[], takesSystem: boolean): Generator<void, MessageDraft[]> {
   const turns: MessageDraft[] = [];
+  let blocks = 0;
   for (const message of messages) {
+    if ((blocks += message.blocks.length) >= BLOCKS_AT_ONCE) {
+      blocks = 0;
+      yield;
+    }
     const written = writeMessage(message);
     if (written.content.length === 0) continue;
     const last = turns.at(-1);
     const stays = takesSystem && last !== undefined && last.role !== "assistant";
     const turn = written.role === "system" && !stays ? asUser(written) : written;
-    if (last?.role === turn.role) turns[turns.length - 1] = join(last, turn);
-    else turns.push(turn);
+    if (last?.role !== turn.role) {
+      turns.push(turn);
+      continue;
+    }
+    for (const block of turn.content) last.content.push(block);
+    if (last.isJoined !== true) last.unknownMembers = { ...last.unknownMembers };
+    Object.assign(last.unknownMembers, turn.unknownMembers);
+    last.isJoined = true;
   }
   return turns;
 }
@@ -79,13 +95,8 @@ function asUser({ content }: MessageDraft): MessageDraft {
   };
 }
 
-/** Merges two messages. Tool results come first, because they must directly follow the calls. */
-function join(first: MessageDraft, second: MessageDraft): MessageDraft {
-  const content = [...first.content, ...second.content];
+/** Tool results come first, because they must directly follow the calls. */
+function resultsFirst(content: readonly JsonObject[]): JsonObject[] {
   const isResult = ({ type }: JsonObject) => type === "tool_result";
-  return {
-    role: first.role,
-    content: [...content.filter(isResult), ...content.filter((block) => !isResult(block))],
-    unknownMembers: { ...first.unknownMembers, ...second.unknownMembers },
-  };
+  return [...content.filter(isResult), ...content.filter((block) => !isResult(block))];
 }

@@ -15,7 +15,7 @@ import { enforcesSchemas, writeTools } from "./write_tools.ts";
  * `output_config.format`, and empty messages are dropped.
  * @throws {GatewayError} `invalid`, for content that is not supported and must not be dropped
  */
-export function writePrompt(prompt: Prompt, target: WriteTarget): JsonObject {
+export function* writePrompt(prompt: Prompt, target: WriteTarget): Generator<void, JsonObject> {
   if ((prompt.n ?? 1) > 1) {
     throw new GatewayError("invalid", `Cannot return ${prompt.n} answers: this model returns one per request`, {
       param: "n",
@@ -32,8 +32,8 @@ export function writePrompt(prompt: Prompt, target: WriteTarget): JsonObject {
     ...own,
     model: target.model,
     max_tokens: maxTokens,
-    ...writeMessages(prompt, { target, lines }),
-    ...writeTools(prompt, target),
+    ...yield* writeMessages(prompt, { target, lines }),
+    ...yield* writeTools(prompt, target),
     ...(thinking !== undefined && { thinking }),
     ...writeSampling(prompt, { target, thinking: isThinking(thinking) }),
     ...writeStop(prompt, target),

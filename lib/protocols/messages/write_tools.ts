@@ -18,13 +18,20 @@ export function enforcesSchemas({ row }: Pick<WriteTarget, "row">): boolean {
   return ["structured_outputs", "response_format"].some((name) => row.supported_parameters.includes(name));
 }
 
-/** Writes the tools and the choice. @throws {GatewayError} `invalid` */
-export function writeTools(prompt: Prompt, target: WriteTarget): JsonObject {
-  const tools = prompt.tools.map((tool) => writeTool(tool, { prompt, target })).filter((tool) => tool !== undefined);
+/** Writes the tools and the choice, in steps. @throws {GatewayError} `invalid` */
+export function* writeTools(prompt: Prompt, target: WriteTarget): Generator<void, JsonObject> {
+  const tools: JsonObject[] = [];
+  for (const tool of prompt.tools) {
+    const written = yield* writeTool(tool, { prompt, target });
+    if (written !== undefined) tools.push(written);
+  }
   return tools.length === 0 ? {} : { tools, ...writeToolChoice(prompt) };
 }
 
-function writeTool(tool: Tool, { prompt, target }: { prompt: Prompt; target: WriteTarget }): JsonObject | undefined {
+function* writeTool(
+  tool: Tool,
+  { prompt, target }: { prompt: Prompt; target: WriteTarget },
+): Generator<void, JsonObject | undefined> {
   if (tool.type === "hosted") return tool.from === "messages" ? tool.value : undefined;
   const own = tool.unknownMembers?.from === "messages" ? tool.unknownMembers.members : {};
   const wanted = tool.type === "function" && tool.strict === true;
@@ -36,7 +43,7 @@ function writeTool(tool: Tool, { prompt, target }: { prompt: Prompt; target: Wri
     name: tool.name,
     ...(tool.description !== undefined && { description: tool.description }),
     // Clients of this protocol follow its rules for schemas already.
-    input_schema: strict && prompt.protocol !== "messages" ? structuredOutputSchema(schema) : schema,
+    input_schema: strict && prompt.protocol !== "messages" ? yield* structuredOutputSchema(schema) : schema,
     ...(strict && { strict }),
     ...cacheControl(tool.cache),
   };

@@ -5,6 +5,9 @@ import { objectOf } from "../members.ts";
 import { ownMembers, type ResponsesWriteContext, writeCache } from "./write_context.ts";
 import { isPart, type MessageAuthor, writePart } from "./write_parts.ts";
 
+/** Blocks of a message written in one step. */
+const BLOCKS_AT_ONCE = 1_024;
+
 /** Prefix of a failed tool's output, because outputs have no error flag. */
 const ERROR_MARK = "[tool error]";
 
@@ -34,11 +37,16 @@ export function splitInstructions(
 }
 
 /**
- * Writes messages as items, each block in its place.
+ * Writes messages as items, in steps, each block in its place.
  * @throws {GatewayError} `invalid`, for media that the protocol does not support
  */
-export function writeInput(messages: readonly Message[], context: ResponsesWriteContext): JsonObject[] {
-  return messages.flatMap((message) => writeMessage(message, context));
+export function* writeInput(
+  messages: readonly Message[],
+  context: ResponsesWriteContext,
+): Generator<void, JsonObject[]> {
+  const items: JsonObject[] = [];
+  for (const message of messages) yield* writeMessage(message, { context, items });
+  return items;
 }
 
 function isPlain({ role, blocks, unknownMembers }: Message, { own }: ResponsesWriteContext): boolean {
@@ -54,12 +62,15 @@ function isBare(block: ContentBlock): boolean {
     block.citations === undefined;
 }
 
-/** Adjacent parts are one message, unless a part begins an item of its own. */
-function writeMessage(message: Message, context: ResponsesWriteContext): JsonObject[] {
+/** Appends a message to the items. Adjacent parts are one message, unless a part begins an item of its own. */
+function* writeMessage(
+  message: Message,
+  { context, items }: { context: ResponsesWriteContext; items: JsonObject[] },
+): Generator<void, void> {
   const speaker: MessageAuthor = message.role === "assistant" ? "model" : "others";
-  const items: JsonObject[] = [];
   let content: JsonObject[] | undefined;
-  for (const block of message.blocks) {
+  for (const [index, block] of message.blocks.entries()) {
+    if (index % BLOCKS_AT_ONCE === 0) yield;
     if (!isPart(block)) {
       content = undefined;
       items.push(...writeItem(block, context));
@@ -80,7 +91,6 @@ function writeMessage(message: Message, context: ResponsesWriteContext): JsonObj
     }
     content.push(...parts);
   }
-  return items;
 }
 
 /** Current models expect system text in the role `developer`. */

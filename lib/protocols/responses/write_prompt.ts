@@ -20,7 +20,7 @@ import { hasTools, insertTools, writeToolChoice, writeTools } from "./write_tool
  * Prompts of other clients are stateless: nothing is stored, and reasoning comes with its token.
  * @throws {GatewayError} `invalid`, for more than one answer, and for media that the protocol does not support
  */
-export function writePrompt(prompt: Prompt, target: WriteTarget): JsonObject {
+export function* writePrompt(prompt: Prompt, target: WriteTarget): Generator<void, JsonObject> {
   if (prompt.n !== undefined && prompt.n > 1) {
     throw new GatewayError("invalid", `Cannot return ${prompt.n} answers: this model returns one per request`, {
       param: "n",
@@ -38,7 +38,7 @@ export function writePrompt(prompt: Prompt, target: WriteTarget): JsonObject {
     ...writeUnknownMembers(prompt, context),
     model: target.model,
     ...(instructions !== undefined && { instructions }),
-    input: insertTools(writeInput(others, context), added),
+    input: insertTools(yield* writeInput(others, context), added),
     ...(tools.length > 0 && { tools }),
     ...(choice !== undefined && { tool_choice: choice }),
     ...(parallelToolCalls !== undefined && chooses && { parallel_tool_calls: parallelToolCalls }),

@@ -33,27 +33,27 @@ export function* adaptPrompt(asked: Prompt, target: AdaptTarget): Generator<void
   let prompt = asked;
   let { types, hasMarks, hasBlank, hasUnknown } = surveyPrompt(prompt);
   if (types.has("vendor_specific")) {
-    prompt = flattenContent(prompt, target);
+    prompt = yield* flattenContent(prompt, target);
     ({ types, hasMarks, hasBlank, hasUnknown } = surveyPrompt(prompt));
   }
-  if (hasUnknown) prompt = dropUnknownMembers(prompt, target);
+  if (hasUnknown) prompt = yield* dropUnknownMembers(prompt, target);
   yield;
 
   const hasCalls = types.has("tool_call") || types.has("tool_result");
   const hasChoice = prompt.toolChoice !== undefined || prompt.parallelToolCalls !== undefined;
   if (prompt.tools.length > 0 || hasChoice || hasCalls) {
-    const renamed = renameTools(selectTools(prompt, target), dialect);
+    const renamed = yield* renameTools(selectTools(prompt, target), dialect);
     restores.push(renamed.restore);
     prompt = renamed.prompt;
     if (!dialect.customTools) {
       restores.push(unwrapCustomCalls);
-      prompt = wrapCustomTools(prompt);
+      prompt = yield* wrapCustomTools(prompt);
     }
     yield;
   }
 
-  if (types.has("reasoning")) prompt = dropUnreadableReasoning(prompt, target);
-  if (hasBlank) prompt = dropEmpty(prompt, target);
+  if (types.has("reasoning")) prompt = yield* dropUnreadableReasoning(prompt, target);
+  if (hasBlank) prompt = yield* dropEmpty(prompt, target);
   prompt = orderMessages(prompt, target);
   yield;
   if (hasCalls) prompt = yield* legalizeCallIds(prompt, dialect.callId);
@@ -63,7 +63,7 @@ export function* adaptPrompt(asked: Prompt, target: AdaptTarget): Generator<void
   yield;
   if (hasMarks) prompt = fitCacheMarks(prompt, target);
   const hasSchemas = prompt.tools.length > 0 || prompt.format?.type === "json_schema";
-  if (hasSchemas && prompt.protocol !== target.protocol) prompt = fitSchemas(prompt, target);
+  if (hasSchemas && prompt.protocol !== target.protocol) prompt = yield* fitSchemas(prompt, target);
 
   const { maxTokens } = prompt;
   const isTooFew = maxTokens !== undefined && maxTokens < (dialect.leastTokens ?? 0);

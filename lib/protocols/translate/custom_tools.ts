@@ -5,7 +5,7 @@ import { inputDecoder } from "./input_decoder.ts";
 import { mapPrompt } from "./map_blocks.ts";
 
 /** Wraps custom tools, their past calls and results, and a choice of one. */
-export function wrapCustomTools(prompt: Prompt): Prompt {
+export function* wrapCustomTools(prompt: Prompt): Generator<void, Prompt> {
   const wrapBlock = (block: ContentBlock): ContentBlock => {
     if (block.type === "tool_call" && block.custom === true) {
       const { custom: _, ...call } = block;
@@ -19,7 +19,7 @@ export function wrapCustomTools(prompt: Prompt): Prompt {
     return block;
   };
   const { toolChoice } = prompt;
-  const wrapped = mapPrompt(prompt, wrapBlock);
+  const wrapped = yield* mapPrompt(prompt, wrapBlock);
   if (toolChoice?.type !== "tool" && !prompt.tools.some(({ type }) => type === "custom")) return wrapped;
   return {
     ...wrapped,

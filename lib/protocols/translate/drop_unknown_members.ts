@@ -55,7 +55,7 @@ const SILENT = new Set([
  * Removes members and citations of other protocols than the target's.
  * @throws {GatewayError} `invalid`, for members without which the answer would be wrong
  */
-export function dropUnknownMembers(prompt: Prompt, target: RestTarget): Prompt {
+export function* dropUnknownMembers(prompt: Prompt, target: RestTarget): Generator<void, Prompt> {
   const { dropped } = target;
   const { unknownMembers, reasoning } = prompt;
   const local = <T extends { unknownMembers?: UnknownMembers }>(thing: T): T => localize(thing, target);
@@ -64,7 +64,7 @@ export function dropUnknownMembers(prompt: Prompt, target: RestTarget): Prompt {
     ? unknownMembers
     : carryBody(unknownMembers, target);
   const thinking = reasoning && localReasoning(reasoning, target);
-  const localized = mapPrompt(prompt, localBlock);
+  const localized = yield* mapPrompt(prompt, localBlock);
   const messages = mapEach<Message>(localized.messages, local);
   const tools = mapEach<Tool>(localized.tools, local);
   if (thinking === reasoning && body === unknownMembers && tools === localized.tools) {

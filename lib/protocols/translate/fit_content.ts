@@ -11,23 +11,23 @@ import { hashText, isLegal } from "./legal_names.ts";
  * Flattens blocks of other protocols into text and media, or drops and names them.
  * @throws {GatewayError} `invalid`, if the model would have to read a block that cannot be flattened
  */
-export function flattenContent(prompt: Prompt, target: AdaptTarget): Prompt {
+export function* flattenContent(prompt: Prompt, target: AdaptTarget): Generator<void, Prompt> {
   const flatten = (block: ContentBlock, role: Message["role"]): ContentBlock | ContentBlock[] =>
     block.type === "vendor_specific" && block.from !== target.protocol
       ? flattenVendorSpecific(block, { role, protocol: prompt.protocol, dropped: target.dropped })
       : block;
-  return mapPrompt(prompt, flatten);
+  return yield* mapPrompt(prompt, flatten);
 }
 
 /**
  * Drops empty text, and messages with nothing else. Anthropic refuses white space alone, too. Reasoning without text
  * stays for its signature.
  */
-export function dropEmpty(prompt: Prompt, { protocol }: AdaptTarget): Prompt {
+export function* dropEmpty(prompt: Prompt, { protocol }: AdaptTarget): Generator<void, Prompt> {
   const isEmpty = (text: string) => (protocol === "messages" ? text.trim() : text) === "";
   const keep = (block: ContentBlock): ContentBlock | ContentBlock[] =>
     (block.type === "text" || block.type === "refusal") && isEmpty(block.text) ? [] : block;
-  const kept = mapPrompt(prompt, keep);
+  const kept = yield* mapPrompt(prompt, keep);
   const isSilent = kept.messages.some(({ blocks }) => blocks.length === 0);
   return isSilent ? withMessages(kept, kept.messages.filter(({ blocks }) => blocks.length > 0)) : kept;
 }
@@ -36,7 +36,10 @@ export function dropEmpty(prompt: Prompt, { protocol }: AdaptTarget): Prompt {
  * Drops reasoning that the target cannot read: signed by another issuer, or unsigned if the target does not take it.
  * Empty reasoning is dropped without being named.
  */
-export function dropUnreadableReasoning(prompt: Prompt, { issuer, dialect, dropped }: AdaptTarget): Prompt {
+export function* dropUnreadableReasoning(
+  prompt: Prompt,
+  { issuer, dialect, dropped }: AdaptTarget,
+): Generator<void, Prompt> {
   const names = PARAMETER_NAMES[prompt.protocol];
   const keep = (block: ContentBlock): ContentBlock | ContentBlock[] => {
     if (block.type !== "reasoning") return block;
@@ -47,7 +50,7 @@ export function dropUnreadableReasoning(prompt: Prompt, { issuer, dialect, dropp
     if (text !== "" || signature !== undefined) dropped.add(signature === undefined ? names.unsigned : names.signed);
     return [];
   };
-  return mapPrompt(prompt, keep);
+  return yield* mapPrompt(prompt, keep);
 }
 
 /**
@@ -120,30 +123,24 @@ const PREFIX = "call_";
 /** About 142 bits. */
 const HASH_LENGTH = 24;
 
-/** Calls whose ids are made legal in one step: a hash takes some microseconds. */
-const IDS_AT_ONCE = 256;
-
 /** Makes every call id legal, in steps. The new id is derived from the old one. */
 export function* legalizeCallIds(prompt: Prompt, rule: TextRule): Generator<void, Prompt> {
-  const legal = new Map<string, string>();
-  for (const { blocks } of prompt.messages) {
-    for (const block of blocks) {
-      if (block.type !== "tool_call" || legal.has(block.id)) continue;
-      legal.set(block.id, legalCallId(block.id, rule));
-      if (legal.size % IDS_AT_ONCE === 0) yield;
-    }
-  }
-  const legalize = (block: ContentBlock): ContentBlock => {
+  const known = new Map<string, string>();
+  const legal = (id: string) => {
+    let made = known.get(id);
+    if (made === undefined) known.set(id, made = legalCallId(id, rule));
+    return made;
+  };
+  return yield* mapPrompt(prompt, (block) => {
     switch (block.type) {
       case "tool_call":
-        return { ...block, id: legal.get(block.id) ?? block.id };
+        return { ...block, id: legal(block.id) };
       case "tool_result":
-        return { ...block, callId: legal.get(block.callId) ?? legalCallId(block.callId, rule) };
+        return { ...block, callId: legal(block.callId) };
       default:
         return block;
     }
-  };
-  return mapPrompt(prompt, legalize);
+  });
 }
 
 /** Returns the id itself if it is legal, else one made of its hash. */

@@ -11,20 +11,26 @@ import type { AdaptTarget } from "./adapt_target.ts";
 const ARGUMENT = /^[A-Za-z0-9_.-]{1,64}$/;
 
 /**
- * Rewrites the schemas of tools and of the answer. Client and target have different protocols.
+ * Rewrites the schemas of tools and of the answer, in steps. Client and target have different protocols.
  * @throws {GatewayError} `invalid`, for argument names that the vendor refuses
  */
-export function fitSchemas(prompt: Prompt, target: AdaptTarget): Prompt {
-  const { tools, format } = prompt;
+export function* fitSchemas(prompt: Prompt, target: AdaptTarget): Generator<void, Prompt> {
+  const { format } = prompt;
+  const tools: Tool[] = [];
+  for (const [index, tool] of prompt.tools.entries()) {
+    if (tool.type !== "function" || tool.parameters === undefined || !wantsObject(prompt, target)) {
+      tools.push(tool);
+      continue;
+    }
+    const parameters = objectSchema(tool.parameters);
+    if (target.protocol === "messages") checkNames(parameters, { tool: tool.name, index });
+    tools.push({ ...tool, parameters });
+    yield;
+  }
   return {
     ...prompt,
-    tools: tools.map((tool, index): Tool => {
-      if (tool.type !== "function" || tool.parameters === undefined || !wantsObject(prompt, target)) return tool;
-      const parameters = objectSchema(tool.parameters);
-      if (target.protocol === "messages") checkNames(parameters, { tool: tool.name, index });
-      return { ...tool, parameters };
-    }),
-    ...(format?.type === "json_schema" && { format: fitFormat(format, prompt, target) }),
+    tools,
+    ...(format?.type === "json_schema" && { format: yield* fitFormat(format, prompt, target) }),
   };
 }
 
@@ -37,12 +43,12 @@ function wantsObject({ protocol }: Prompt, target: AdaptTarget): boolean {
 }
 
 /** Anthropic always enforces the schema. OpenAI needs `strict`, which is set if the schema allows it. */
-function fitFormat(
+function* fitFormat(
   format: Extract<OutputFormat, { type: "json_schema" }>,
   { protocol }: Prompt,
   target: AdaptTarget,
-): OutputFormat {
-  if (target.protocol === "messages") return { ...format, schema: structuredOutputSchema(format.schema) };
+): Generator<void, OutputFormat> {
+  if (target.protocol === "messages") return { ...format, schema: yield* structuredOutputSchema(format.schema) };
   const strict = format.strict ?? (protocol === "messages" && isStrictSchema(format.schema) ? true : undefined);
   return { ...format, ...(strict !== undefined && { strict }) };
 }

@@ -4,12 +4,15 @@ import type { ContentBlock, ContentBlockOf, Message, Prompt } from "../canonical
 /** Maps one block: the same block if nothing changes, another block, or a list of blocks. */
 export type MapBlock = (block: ContentBlock, role: Message["role"]) => ContentBlock | readonly ContentBlock[];
 
+/** Blocks mapped in one step: to make a name or an id legal takes some microseconds. */
+const BLOCKS_AT_ONCE = 256;
+
 /**
- * Returns the prompt with every block mapped; blocks inside a tool result come before the result. A message that loses
- * its last block is removed. If nothing changes, the prompt and its messages keep their identity.
+ * Returns the prompt with every block mapped, in steps; blocks inside a tool result come before the result. A message
+ * that loses its last block is removed. If nothing changes, the prompt and its messages keep their identity.
  */
-export function mapPrompt(prompt: Prompt, map: MapBlock): Prompt {
-  return withMessages(prompt, mapMessages(prompt.messages, map));
+export function* mapPrompt(prompt: Prompt, map: MapBlock): Generator<void, Prompt> {
+  return withMessages(prompt, yield* mapMessages(prompt.messages, map));
 }
 
 /** Returns the prompt with other messages; the same prompt if they are the same. */
@@ -29,11 +32,19 @@ export function mapEach<T>(items: T[], step: (item: T) => T): T[] {
   return mapped ?? items;
 }
 
-function mapMessages(messages: Message[], map: MapBlock): Message[] {
+function* mapMessages(messages: Message[], map: MapBlock): Generator<void, Message[]> {
   let mapped: Message[] | undefined;
   let index = 0;
+  let mappedBlocks = 0;
   for (const message of messages) {
-    const blocks = mapBlocks(message, map);
+    // Most messages have few blocks. A generator for each would cost more than its blocks.
+    const blocks = message.blocks.length <= BLOCKS_AT_ONCE
+      ? mapBlocks(message, map)
+      : yield* mapManyBlocks(message, map);
+    if ((mappedBlocks += message.blocks.length) >= BLOCKS_AT_ONCE) {
+      mappedBlocks = 0;
+      yield;
+    }
     if (blocks !== message.blocks) {
       mapped ??= messages.slice(0, index);
       if (blocks.length > 0) mapped.push({ ...message, blocks });
@@ -43,6 +54,20 @@ function mapMessages(messages: Message[], map: MapBlock): Message[] {
     index++;
   }
   return mapped ?? messages;
+}
+
+/** As `mapBlocks`, in steps. */
+function* mapManyBlocks({ role, blocks }: Message, map: MapBlock): Generator<void, ContentBlock[]> {
+  const mapped: ContentBlock[] = [];
+  let isSame = true;
+  for (let at = 0; at < blocks.length; at += BLOCKS_AT_ONCE) {
+    const some = blocks.slice(at, at + BLOCKS_AT_ONCE);
+    const made = mapBlocks({ role, blocks: some }, map);
+    isSame &&= made === some;
+    for (const block of made) mapped.push(block);
+    yield;
+  }
+  return isSame ? blocks : mapped;
 }
 
 /** Returns the same list if no block changes. */

@@ -30,10 +30,10 @@ export interface RenamedTools {
 const HASH_LENGTH = 8;
 
 /**
- * Makes tool names legal and unique: in the tools, in past calls and in the choice. Without namespaces, `ns` and `name`
+ * Makes tool names legal and unique, in steps: in the tools, in past calls and in the choice. Without namespaces, `ns` and `name`
  * become `ns__name`. A name that is legal and free stays.
  */
-export function renameTools(prompt: Prompt, dialect: Dialect): RenamedTools {
+export function* renameTools(prompt: Prompt, dialect: Dialect): Generator<void, RenamedTools> {
   const names = new WireNames(dialect);
   for (const tool of prompt.tools) names.reserve(tool);
   const tools = prompt.tools.map((tool): Tool =>
@@ -46,7 +46,7 @@ export function renameTools(prompt: Prompt, dialect: Dialect): RenamedTools {
     return rename(block, names.of(calledTool(block, callable.get(block.name))));
   };
   const choice = prompt.toolChoice && renameChoice(prompt.toolChoice, { tools: prompt.tools, names });
-  const renamed = mapPrompt(prompt, renameBlock);
+  const renamed = yield* mapPrompt(prompt, renameBlock);
   return {
     prompt: tools.length === 0 && choice === undefined ? renamed : {
       ...renamed,

@@ -5,7 +5,7 @@
 import type { UnsupportedParameters } from "../../protocols/canonical/unsupported_parameters.ts";
 import type { Prompt } from "../../protocols/canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
-import { yieldToEventLoop } from "../../scheduler.ts";
+import { runSlicedNow, yieldToEventLoop } from "../../scheduler.ts";
 import { loadTokenCounter } from "../../o200k/mod.ts";
 import { dropUnknownMembers } from "../../protocols/translate/drop_unknown_members.ts";
 import type { EventFeed, Upstream } from "../upstream.ts";
@@ -30,7 +30,7 @@ export function createEcho(): Upstream {
       const { echo } = call.client;
       checkVendorRules(echo.prompt, echo.request);
       // Like Gemini, the model knows no protocol's own members.
-      dropUnknownMembers(prompt, { protocol: "gemini", dropped });
+      await runSlicedNow(dropUnknownMembers(prompt, { protocol: "gemini", dropped }));
       nameLosses(prompt, dropped);
       dropped.refuseIfRequired(prompt);
       checkThoughts(prompt);

@@ -1,4 +1,5 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
+import { runToEnd } from "../../../lib/scheduler.ts";
 import { UnsupportedParameters } from "../../../lib/protocols/canonical/unsupported_parameters.ts";
 import type { ContentBlock, Message, Prompt, Reasoning } from "../../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../../lib/errors.ts";
@@ -15,7 +16,7 @@ import { request } from "./requests.ts";
 import { targetOf } from "./targets.ts";
 
 function write(members: Partial<Prompt>, target: WriteTarget = targetOf()): JsonObject {
-  return chatUpstream.writePrompt(promptOf([user("Hi")], { protocol: "messages", ...members }), target);
+  return runToEnd(chatUpstream.writePrompt(promptOf([user("Hi")], { protocol: "messages", ...members }), target));
 }
 
 function writeMessages(messages: Message[], target?: WriteTarget): Json | undefined {
@@ -26,7 +27,7 @@ const LOOK = { type: "function", name: "look" } as const;
 
 /** A request again, in the normal forms that are named in the comment of `writePrompt()`. */
 function writeBack(body: JsonObject, target: WriteTarget): JsonObject {
-  return chatUpstream.writePrompt(chat.readPrompt(body), target);
+  return runToEnd(chatUpstream.writePrompt(chat.readPrompt(body), target));
 }
 
 Deno.test("writePrompt() reverses readPrompt() in normal form: calls and tools with unknown members", () => {

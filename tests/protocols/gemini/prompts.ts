@@ -1,5 +1,6 @@
 /** Prompts and targets that the tests of this protocol share. */
 import { UnsupportedParameters } from "../../../lib/protocols/canonical/unsupported_parameters.ts";
+import { runToEnd } from "../../../lib/scheduler.ts";
 import type { ContentBlock, Prompt } from "../../../lib/protocols/canonical/types.ts";
 import { type Model, modelSchema } from "../../../lib/catalog/model.ts";
 import type { JsonObject } from "../../../lib/json/mod.ts";
@@ -52,7 +53,7 @@ export function write(
 ): { body: JsonObject; dropped: readonly string[] } {
   const prompt = promptOf([user("Hi")], members);
   const target = targetOf(rowOf(row));
-  const body = geminiUpstream.writePrompt(prompt, target);
+  const body = runToEnd(geminiUpstream.writePrompt(prompt, target));
   return { body, dropped: target.dropped.names };
 }
 

@@ -1,4 +1,5 @@
 import { assertEquals } from "@std/assert";
+import { runToEnd } from "../../../lib/scheduler.ts";
 import { aggregateEvents } from "../../../lib/protocols/canonical/aggregate_events.ts";
 import type { Prompt, Reply } from "../../../lib/protocols/canonical/types.ts";
 import { isObject, type Json, type JsonObject, writeJson } from "../../../lib/json/mod.ts";
@@ -17,7 +18,7 @@ Deno.test("a client sends back what the model wrote, with each signature on its 
     const received = partsOf(whole(frames)).flatMap(sentBack);
     for (const [protocol, codec, turn] of CLIENTS) {
       const prompt = turn(codec, reply);
-      const contents = modelParts(geminiUpstream.writePrompt(prompt, targetOf()));
+      const contents = modelParts(runToEnd(geminiUpstream.writePrompt(prompt, targetOf())));
       assertEquals(withoutIds(contents), withoutIds(received), `${name} through ${protocol}`);
       const ids = reply.blocks.flatMap((block) => block.type === "tool_call" ? [block.id] : []);
       assertEquals(contents.flatMap(callId), ids, `${name} through ${protocol}`);

@@ -1,4 +1,5 @@
 import { assertEquals } from "@std/assert";
+import { runToEnd } from "../../../lib/scheduler.ts";
 import { isObject, type JsonObject, parseJson, writeJson } from "../../../lib/json/mod.ts";
 import { messages } from "../../../lib/protocols/messages/mod.ts";
 import { messagesUpstream } from "../../../lib/protocols/messages/upstream.ts";
@@ -51,13 +52,13 @@ for (const [name, spelling] of Object.entries(SPELLINGS)) {
   Deno.test(`writePrompt() reverses readPrompt() for ${name}, apart from spelling`, async () => {
     const body = await fixture(name);
     const target = targetOf();
-    const written = messagesUpstream.writePrompt(messages.readPrompt(body), target);
+    const written = runToEnd(messagesUpstream.writePrompt(messages.readPrompt(body), target));
     const expected = await fixture(name);
     // From the end, so that places before keep their numbers.
     for (const [path, value] of spelling.toReversed()) put(expected, path, value);
     assertEquals(written, expected);
     assertEquals(target.dropped.names, name === "documents" ? ["stop_sequences"] : []);
-    const again = messagesUpstream.writePrompt(messages.readPrompt(written), targetOf());
+    const again = runToEnd(messagesUpstream.writePrompt(messages.readPrompt(written), targetOf()));
     assertEquals(writeJson(again), writeJson(written));
   });
 }

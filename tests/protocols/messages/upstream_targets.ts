@@ -1,5 +1,6 @@
 /** Prompts and targets for tests of writing requests to upstreams. */
 import { UnsupportedParameters } from "../../../lib/protocols/canonical/unsupported_parameters.ts";
+import { runToEnd } from "../../../lib/scheduler.ts";
 import type { ContentBlock, Message, Prompt } from "../../../lib/protocols/canonical/types.ts";
 import { modelSchema } from "../../../lib/catalog/model.ts";
 import type { JsonObject } from "../../../lib/json/mod.ts";
@@ -56,6 +57,6 @@ export function write(
   row?: Record<string, unknown>,
 ): { body: JsonObject; dropped: readonly string[] } {
   const target = targetOf(row);
-  const body = messagesUpstream.writePrompt(promptOf([messageOf("user", "Hi")], members), target);
+  const body = runToEnd(messagesUpstream.writePrompt(promptOf([messageOf("user", "Hi")], members), target));
   return { body, dropped: target.dropped.names };
 }

@@ -1,4 +1,5 @@
 import { assertEquals } from "@std/assert";
+import { runToEnd } from "../../../lib/scheduler.ts";
 import { isObject, type Json, type JsonObject } from "../../../lib/json/mod.ts";
 import { chat } from "../../../lib/protocols/chat/mod.ts";
 import type { Codec, Echo } from "../../../lib/protocols/codec.ts";
@@ -55,7 +56,7 @@ for (const { codec, ask, next } of CLIENTS) {
       const answer = codec.writeReply(messagesUpstream.readReply(sent, ORIGIN), echo);
       const body = next(answer);
       checkBody(codec.schema, body);
-      const written = messagesUpstream.writePrompt(codec.readPrompt(body), targetOf());
+      const written = runToEnd(messagesUpstream.writePrompt(codec.readPrompt(body), targetOf()));
       const turn = object(list(written.messages)[1]);
       const content = typeof turn.content === "string" ? [{ type: "text", text: turn.content }] : turn.content;
       assertEquals<unknown>(content, sent.content, name);

@@ -1,4 +1,5 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
+import { runToEnd } from "../../../lib/scheduler.ts";
 import { UnsupportedParameters } from "../../../lib/protocols/canonical/unsupported_parameters.ts";
 import type { Message, Prompt, Reasoning, Tool } from "../../../lib/protocols/canonical/types.ts";
 import { type Model, modelSchema } from "../../../lib/catalog/model.ts";
@@ -45,7 +46,7 @@ function targetOf(row: Model = rowOf(), dialect: Partial<Dialect> = {}): WriteTa
 }
 
 function write(members: Partial<Prompt>, target: WriteTarget = targetOf()): { body: JsonObject; dropped: string[] } {
-  const body = responsesUpstream.writePrompt(promptOf([user("Hi")], members), target);
+  const body = runToEnd(responsesUpstream.writePrompt(promptOf([user("Hi")], members), target));
   return { body, dropped: [...target.dropped.names] };
 }
 
@@ -239,12 +240,12 @@ Deno.test("writePrompt() reverses readPrompt() for our own clients", async (t) =
       assert(responses.schema.safeParse(request).success, "the schema takes it");
       const prompt = responses.readPrompt(request);
       const target = targetOf();
-      const written = responsesUpstream.writePrompt(prompt, target);
+      const written = runToEnd(responsesUpstream.writePrompt(prompt, target));
       assertEquals(written, normalize(request));
       assertEquals(target.dropped.names, []);
       const { provider: _provider, fallbacks: _fallbacks, ...again } = prompt;
       assertEquals(responses.readPrompt({ ...written, model: prompt.model }), again);
-      assertEquals(JSON.stringify(responsesUpstream.writePrompt(prompt, target)), JSON.stringify(written));
+      assertEquals(JSON.stringify(runToEnd(responsesUpstream.writePrompt(prompt, target))), JSON.stringify(written));
     });
   }
 });
@@ -260,10 +261,10 @@ Deno.test("reasoning of another issuer, or unsigned, is not sent back", () => {
   };
   const prompt = responses.readPrompt(request);
   const target = targetOf();
-  assertEquals(objectsOf(responsesUpstream.writePrompt(prompt, target).input).length, 2);
+  assertEquals(objectsOf(runToEnd(responsesUpstream.writePrompt(prompt, target)).input).length, 2);
   assertEquals(target.dropped.names, ["input.reasoning"]);
   const other = { ...targetOf(), issuer: "acme" };
-  assertEquals(objectsOf(responsesUpstream.writePrompt(prompt, other).input).length, 1);
+  assertEquals(objectsOf(runToEnd(responsesUpstream.writePrompt(prompt, other)).input).length, 1);
 });
 
 Deno.test("a token returns to its issuer without an envelope, with the id of its own item", () => {
@@ -272,7 +273,7 @@ Deno.test("a token returns to its issuer without an envelope, with the id of its
   }`;
   const item = { type: "reasoning", id: "rs_r1_0", summary: [{ type: "summary_text", text: "S" }] };
   const prompt = responses.readPrompt({ model: "a/b", input: [{ ...item, encrypted_content: encrypted }] });
-  assertEquals(responsesUpstream.writePrompt(prompt, targetOf()).input, [
+  assertEquals(runToEnd(responsesUpstream.writePrompt(prompt, targetOf())).input, [
     { ...item, id: "rs_far", encrypted_content: "gAAA" },
   ]);
 });

@@ -1,4 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
+import { runToEnd } from "../../../lib/scheduler.ts";
 import { aggregateEvents, eventsOf } from "../../../lib/protocols/canonical/aggregate_events.ts";
 import type { ReplyEvent } from "../../../lib/protocols/canonical/types.ts";
 import { unwrapCustomCalls, wrapCustomTools } from "../../../lib/protocols/translate/custom_tools.ts";
@@ -85,7 +86,7 @@ Deno.test("endless arguments are kept up to a limit", () => {
 });
 
 Deno.test("a custom tool becomes a function that describes its grammar", () => {
-  const tools = wrapCustomTools(promptOf([], {
+  const tools = runToEnd(wrapCustomTools(promptOf([], {
     tools: [
       {
         type: "custom",
@@ -97,7 +98,7 @@ Deno.test("a custom tool becomes a function that describes its grammar", () => {
       { type: "custom", name: "note", format: { type: "text" } },
     ],
     toolChoice: { type: "tool", name: "note", custom: true },
-  }));
+  })));
   const parameters = {
     type: "object",
     properties: { input: { type: "string" } },
@@ -119,10 +120,10 @@ Deno.test("a custom tool becomes a function that describes its grammar", () => {
 });
 
 Deno.test("past calls and results of custom tools are wrapped too", () => {
-  const { messages } = wrapCustomTools(promptOf([
+  const { messages } = runToEnd(wrapCustomTools(promptOf([
     { role: "assistant", blocks: [{ type: "tool_call", id: "c", name: "patch", arguments: 'a "b"\n', custom: true }] },
     { role: "user", blocks: [{ type: "tool_result", callId: "c", blocks: [], custom: true }] },
-  ]));
+  ])));
   assertEquals(messages, [
     {
       role: "assistant",

@@ -1,4 +1,5 @@
 import { assertEquals } from "@std/assert";
+import { runToEnd } from "../../../lib/scheduler.ts";
 import type { ContentBlock, Message, Reasoning, ToolChoice } from "../../../lib/protocols/canonical/types.ts";
 import { dropUnreadableReasoning, fitReasoning } from "../../../lib/protocols/translate/fit_content.ts";
 import { assistant, call, promptOf, result, user } from "../canonical/messages.ts";
@@ -25,16 +26,18 @@ Deno.test("reasoning returns to its issuer only, complete and in order", () => {
   ];
   for (const [kind, left, names] of cases) {
     const target = targetOf(kind);
-    assertEquals(dropUnreadableReasoning(promptOf([assistant(...blocks)]), target).messages, [assistant(...left)]);
+    assertEquals(runToEnd(dropUnreadableReasoning(promptOf([assistant(...blocks)]), target)).messages, [
+      assistant(...left),
+    ]);
     assertEquals(target.dropped.names, names, kind);
   }
 });
 
 Deno.test("a message with foreign reasoning only is dropped", () => {
-  const { messages } = dropUnreadableReasoning(
+  const { messages } = runToEnd(dropUnreadableReasoning(
     promptOf([user("a"), assistant(OTHER), user("b")]),
     targetOf("messages"),
-  );
+  ));
   assertEquals(messages, [user("a"), user("b")]);
 });
 

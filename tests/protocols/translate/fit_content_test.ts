@@ -1,4 +1,5 @@
 import { assertEquals, assertThrows } from "@std/assert";
+import { runToEnd } from "../../../lib/scheduler.ts";
 import { UnsupportedParameters } from "../../../lib/protocols/canonical/unsupported_parameters.ts";
 import type {
   ContentBlock,
@@ -42,16 +43,16 @@ Deno.test("foreign blocks that the model must read become text and media", () =>
   for (const [claim, value, blocks] of cases) {
     const target = targetOf("chat");
     const requested = promptOf([user(foreign("messages", value))], { protocol: "messages" });
-    assertEquals(flattenContent(requested, target).messages, [user(...blocks)], claim);
+    assertEquals(runToEnd(flattenContent(requested, target)).messages, [user(...blocks)], claim);
     assertEquals(target.dropped.names, [], claim);
-    assertEquals(flattenContent(requested, targetOf("messages")), requested);
+    assertEquals(runToEnd(flattenContent(requested, targetOf("messages"))), requested);
   }
 });
 
 Deno.test("a foreign block inside a result becomes text there", () => {
   const value = { type: "tool_reference", tool_name: "x" };
   const requested = promptOf([user(result("1", foreign("messages", value)))], { protocol: "messages" });
-  assertEquals(flattenContent(requested, targetOf("chat")).messages, [user(result("1", "[Loaded tool: x]"))]);
+  assertEquals(runToEnd(flattenContent(requested, targetOf("chat"))).messages, [user(result("1", "[Loaded tool: x]"))]);
 });
 
 Deno.test("records of tools at another vendor are dropped and named", () => {
@@ -64,7 +65,7 @@ Deno.test("records of tools at another vendor are dropped and named", () => {
   for (const [protocol, type, name] of cases) {
     const target = targetOf("gemini");
     const requested = promptOf([user("a"), assistant("b", foreign(protocol, { type }))], { protocol });
-    assertEquals(flattenContent(requested, target).messages, [user("a"), assistant("b")]);
+    assertEquals(runToEnd(flattenContent(requested, target)).messages, [user("a"), assistant("b")]);
     assertEquals(target.dropped.names, [name]);
   }
 });
@@ -81,7 +82,7 @@ Deno.test("unreadable content that the model needs is rejected", () => {
   ];
   for (const [protocol, value, param] of cases) {
     const requested = promptOf([user(foreign(protocol, value))], { protocol });
-    const error = assertThrows(() => flattenContent(requested, targetOf("gemini")), GatewayError);
+    const error = assertThrows(() => runToEnd(flattenContent(requested, targetOf("gemini"))), GatewayError);
     assertEquals([error.kind, error.param], ["invalid", param]);
   }
 });
@@ -89,13 +90,13 @@ Deno.test("unreadable content that the model needs is rejected", () => {
 Deno.test("empty text and messages without other content are dropped", () => {
   const messages = [system(""), user("", "a", " "), assistant("", call("1")), user(result("1", "")), assistant("\n")];
   const signed: ContentBlock = { type: "reasoning", text: "", signature: { issuer: "anthropic", value: "s" } };
-  assertEquals(dropEmpty(promptOf([...messages, assistant(signed)]), targetOf("messages")).messages, [
+  assertEquals(runToEnd(dropEmpty(promptOf([...messages, assistant(signed)]), targetOf("messages"))).messages, [
     user("a"),
     assistant(call("1")),
     user(result("1")),
     assistant(signed),
   ]);
-  assertEquals(dropEmpty(promptOf(messages), targetOf("chat")).messages, [
+  assertEquals(runToEnd(dropEmpty(promptOf(messages), targetOf("chat"))).messages, [
     user("a", " "),
     assistant(call("1")),
     user(result("1")),
@@ -127,10 +128,10 @@ Deno.test("members of another protocol are translated, or else named", () => {
   ];
   for (const [protocol, members, kind, carried, names] of cases) {
     const target = targetOf(kind);
-    const { unknownMembers } = dropUnknownMembers(
+    const { unknownMembers } = runToEnd(dropUnknownMembers(
       promptOf([], { protocol, unknownMembers: { from: protocol, members } }),
       target,
-    );
+    ));
     assertEquals(unknownMembers?.members, carried);
     assertEquals(target.dropped.names, names);
   }
@@ -140,7 +141,7 @@ Deno.test("members that change the answer are rejected elsewhere", () => {
   for (const name of ["mcp_servers", "container", "thread", "fallbacks"]) {
     const unknownMembers: UnknownMembers = { from: "messages", members: { [name]: ["x"] } };
     const error = assertThrows(
-      () => dropUnknownMembers(promptOf([], { protocol: "messages", unknownMembers }), targetOf("chat")),
+      () => runToEnd(dropUnknownMembers(promptOf([], { protocol: "messages", unknownMembers }), targetOf("chat"))),
       GatewayError,
     );
     assertEquals([error.kind, error.param], ["invalid", name]);
@@ -176,7 +177,7 @@ Deno.test("dropped members of messages, blocks, tools and reasoning are reported
     },
   );
   const target = targetOf("chat");
-  const local = dropUnknownMembers(asked, target);
+  const local = runToEnd(dropUnknownMembers(asked, target));
   assertEquals(local.messages, [user(picture, picture), assistant("a", "b")]);
   assertEquals(local.tools, [{ type: "function", name: "f" }]);
   assertEquals(local.reasoning, { effort: "low" });
@@ -185,7 +186,7 @@ Deno.test("dropped members of messages, blocks, tools and reasoning are reported
     new Set(["detail", "phase", "annotations", "defer_loading", "reasoning.summary"]),
   );
   const own = targetOf("responses");
-  assertEquals(dropUnknownMembers(asked, own), asked);
+  assertEquals(runToEnd(dropUnknownMembers(asked, own)), asked);
   assertEquals(own.dropped.names, []);
 });
 

@@ -1,4 +1,5 @@
 import { assertEquals, assertThrows } from "@std/assert";
+import { runToEnd } from "../../../lib/scheduler.ts";
 import type { Prompt, Tool, ToolChoice } from "../../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../../lib/errors.ts";
 import { isLegal } from "../../../lib/protocols/translate/legal_names.ts";
@@ -94,13 +95,13 @@ Deno.test("parallel calls without tools are ignored", () => {
 Deno.test("legal names stay, others become legal and unique everywhere", () => {
   const long = "n".repeat(70);
   const { dialect } = DIALECTS.chat;
-  const { prompt } = renameTools(
+  const { prompt } = runToEnd(renameTools(
     promptOf([assistant(call("1", long), call("2", "gone tool")), user(result("1"), result("2"))], {
       tools: ["ok-name_1", "a.b", "a b", long, "a_b"].map((name): Tool => ({ type: "function", name })),
       toolChoice: { type: "tool", name: "a b" },
     }),
     dialect,
-  );
+  ));
   const names = prompt.tools.flatMap((tool) => tool.type === "hosted" ? [] : [tool.name]);
   assertEquals([names[0], names[4]], ["ok-name_1", "a_b"]);
   assertEquals(new Set(names).size, 5);
@@ -173,13 +174,13 @@ Deno.test("a past call matches the best fitting tool, the first of several", () 
     [{ name: "f" }, "f"],
   ];
   const blocks = cases.map(([called], index) => ({ ...call(String(index), called.name), ...called }));
-  const { prompt } = renameTools(promptOf([assistant(...blocks)], { tools }), DIALECTS.chat.dialect);
+  const { prompt } = runToEnd(renameTools(promptOf([assistant(...blocks)], { tools }), DIALECTS.chat.dialect));
   const names = prompt.messages[0]?.blocks.map((block) => block.type === "tool_call" && block.name);
   assertEquals(names, cases.map(([, name]) => name));
 });
 
 Deno.test("namespaces stay if the target supports them", () => {
   const tools: Tool[] = [{ type: "function", name: "b c", namespace: "a" }, { type: "function", name: "b c" }];
-  const { prompt } = renameTools(promptOf([], { tools }), DIALECTS.responses.dialect);
+  const { prompt } = runToEnd(renameTools(promptOf([], { tools }), DIALECTS.responses.dialect));
   assertEquals(prompt.tools.map((tool) => tool.type === "hosted" ? "" : tool.namespace), ["a", undefined]);
 });
