@@ -327,7 +327,7 @@ Deno.test("a disconnected client pays for all images, or for the sent ones if it
 Deno.test("a disconnected client pays for an image of which it got a preview, if its answer is not drained", async () => {
   const cases: [row: JsonObject, more: JsonObject][] = [
     [{ on_disconnect: "cancel" }, {}],
-    [{}, { limits: { drained_requests: 0 } }],
+    [{}, { resource_limits: { drained_requests: 0 } }],
   ];
   for (const [row, more] of cases) {
     const script: Script = () => [
