@@ -1,9 +1,17 @@
 /** A transport over `fetch`, for proxies and HTTP/2. */
-import { GatewayError, upstreamTimeout } from "../errors.ts";
+import { GatewayError } from "../errors.ts";
 import { abortable } from "../abort.ts";
 import { LARGE_BODY_BYTES, runSliced } from "../scheduler.ts";
 import { encodeUtf8, utf8Decoder } from "../text.ts";
-import { type HeaderFilter, joinPieces, RESPONSE_HEADERS, type ResponseHeader } from "../http1/mod.ts";
+import {
+  createRequestTimers,
+  type HeaderFilter,
+  joinPieces,
+  type RequestTimer,
+  type RequestTimers,
+  RESPONSE_HEADERS,
+  type ResponseHeader,
+} from "../http1/mod.ts";
 import { createPinnedUrls } from "./pinned_urls.ts";
 import { createHostProbes, type HostReachability } from "./reachability.ts";
 import type { Incoming, Outgoing, ResendableBody, TimeLimits, Transport, TransportOptions } from "./transport.ts";
@@ -12,7 +20,7 @@ import type { Incoming, Outgoing, ResendableBody, TimeLimits, Transport, Transpo
 const REST_BYTES = 64 * 1024;
 const REST_MS = 1_000;
 
-/** Least time that a probed host has to accept a connection, in milliseconds. */
+/** A probed host gets the connect limit anew where less of it is left, in milliseconds. */
 const PROBE_MS = 100;
 
 /** Options of a transport over `fetch`. */
@@ -39,18 +47,19 @@ export function createFetchTransport(
   const urls = createPinnedUrls({ guard, pins: version === "1.1" });
   const released: Released = { stops: new Set(), closed: false };
   const hosts = createHostProbes(undefined, guard);
+  const timers = createRequestTimers();
   return {
     async send({ url, headers, body: given, signal, limits }) {
       const isLong = typeof given === "string" && given.length > LARGE_BODY_BYTES;
       const body = isLong ? await runSliced(encodeUtf8(given)) : isPieces(given) ? joinPieces(given) : given;
       const call = new AbortController();
-      const leaving = { handleEvent: () => call.abort(signal.reason) };
-      if (signal.aborted) leaving.handleEvent();
-      signal.addEventListener("abort", leaving);
-      const timer = startTimer({ limits, host: hosts.of(url) }, (error) => call.abort(error));
+      const abort = { handleEvent: () => call.abort(signal.reason) };
+      if (signal.aborted) abort.handleEvent();
+      signal.addEventListener("abort", abort);
+      const timer = startTimer(timers, { limits, host: hosts.of(url), call });
       const finish = () => {
         timer.stop();
-        signal.removeEventListener("abort", leaving);
+        signal.removeEventListener("abort", abort);
       };
       let isJudged = false;
       try {
@@ -79,6 +88,7 @@ export function createFetchTransport(
       released.closed = true;
       for (const stop of released.stops) stop();
       hosts.close();
+      timers.close();
       client.close();
     },
   };
@@ -99,7 +109,7 @@ function isPieces(body: Outgoing["body"]): body is Exclude<ResendableBody, strin
 
 interface Call {
   call: AbortController;
-  timer: UpstreamTimer;
+  timer: CallTimer;
   finish: () => void;
   released: Released;
   keeps: HeaderFilter | undefined;
@@ -213,94 +223,41 @@ function failure(signal: AbortSignal, message: string, cause: unknown): unknown 
   });
 }
 
-interface UpstreamTimer {
-  /** The call waits for the upstream. */
-  wait(): void;
-  /** The head arrived. */
-  head(): void;
-  /** Reports a piece of the body. Until the next `wait` no timer runs: a slow client is not the upstream's fault. */
-  progress(): void;
-  stop(): void;
-}
+/** The time limits of a call, which also takes signs of life of the host: `fetch` does not show its connect phase. */
+type CallTimer = Pick<RequestTimer, "wait" | "head" | "progress" | "stop">;
 
-/** Starts the time limits of a call. One timer of the runtime checks them, instead of one for each piece. */
+/** Starts the time limits of a call. A host that gives no sign of life for half of the connect limit is probed. */
 function startTimer(
-  { limits: { connectMs, firstByteMs, idleMs, totalMs, begins = "head" }, host }: {
-    limits: TimeLimits;
-    host: HostReachability;
-  },
-  expire: (error: GatewayError) => void,
-): UpstreamTimer {
-  const started = performance.now();
-  let waitingSince: number | undefined = started;
-  /** True until the host has been reached. */
-  let reaching = true;
-  /** Time at which the host counts as lost; undefined before the probe. */
-  let lostAt: number | undefined;
-  let answered = false;
-  let stopped = false;
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  let due = Infinity;
-
-  function check(): void {
-    const now = performance.now();
-    reaching &&= host.aliveAt <= started;
-    const phaseMs = answered ? idleMs : firstByteMs;
-    const phaseEnd = (waitingSince ?? now) + phaseMs;
-    const whole = started + totalMs;
-    const end = Math.min(phaseEnd, whole);
-    if (now >= end) {
-      return expire(
-        phaseEnd < whole
-          ? upstreamTimeout(answered ? "nothing more" : "no answer", phaseMs)
-          : upstreamTimeout("no whole answer", totalMs),
-      );
-    }
-    const checkAt = reaching ? reach(now) : Infinity;
-    if (checkAt <= now) return expire(upstreamTimeout("no connection", connectMs));
-    arm(Math.min(end, checkAt), now);
-  }
-
-  /** Probes the host if it has not answered for a while. Returns when to check again; a past time means that it is lost. */
-  function reach(now: number): number {
-    const probeAt = started + connectMs / 2;
-    if (now < probeAt) return probeAt;
-    if (lostAt === undefined) {
-      // If this process was held up, its probe is late, so the host gets more time.
-      lostAt = Math.max(started + connectMs, now + PROBE_MS);
-      host.probe(lostAt - now);
-    }
-    return lostAt;
-  }
-
-  function arm(end: number, now: number): void {
-    clearTimeout(timer);
-    due = end;
-    timer = setTimeout(check, end - now + 1);
-  }
-
-  check();
+  timers: RequestTimers,
+  { limits, host, call }: { limits: TimeLimits; host: HostReachability; call: AbortController },
+): CallTimer {
+  const timer = timers.start(limits, { fail: (error) => call.abort(error) });
+  const { connectMs } = limits;
+  timer.connecting();
+  const probe = setTimeout(() => {
+    const leftMs = timer.started + connectMs - performance.now();
+    // If this process was held up, its probe is late, so the host gets more time.
+    if (leftMs < PROBE_MS) timer.connecting();
+    host.probe(leftMs < PROBE_MS ? connectMs : leftMs);
+  }, connectMs / 2);
+  const ignoreSign = host.nextSign(() => {
+    clearTimeout(probe);
+    timer.connected();
+  });
   return {
-    wait() {
-      const now = performance.now();
-      waitingSince = now;
-      // The timer may still be set for the end of the wait for the first byte.
-      if (answered && !stopped && due > now + idleMs) arm(now + idleMs, now);
-    },
+    wait: () => timer.wait(),
     head() {
       host.alive();
-      waitingSince = undefined;
-      reaching = false;
-      if (begins === "head") answered = true;
+      timer.head();
     },
     progress() {
       host.alive();
-      waitingSince = undefined;
-      answered = true;
+      timer.progress();
     },
     stop() {
-      stopped = true;
-      clearTimeout(timer);
+      clearTimeout(probe);
+      ignoreSign();
+      timer.stop();
     },
   };
 }

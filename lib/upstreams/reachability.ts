@@ -2,7 +2,7 @@
 import { type AddressGuard, addressPolicy } from "./address_guard.ts";
 import { Dialer } from "../http1/mod.ts";
 
-/** HostReachability and port of an upstream. */
+/** Host and port of an upstream. */
 export interface ProbedAddress {
   hostname: string;
   port: number;
@@ -14,10 +14,10 @@ export type ProbeHost = (address: ProbedAddress, signal: AbortSignal) => Promise
 
 /** Reachability of one host, shared by all calls of a transport. */
 export interface HostReachability {
-  /** Time of the last sign of life, as `performance.now()`; `-Infinity` before the first. */
-  readonly aliveAt: number;
-  /** Records a sign of life. */
+  /** Reports a sign of life. */
   alive(): void;
+  /** Calls `listener` once, at the next sign of life. The returned function removes it. */
+  nextSign(listener: () => void): () => void;
   /** Probes the host for at most `forMs`, unless a probe is running. */
   probe(forMs: number): void;
 }
@@ -69,14 +69,18 @@ export function createHostProbes(probe?: ProbeHost, guard?: AddressGuard): HostP
 }
 
 function createHost(probe: (signal: AbortSignal) => Promise<void>, probing: Set<AbortController>): HostReachability {
-  let aliveAt = -Infinity;
+  const listeners = new Set<() => void>();
   let busy = false;
-  const alive = () => void (aliveAt = performance.now());
+  const alive = () => {
+    for (const listener of listeners) listener();
+    listeners.clear();
+  };
   return {
-    get aliveAt() {
-      return aliveAt;
-    },
     alive,
+    nextSign(listener) {
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
+    },
     probe(forMs) {
       if (busy) return;
       busy = true;

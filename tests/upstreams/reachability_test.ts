@@ -81,6 +81,16 @@ for (const [name, create] of Object.entries(TRANSPORTS)) {
       assertEquals(server.accepted, number);
     }
   });
+
+  Deno.test(`${name}: a host that has sent a head is not probed while its answer goes on`, async () => {
+    await using server = startRawUpstream(async (connection) => {
+      await connection.write(new TextEncoder().encode("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n"));
+      await new Promise((resolve) => setTimeout(resolve, 300));
+      await connection.write(new TextEncoder().encode("{}"));
+    });
+    const { error } = await failureOf(create(), { url: server.url, connectMs: 200 });
+    assertEquals([error, server.accepted], [undefined, 1]);
+  });
 }
 
 Deno.test("one probe serves all waiting calls, and a refused connection ends it", async () => {
@@ -93,13 +103,15 @@ Deno.test("one probe serves all waiting calls, and a refused connection ends it"
   const host = hosts.of("https://one.example/v1/a");
   assertEquals(hosts.of("https://one.example/v2"), host);
   assert(hosts.of("https://two.example/v1") !== host && hosts.of("http://one.example/v1") !== host);
-  assertEquals(host.aliveAt, -Infinity);
+  let signs = 0;
+  host.nextSign(() => signs++);
+  host.nextSign(() => signs++)();
   host.probe(1_000);
   host.probe(1_000);
   assertEquals(knocks.length, 1);
   knocks[0]?.reject(new Error("refused"));
   await new Promise((resolve) => setTimeout(resolve, 0));
-  assert(host.aliveAt > 0);
+  assertEquals(signs, 1);
   host.probe(1_000);
   assertEquals(knocks.length, 2);
   knocks[1]?.resolve();
