@@ -23,81 +23,87 @@ const twice = (pattern: RegExp) => (list: string[]) =>
 const first = (pattern: RegExp) => (list: string[]) =>
   [...list].sort((a, b) => Number(pattern.test(b)) - Number(pattern.test(a)));
 
-function fault(part: SuitePart, name: string, finds: string[], make: Break | (() => Break)): PlantedFault {
-  return {
+/** A function that makes faults of one part of the suite. */
+function faultsOf(part: SuitePart) {
+  return (name: string, finds: string[], make: Break | (() => Break)): PlantedFault => ({
     name: `${part}: ${name}`,
     part,
     finds: finds.map((id) => `${part}.${id}`),
     make: make.length === 0 ? make as () => Break : () => make as Break,
-  };
+  });
+}
+
+const chat = faultsOf("chat");
+const responses = faultsOf("responses");
+const messages = faultsOf("messages");
+const gemini = faultsOf("gemini");
+const models = faultsOf("models");
+const images = faultsOf("images");
+const embeddings = faultsOf("embeddings");
+const rerank = faultsOf("rerank");
+
+function isPlainStream(passing: ProxiedAnswer): boolean {
+  return isPlain(passing) && passing.request.stream === true;
 }
 
 /** A fault of a header of the plain stream. */
 const streamHeader = (change: (headers: Headers) => void): Break => (passing) => {
-  if (isPlain(passing) && passing.request.stream === true) change(passing.headers);
+  if (isPlainStream(passing)) change(passing.headers);
 };
 
 const CHAT: PlantedFault[] = [
-  fault(
-    "chat",
+  chat(
     "no usage in a whole answer",
     ["whole.usage", "system", "developer", "stream.same"],
     whole((body) => delete body.usage),
   ),
-  fault(
-    "chat",
+  chat(
     "a total that is no sum",
     ["whole.usage", "system", "developer", "stream.same"],
-    whole((body) => {
-      Object.assign(Object(body.usage), { total_tokens: 1 });
-    }),
+    whole((body) => Object.assign(Object(body.usage), { total_tokens: 1 })),
   ),
-  fault(
-    "chat",
-    "a wrong object",
-    ["whole.form", "whole.nulls", "whole.usage", "whole.finish", "parts", "system", "developer", "stream.same"],
-    whole((body) => {
-      body.object = "text_completion";
-    }),
-  ),
-  fault("chat", "no refusal", ["whole.nulls"], whole((body) => delete Object(body.choices)[0].message.refusal)),
-  fault(
-    "chat",
+  chat("a wrong object", [
+    "whole.form",
+    "whole.nulls",
+    "whole.usage",
+    "whole.finish",
+    "parts",
+    "system",
+    "developer",
+    "stream.same",
+  ], whole((body) => body.object = "text_completion")),
+  chat("no refusal", ["whole.nulls"], whole((body) => delete Object(body.choices)[0].message.refusal)),
+  chat(
     "a whole answer that ends with end_turn",
     ["whole.finish"],
-    whole((body) => {
-      Object(body.choices)[0].finish_reason = "end_turn";
-    }),
+    whole((body) => Object(body.choices)[0].finish_reason = "end_turn"),
   ),
-  fault("chat", "no [DONE]", ["stream.done"], events(without(/\[DONE\]/))),
-  fault("chat", "two [DONE]", ["stream.done"], events(twice(/\[DONE\]/))),
-  fault("chat", "data without a space", ["stream.lines"], events(swap(/^data: /, "data:"))),
-  fault("chat", "CRLF", ["stream.lines"], (passing) => {
-    if (isPlain(passing) && passing.request.stream === true) passing.text = passing.text.replaceAll("\n", "\r\n");
+  chat("no [DONE]", ["stream.done"], events(without(/\[DONE\]/))),
+  chat("two [DONE]", ["stream.done"], events(twice(/\[DONE\]/))),
+  chat("data without a space", ["stream.lines"], events(swap(/^data: /, "data:"))),
+  chat("CRLF", ["stream.lines"], (passing) => {
+    if (isPlainStream(passing)) passing.text = passing.text.replaceAll("\n", "\r\n");
   }),
-  fault("chat", "a byte order mark before a stream", ["stream.lines"], (passing) => {
-    if (isPlain(passing) && passing.request.stream === true) passing.text = `\ufeff${passing.text}`;
+  chat("a byte order mark before a stream", ["stream.lines"], (passing) => {
+    if (isPlainStream(passing)) passing.text = `\ufeff${passing.text}`;
   }),
-  fault("chat", "no blank line at the end", ["stream.lines", "stream.done"], (passing) => {
-    if (isPlain(passing) && passing.request.stream === true) passing.text = passing.text.trimEnd();
+  chat("no blank line at the end", ["stream.lines", "stream.done"], (passing) => {
+    if (isPlainStream(passing)) passing.text = passing.text.trimEnd();
   }),
-  fault("chat", "ids on events", ["stream.lines"], events(swap(/^data/, "id: 1\ndata"))),
-  fault(
-    "chat",
+  chat("ids on events", ["stream.lines"], events(swap(/^data/, "id: 1\ndata"))),
+  chat(
     "the role in every delta",
     ["stream.role"],
     events(swap(/"delta":\{"content"/, '"delta":{"role":"assistant","content"')),
   ),
-  fault("chat", "no role at all", ["stream.role"], events(swap(/"role":"assistant",?/, ""))),
-  fault(
-    "chat",
+  chat("no role at all", ["stream.role"], events(swap(/"role":"assistant",?/, ""))),
+  chat(
     "another id in the middle",
     ["stream.form"],
     events((list) => list.map((event, at) => at === 2 ? event.replace(/"id":"[^"]*"/, '"id":"x"') : event)),
   ),
-  fault("chat", "two finish reasons", ["stream.finish"], events(twice(/"finish_reason":"stop"/))),
-  fault(
-    "chat",
+  chat("two finish reasons", ["stream.finish"], events(twice(/"finish_reason":"stop"/))),
+  chat(
     "text after the finish",
     ["stream.finish"],
     events((list) => {
@@ -107,20 +113,18 @@ const CHAT: PlantedFault[] = [
       );
     }),
   ),
-  fault(
-    "chat",
+  chat(
     "no usage in a stream",
     ["stream.usage", "stream.same"],
     events((list) => list.filter((event) => !/"usage":\{/.test(event))),
   ),
-  fault("chat", "usage without a request for it", ["stream.no_usage"], (passing) => {
+  chat("usage without a request for it", ["stream.no_usage"], (passing) => {
     if (!isPlain(passing) || passing.request.stream !== true || passing.request.stream_options !== undefined) return;
     const bare =
       'data: {"id":"x","object":"chat.completion.chunk","created":1,"model":"m","choices":[],"usage":{}}\n\n';
     passing.text = passing.text.replace("data: [DONE]", () => `${bare}data: [DONE]`);
   }),
-  fault(
-    "chat",
+  chat(
     "other tokens in a stream than in a whole answer",
     ["stream.same"],
     events((list) =>
@@ -133,7 +137,7 @@ const CHAT: PlantedFault[] = [
       )
     ),
   ),
-  fault("chat", "keep-alives as data", [
+  chat("keep-alives as data", [
     "stream.lines",
     "stream.form",
     "stream.role",
@@ -142,41 +146,33 @@ const CHAT: PlantedFault[] = [
     "stream.no_usage",
     "stream.same",
   ], events((list) => [list[0] ?? "", "data: : keep-alive", ...list.slice(1)])),
-  fault(
-    "chat",
+  chat(
     "tool indices with a gap",
     ["tools.stream"],
     toolEvents(swap(/"tool_calls":\[\{"index":1/, '"tool_calls":[{"index":2')),
   ),
-  fault(
-    "chat",
+  chat(
     "tool indices from 1",
     ["tools.stream"],
     toolEvents(swap(/"tool_calls":\[\{"index":(\d)/, '"tool_calls":[{"index":1$1')),
   ),
-  fault(
-    "chat",
+  chat(
     "a call's name twice",
     ["tools.stream"],
     toolEvents(swap(/"function":\{"arguments"/, '"function":{"name":"get_weather","arguments"')),
   ),
-  fault("chat", "a call without type", ["tools.stream"], toolEvents(swap(/"type":"function",/, ""))),
-  fault(
-    "chat",
+  chat("a call without type", ["tools.stream"], toolEvents(swap(/"type":"function",/, ""))),
+  chat(
     "calls that end with stop",
     ["tools.stream_finish"],
     toolEvents(swap(/"finish_reason":"tool_calls"/, '"finish_reason":"stop"')),
   ),
-  fault(
-    "chat",
+  chat(
     "a 401 of another form",
     ["error.key", "error.no_key"],
-    onStatus(401, (passing) => {
-      passing.text = '{"detail":"Unauthorized"}';
-    }),
+    onStatus(401, (passing) => passing.text = '{"detail":"Unauthorized"}'),
   ),
-  fault(
-    "chat",
+  chat(
     "a 401 that says the key",
     ["error.key"],
     onStatus(401, (passing) => {
@@ -184,98 +180,62 @@ const CHAT: PlantedFault[] = [
       passing.text = passing.text.replace(/"message":"/, `"message":"${key ?? ""} `);
     }),
   ),
-  fault(
-    "chat",
-    "403 for a wrong key",
-    ["error.key", "error.no_key"],
-    onStatus(401, (passing) => {
-      passing.status = 403;
-    }),
-  ),
-  fault(
-    "chat",
+  chat("403 for a wrong key", ["error.key", "error.no_key"], onStatus(401, (passing) => passing.status = 403)),
+  chat(
     "errors without request id",
     ["error.request_id"],
     onStatus(401, ({ headers }) => headers.delete("x-request-id")),
   ),
-  fault(
-    "chat",
-    "500 for an unknown model",
-    ["error.model", "error.early"],
-    onStatus(404, (passing) => {
-      passing.status = 500;
-    }),
-  ),
-  fault("chat", "an error inside a stream of status 200", ["error.early"], (passing) => {
+  chat("500 for an unknown model", ["error.model", "error.early"], onStatus(404, (passing) => passing.status = 500)),
+  chat("an error inside a stream of status 200", ["error.early"], (passing) => {
     if (passing.status !== 404 || passing.request.stream !== true) return;
     passing.status = 200;
     passing.headers.set("content-type", "text/event-stream");
     passing.text = `data: ${passing.text}\n\n`;
   }),
-  fault("chat", "422 for what is missing", ["error.member"], (passing) => {
+  chat("422 for what is missing", ["error.member"], (passing) => {
     if (passing.status === 400 && passing.request.model !== undefined) passing.status = 422;
   }),
-  fault("chat", "500 for broken JSON", ["error.json"], (passing) => {
+  chat("500 for broken JSON", ["error.json"], (passing) => {
     if (passing.status === 400 && Object.keys(passing.request).length === 0) passing.status = 500;
   }),
-  fault(
-    "chat",
-    "500 for a large body",
-    ["error.large"],
-    onStatus(413, (passing) => {
-      passing.status = 500;
-    }),
-  ),
-  fault("chat", "405 without allow", ["error.method"], onStatus(405, ({ headers }) => headers.delete("allow"))),
-  fault("chat", "500 for an unknown member", ["unknown"], (passing) => {
+  chat("500 for a large body", ["error.large"], onStatus(413, (passing) => passing.status = 500)),
+  chat("405 without allow", ["error.method"], onStatus(405, ({ headers }) => headers.delete("allow"))),
+  chat("500 for an unknown member", ["unknown"], (passing) => {
     if ("x_conform_unknown" in passing.request) passing.status = 500;
   }),
-  fault("chat", "official members refused", ["known"], (passing) => {
+  chat("official members refused", ["known"], (passing) => {
     if ("metadata" in passing.request) passing.status = 400;
   }),
-  fault(
-    "chat",
-    "a stream of text/plain",
-    ["stream.type"],
-    streamHeader((headers) => headers.set("content-type", "text/plain")),
-  ),
-  fault(
-    "chat",
-    "a stream that may be cached",
-    ["stream.cache"],
-    streamHeader((headers) => headers.delete("cache-control")),
-  ),
-  fault(
-    "chat",
+  chat("a stream of text/plain", ["stream.type"], streamHeader((headers) => headers.set("content-type", "text/plain"))),
+  chat("a stream that may be cached", ["stream.cache"], streamHeader((headers) => headers.delete("cache-control"))),
+  chat(
     "a stream that may be buffered",
     ["stream.buffering"],
     streamHeader((headers) => headers.delete("x-accel-buffering")),
   ),
-  fault(
-    "chat",
-    "a stream without request id",
-    ["stream.request_id"],
-    streamHeader((headers) => headers.delete("x-request-id")),
-  ),
-  fault("chat", "a slot that a client who disconnected keeps", ["disconnect"], () => {
+  chat("a stream without request id", ["stream.request_id"], streamHeader((headers) => headers.delete("x-request-id"))),
+  chat("a slot that a client who disconnected keeps", ["disconnect"], () => {
     let left = false;
     return (passing: ProxiedAnswer) => {
       if (left) passing.status = 503;
       left ||= JSON.stringify(passing.request).includes(LONG) && passing.request.max_completion_tokens === undefined;
     };
   }),
-  fault("chat", "the stop sequence in the text", ["stop"], (passing) => {
+  chat("the stop sequence in the text", ["stop"], (passing) => {
     if ("stop" in passing.request) passing.text = passing.text.replace(/"content":"/, '"content":"HALT ');
   }),
-  fault("chat", "a cut answer that says stop", ["length.whole", "length.stream"], (passing) => {
-    passing.text = passing.text.replaceAll('"finish_reason":"length"', '"finish_reason":"stop"');
-  }),
-  fault("chat", "JSON between fences", ["json.schema"], (passing) => {
+  chat(
+    "a cut answer that says stop",
+    ["length.whole", "length.stream"],
+    (passing) => passing.text = passing.text.replaceAll('"finish_reason":"length"', '"finish_reason":"stop"'),
+  ),
+  chat("JSON between fences", ["json.schema"], (passing) => {
     if (!("response_format" in passing.request) || passing.request.stream === true) return;
     if (Object(passing.request.response_format).type !== "json_schema") return;
     passing.text = passing.text.replace(/"content":"/, '"content":"```json ');
   }),
-  fault("chat", "a signature that is lost on the way back", ["reasoning.back"], () => {
+  chat("a signature that is lost on the way back", ["reasoning.back"], () => {
     return (passing: ProxiedAnswer) => {
       const messages = passing.request.messages;
       if (Array.isArray(messages) && messages.some((message) => "reasoning_details" in Object(message))) {
@@ -286,8 +246,7 @@ const CHAT: PlantedFault[] = [
 ];
 
 const RESPONSES: PlantedFault[] = [
-  fault(
-    "responses",
+  responses(
     "events out of order",
     ["stream.numbers", "stream.parts"],
     events((list) => {
@@ -296,23 +255,16 @@ const RESPONSES: PlantedFault[] = [
       return [...list.slice(0, at), delta, part, ...list.slice(at + 2)];
     }),
   ),
-  fault("responses", "created twice", ["stream.numbers", "stream.begin"], events(twice(/^event: response.created/))),
-  fault(
-    "responses",
-    "no created",
-    ["stream.numbers", "stream.begin"],
-    events(without(/^event: response.created/)),
-  ),
-  fault("responses", "no event lines", ["stream.names"], events(swap(/^event: .*\n/, ""))),
-  fault("responses", "no sequence numbers", ["stream.numbers"], events(swap(/"sequence_number":\d+,?/, ""))),
-  fault(
-    "responses",
+  responses("created twice", ["stream.numbers", "stream.begin"], events(twice(/^event: response.created/))),
+  responses("no created", ["stream.numbers", "stream.begin"], events(without(/^event: response.created/))),
+  responses("no event lines", ["stream.names"], events(swap(/^event: .*\n/, ""))),
+  responses("no sequence numbers", ["stream.numbers"], events(swap(/"sequence_number":\d+,?/, ""))),
+  responses(
     "no completed",
     ["stream.end", "stream.whole", "stream.usage", "stream.same"],
     events(without(/^event: response.completed/)),
   ),
-  fault(
-    "responses",
+  responses(
     "no usage at the end",
     ["stream.usage", "stream.same"],
     events((list) =>
@@ -323,8 +275,7 @@ const RESPONSES: PlantedFault[] = [
       )
     ),
   ),
-  fault(
-    "responses",
+  responses(
     "an empty output at the end",
     ["stream.whole"],
     events((list) =>
@@ -335,42 +286,40 @@ const RESPONSES: PlantedFault[] = [
       )
     ),
   ),
-  fault("responses", "output_index from 1", ["stream.items"], events(swap(/"output_index":0/, '"output_index":1'))),
-  fault(
-    "responses",
+  responses("output_index from 1", ["stream.items"], events(swap(/"output_index":0/, '"output_index":1'))),
+  responses(
     "an item that is never done",
     ["stream.numbers", "stream.items", "stream.whole"],
     events(without(/^event: response.output_item.done/)),
   ),
-  fault("responses", "no [DONE]", ["stream.done"], events(without(/\[DONE\]/))),
-  fault(
-    "responses",
+  responses("no [DONE]", ["stream.done"], events(without(/\[DONE\]/))),
+  responses(
     "keepalive events",
     ["stream.numbers", "stream.alive"],
     events((list) => [list[0] ?? "", 'event: keepalive\ndata: {"type":"keepalive"}', ...list.slice(1)]),
   ),
-  fault("responses", "missing members", ["whole.required"], whole((body) => delete body.incomplete_details)),
-  fault("responses", "missing members of Open Responses", ["whole.open"], whole((body) => delete body.truncation)),
-  fault(
-    "responses",
-    "an id of another kind",
-    ["whole.form", "whole.required", "whole.open", "whole.usage", "instructions", "back", "stream.same"],
-    whole((body) => {
-      body.id = "chatcmpl-1";
-    }),
-  ),
-  fault("responses", "a cut answer that says completed", ["length.whole", "length.stream"], (passing) => {
+  responses("missing members", ["whole.required"], whole((body) => delete body.incomplete_details)),
+  responses("missing members of Open Responses", ["whole.open"], whole((body) => delete body.truncation)),
+  responses("an id of another kind", [
+    "whole.form",
+    "whole.required",
+    "whole.open",
+    "whole.usage",
+    "instructions",
+    "back",
+    "stream.same",
+  ], whole((body) => body.id = "chatcmpl-1")),
+  responses("a cut answer that says completed", ["length.whole", "length.stream"], (passing) => {
     if ("max_output_tokens" in passing.request) {
       passing.text = passing.text.replaceAll('"status":"incomplete"', '"status":"completed"');
     }
   }),
-  fault("responses", "arguments that are no JSON", ["tools.forced"], (passing) => {
+  responses("arguments that are no JSON", ["tools.forced"], (passing) => {
     if (typeof passing.request.tool_choice === "object" && passing.request.stream !== true) {
       passing.text = passing.text.replace(/"arguments":"\{/, '"arguments":"(');
     }
   }),
-  fault(
-    "responses",
+  responses(
     "arguments whose pieces lack one",
     ["tools.stream"],
     toolEvents((list) => {
@@ -378,7 +327,7 @@ const RESPONSES: PlantedFault[] = [
       return list.filter((_, index) => index !== at);
     }),
   ),
-  fault("responses", "no encrypted_content", ["reasoning.whole (skipped)"], (passing) => {
+  responses("no encrypted_content", ["reasoning.whole (skipped)"], (passing) => {
     if ("reasoning" in passing.request && passing.request.stream !== true) {
       passing.text = passing.text.replace(/"encrypted_content":"[^"]*",?/, "").replace(/,\}/g, "}");
     }
@@ -386,10 +335,9 @@ const RESPONSES: PlantedFault[] = [
 ];
 
 const MESSAGES: PlantedFault[] = [
-  fault("messages", "two starts", ["stream.begin"], events(twice(/^event: message_start/))),
-  fault("messages", "no event lines", ["stream.names"], events(swap(/^event: .*\n/, ""))),
-  fault(
-    "messages",
+  messages("two starts", ["stream.begin"], events(twice(/^event: message_start/))),
+  messages("no event lines", ["stream.names"], events(swap(/^event: .*\n/, ""))),
+  messages(
     "no usage at the start",
     ["stream.start_usage"],
     events((list) =>
@@ -400,10 +348,9 @@ const MESSAGES: PlantedFault[] = [
       )
     ),
   ),
-  fault("messages", "an index with a gap", ["stream.blocks", "stream.same"], events(swap(/"index":0/, '"index":1'))),
-  fault("messages", "a block that never stops", ["stream.blocks"], events(without(/^event: content_block_stop/))),
-  fault(
-    "messages",
+  messages("an index with a gap", ["stream.blocks", "stream.same"], events(swap(/"index":0/, '"index":1'))),
+  messages("a block that never stops", ["stream.blocks"], events(without(/^event: content_block_stop/))),
+  messages(
     "the stop before its block's end",
     ["stream.blocks", "stream.delta"],
     events((list) => {
@@ -411,52 +358,52 @@ const MESSAGES: PlantedFault[] = [
       return [...list.slice(0, at - 1), list[at] ?? "", list[at - 1] ?? "", ...list.slice(at + 1)];
     }),
   ),
-  fault("messages", "no stop reason", ["stream.delta"], events(swap(/"stop_reason":"end_turn"/, '"stop_reason":null'))),
-  fault("messages", "no message_stop", ["stream.end"], events(without(/^event: message_stop/))),
-  fault("messages", "message_delta first", ["stream.begin", "stream.delta"], events(first(/^event: message_delta/))),
-  fault(
-    "messages",
+  messages("no stop reason", ["stream.delta"], events(swap(/"stop_reason":"end_turn"/, '"stop_reason":null'))),
+  messages("no message_stop", ["stream.end"], events(without(/^event: message_stop/))),
+  messages("message_delta first", ["stream.begin", "stream.delta"], events(first(/^event: message_delta/))),
+  messages(
     "an error of OpenAI's form",
     ["error.key", "error.no_key"],
-    onStatus(401, (passing) => {
-      passing.text = '{"error":{"message":"no","type":"invalid_request_error","param":null,"code":null}}';
-    }),
+    onStatus(
+      401,
+      (passing) => passing.text = '{"error":{"message":"no","type":"invalid_request_error","param":null,"code":null}}',
+    ),
   ),
-  fault(
-    "messages",
+  messages(
     "another request id header",
     ["error.request_id"],
     onStatus(401, ({ headers }) => headers.delete("request-id")),
   ),
-  fault("messages", "calls that stop with end_turn", ["tools.stop", "tools.stream"], (passing) => {
-    passing.text = passing.text.replaceAll('"stop_reason":"tool_use"', '"stop_reason":"end_turn"');
-  }),
-  fault(
-    "messages",
+  messages(
+    "calls that stop with end_turn",
+    ["tools.stop", "tools.stream"],
+    (passing) => passing.text = passing.text.replaceAll('"stop_reason":"tool_use"', '"stop_reason":"end_turn"'),
+  ),
+  messages(
     "an input at the start of a call",
     ["tools.stream"],
     toolEvents(swap(/"input":\{\}/, '"input":{"city":"Rome"}')),
   ),
-  fault("messages", "no x-api-key beside the bearer", ["credential"], (passing) => {
+  messages("no x-api-key beside the bearer", ["credential"], (passing) => {
     if (passing.sent.has("authorization") && passing.status === 200) passing.status = 401;
   }),
-  fault("messages", "the newest version refused", ["version"], (passing) => {
+  messages("the newest version refused", ["version"], (passing) => {
     if (passing.sent.get("anthropic-version") === "2026-10-21") passing.status = 400;
   }),
-  fault("messages", "a stop sequence that is not named", ["stop"], (passing) => {
+  messages("a stop sequence that is not named", ["stop"], (passing) => {
     if ("stop_sequences" in passing.request) {
       passing.text = passing.text.replace('"stop_sequence":"HALT"', '"stop_sequence":null');
     }
   }),
-  fault("messages", "a count that forgets tools", ["count"], (passing) => {
+  messages("a count that forgets tools", ["count"], (passing) => {
     if (passing.path.includes("count_tokens") && "tools" in passing.request) passing.text = '{"input_tokens":3}';
   }),
-  fault("messages", "thinking without signature", ["thinking.whole (skipped)"], (passing) => {
+  messages("thinking without signature", ["thinking.whole (skipped)"], (passing) => {
     if ("thinking" in passing.request && passing.request.stream !== true) {
       passing.text = passing.text.replace(/"signature":"[^"]*"/, '"signature":""');
     }
   }),
-  fault("messages", "two signatures", ["thinking.stream"], (passing) => {
+  messages("two signatures", ["thinking.stream"], (passing) => {
     if ("thinking" in passing.request && passing.request.stream === true) {
       passing.text = passing.text.replace(/event: content_block_delta\ndata: [^\n]*signature_delta[^\n]*\n\n/, "$&$&");
     }
@@ -469,108 +416,91 @@ const configured = (name: string, change: (passing: ProxiedAnswer) => void): Bre
 };
 
 const GEMINI: PlantedFault[] = [
-  fault("gemini", "a list of models without their prefix", ["models"], (passing) => {
+  gemini("a list of models without their prefix", ["models"], (passing) => {
     if (passing.path.startsWith("/v1beta/models?")) passing.text = passing.text.replaceAll('"models/', '"');
   }),
-  fault("gemini", "a model without methods", ["model"], (passing) => {
+  gemini("a model without methods", ["model"], (passing) => {
     if (passing.path === "/v1beta/models/sluice/echo") {
       passing.text = passing.text.replace('["generateContent","countTokens"]', "[]");
     }
   }),
-  fault(
-    "gemini",
-    "an answer without parts",
-    ["whole.form", "whole.usage", "whole.finish", "parts", "spelling", "system", "stream.same"],
-    whole((body) => delete Object(body.candidates)[0].content.parts),
-  ),
-  fault(
-    "gemini",
+  gemini("an answer without parts", [
+    "whole.form",
+    "whole.usage",
+    "whole.finish",
+    "parts",
+    "spelling",
+    "system",
+    "stream.same",
+  ], whole((body) => delete Object(body.candidates)[0].content.parts)),
+  gemini(
     "an answer without text",
     ["whole.form"],
-    whole((body) => {
-      Object(body.candidates)[0].content.parts = [{ text: "" }];
-    }),
+    whole((body) => Object(body.candidates)[0].content.parts = [{ text: "" }]),
   ),
-  fault(
-    "gemini",
+  gemini(
     "a total that is no sum",
     ["whole.usage", "spelling", "system", "stream.same"],
-    whole((body) => {
-      Object(body.usageMetadata).totalTokenCount = 1;
-    }),
+    whole((body) => Object(body.usageMetadata).totalTokenCount = 1),
   ),
-  fault(
-    "gemini",
+  gemini(
     "a whole answer that finishes with stop",
     ["whole.finish"],
-    whole((body) => {
-      Object(body.candidates)[0].finishReason = "stop";
-    }),
+    whole((body) => Object(body.candidates)[0].finishReason = "stop"),
   ),
-  fault("gemini", "no key in the address", ["key"], (passing) => {
+  gemini("no key in the address", ["key"], (passing) => {
     if (passing.path.includes("key=")) passing.status = 401;
   }),
-  fault("gemini", "snake case ignored", ["spelling"], (passing) => {
+  gemini("snake case ignored", ["spelling"], (passing) => {
     if ("system_instruction" in passing.request) {
       passing.text = passing.text.replace(/"usageMetadata":\{[^}]*\}/, '"usageMetadata":' + ONE_TOKEN);
     }
   }),
-  fault("gemini", "one content at most", ["parts", "thoughts.back", "tools.back", "tools.back_many"], (passing) => {
+  gemini("one content at most", ["parts", "thoughts.back", "tools.back", "tools.back_many"], (passing) => {
     if (Object(passing.request.contents).length > 1) passing.status = 400;
   }),
-  fault("gemini", "a system instruction that is lost", ["system"], (passing) => {
+  gemini("a system instruction that is lost", ["system"], (passing) => {
     if ("systemInstruction" in passing.request) {
       passing.text = passing.text.replace(/"usageMetadata":\{[^}]*\}/, '"usageMetadata":' + ONE_TOKEN);
     }
   }),
-  fault("gemini", "a cut answer that says STOP", ["length.whole", "length.stream"], (passing) => {
-    passing.text = passing.text.replaceAll('"finishReason":"MAX_TOKENS"', '"finishReason":"STOP"');
-  }),
-  fault(
-    "gemini",
+  gemini(
+    "a cut answer that says STOP",
+    ["length.whole", "length.stream"],
+    (passing) => passing.text = passing.text.replaceAll('"finishReason":"MAX_TOKENS"', '"finishReason":"STOP"'),
+  ),
+  gemini(
     "the stop sequence in the text",
     ["stop"],
-    configured("stopSequences", (passing) => {
-      passing.text = passing.text.replace('"text":"', '"text":"HALT ');
-    }),
+    configured("stopSequences", (passing) => passing.text = passing.text.replace('"text":"', '"text":"HALT ')),
   ),
-  fault(
-    "gemini",
+  gemini(
     "JSON between fences",
     ["json.schema", "json.stream"],
-    configured("responseJsonSchema", (passing) => {
-      passing.text = passing.text.replace('"text":"', '"text":"```json ');
-    }),
+    configured("responseJsonSchema", (passing) => passing.text = passing.text.replace('"text":"', '"text":"```json ')),
   ),
-  fault("gemini", "no images", ["image"], (passing) => {
+  gemini("no images", ["image"], (passing) => {
     if (JSON.stringify(passing.request).includes("inlineData")) passing.status = 400;
   }),
-  fault("gemini", "a count that forgets tools", ["count"], (passing) => {
+  gemini("a count that forgets tools", ["count"], (passing) => {
     if ("tools" in Object(passing.request.generateContentRequest)) passing.text = '{"totalTokens":3}';
   }),
-  fault("gemini", "event lines", ["stream.bare"], events(swap(/^data/, "event: message\ndata"))),
-  fault("gemini", "a [DONE]", ["stream.bare"], events((list) => [...list, "data: [DONE]"])),
-  fault(
-    "gemini",
+  gemini("event lines", ["stream.bare"], events(swap(/^data/, "event: message\ndata"))),
+  gemini("a [DONE]", ["stream.bare"], events((list) => [...list, "data: [DONE]"])),
+  gemini(
     "a last event without content",
     ["stream.content"],
     events((list) =>
       list.map((event) => event.includes("finishReason") ? event.replace(/"content":\{.*?\]\S*?\},/, "") : event)
     ),
   ),
-  fault("gemini", "two finish reasons", ["stream.finish"], events(twice(/"finishReason"/))),
-  fault("gemini", "no finish reason", ["stream.finish"], events(swap(/"finishReason":"STOP",/, ""))),
-  fault(
-    "gemini",
-    "no usage in a stream",
-    ["stream.usage", "stream.same"],
-    events(swap(/"usageMetadata":\{[^}]*\},/, "")),
-  ),
-  fault("gemini", "events for everybody", ["stream.array"], (passing) => {
+  gemini("two finish reasons", ["stream.finish"], events(twice(/"finishReason"/))),
+  gemini("no finish reason", ["stream.finish"], events(swap(/"finishReason":"STOP",/, ""))),
+  gemini("no usage in a stream", ["stream.usage", "stream.same"], events(swap(/"usageMetadata":\{[^}]*\},/, ""))),
+  gemini("events for everybody", ["stream.array"], (passing) => {
     if (passing.path.endsWith(":streamGenerateContent")) passing.headers.set("content-type", "text/event-stream");
   }),
-  fault(
-    "gemini",
+  gemini(
     "other tokens in a stream than in a whole answer",
     ["stream.same"],
     events((list) =>
@@ -583,41 +513,35 @@ const GEMINI: PlantedFault[] = [
       )
     ),
   ),
-  fault("gemini", "a tool that is not the forced one", ["tools.forced"], (passing) => {
+  gemini("a tool that is not the forced one", ["tools.forced"], (passing) => {
     if (!/allowedFunctionNames/.test(JSON.stringify(passing.request))) return;
     passing.text = passing.text.replace('"name":"get_weather"', '"name":"get_time"');
   }),
-  fault("gemini", "a text where a call is required", ["tools.required"], (passing) => {
+  gemini("a text where a call is required", ["tools.required"], (passing) => {
     if (/"mode":"ANY"\}/.test(JSON.stringify(passing.request))) {
       passing.text = passing.text.replace(/\{"functionCall".*?\}\}/, '{"text":"No."}');
     }
   }),
-  fault("gemini", "a call where none is allowed", ["tools.none"], (passing) => {
+  gemini("a call where none is allowed", ["tools.none"], (passing) => {
     if (/"mode":"NONE"/.test(JSON.stringify(passing.request))) {
       passing.text = passing.text.replace(/\{"text":"[^"]*"\}/, '{"functionCall":{"name":"get_time","args":{}}}');
     }
   }),
-  fault("gemini", "one id for all calls", ["tools.parallel", "tools.stream"], (passing) => {
+  gemini("one id for all calls", ["tools.parallel", "tools.stream"], (passing) => {
     if (!("toolConfig" in passing.request)) {
       passing.text = passing.text.replaceAll(/"id":"call_[^"]*"/g, '"id":"call_1"');
     }
   }),
-  fault(
-    "gemini",
-    "a streamed call in pieces",
-    ["tools.stream"],
-    toolEvents(swap(/"args":\{"city":"Paris"\}/, '"args":{}')),
-  ),
-  fault(
-    "gemini",
+  gemini("a streamed call in pieces", ["tools.stream"], toolEvents(swap(/"args":\{"city":"Paris"\}/, '"args":{}'))),
+  gemini(
     "thoughts that are not counted",
     ["thoughts.whole"],
-    configured("thinkingConfig", (passing) => {
-      passing.text = passing.text.replace(/"usageMetadata":\{[^}]*\}/, '"usageMetadata":' + ONE_TOKEN);
-    }),
+    configured(
+      "thinkingConfig",
+      (passing) => passing.text = passing.text.replace(/"usageMetadata":\{[^}]*\}/, '"usageMetadata":' + ONE_TOKEN),
+    ),
   ),
-  fault(
-    "gemini",
+  gemini(
     "a thought after the text",
     ["thoughts.stream"],
     configured("thinkingConfig", (passing) => {
@@ -627,24 +551,21 @@ const GEMINI: PlantedFault[] = [
       }
     }),
   ),
-  fault("gemini", "a signature that is lost on the way back", ["thoughts.back"], (passing) => {
+  gemini("a signature that is lost on the way back", ["thoughts.back"], (passing) => {
     if (JSON.stringify(passing.request.contents ?? "").includes("thoughtSignature")) passing.status = 400;
   }),
-  fault(
-    "gemini",
+  gemini(
     "an error of OpenAI's form",
     ["error.key", "error.no_key"],
-    onStatus(401, (passing) => {
-      passing.text = '{"error":{"message":"no","type":"invalid_request_error","param":null,"code":null}}';
-    }),
+    onStatus(
+      401,
+      (passing) => passing.text = '{"error":{"message":"no","type":"invalid_request_error","param":null,"code":null}}',
+    ),
   ),
-  fault(
-    "gemini",
+  gemini(
     "another status in the body than in the head",
     ["error.json", "error.member"],
-    onStatus(400, (passing) => {
-      passing.text = passing.text.replace('"code":400', '"code":500');
-    }),
+    onStatus(400, (passing) => passing.text = passing.text.replace('"code":400', '"code":500')),
   ),
 ];
 
@@ -652,63 +573,70 @@ const GEMINI: PlantedFault[] = [
 const ONE_TOKEN = '{"promptTokenCount":1,"candidatesTokenCount":1,"totalTokenCount":2}';
 
 const REST: PlantedFault[] = [
-  fault("models", "a list without object", ["list"], (passing) => {
+  models("a list without object", ["list"], (passing) => {
     if (passing.path === "/v1/models") passing.text = passing.text.replace('"object":"list",', "");
   }),
-  fault("models", "HEAD not allowed", ["head"], (passing) => {
+  models("HEAD not allowed", ["head"], (passing) => {
     if (passing.method === "HEAD") passing.status = 405;
   }),
-  fault("models", "CORS for everybody", ["cors"], ({ headers }) => headers.set("access-control-allow-origin", "*")),
-  fault("models", "HTML for unknown paths", ["path"], (passing) => {
+  models("CORS for everybody", ["cors"], ({ headers }) => headers.set("access-control-allow-origin", "*")),
+  models("HTML for unknown paths", ["path"], (passing) => {
     if (passing.path.includes("/conform/nothing")) passing.text = "<html>Not found</html>";
   }),
-  fault("models", "a price as a number in words", ["rich"], (passing) => {
-    passing.text = passing.text.replace(/"prompt":"0"/, '"prompt":"free"');
-  }),
-  fault("models", "a date that is none", ["native", "native_one"], (passing) => {
-    passing.text = passing.text.replaceAll(/"created_at":"[^"]*"/g, '"created_at":"yesterday"');
-  }),
-  fault("images", "a picture without usage", ["usage"], (passing) => {
+  models(
+    "a price as a number in words",
+    ["rich"],
+    (passing) => passing.text = passing.text.replace(/"prompt":"0"/, '"prompt":"free"'),
+  ),
+  models(
+    "a date that is none",
+    ["native", "native_one"],
+    (passing) => passing.text = passing.text.replaceAll(/"created_at":"[^"]*"/g, '"created_at":"yesterday"'),
+  ),
+  images("a picture without usage", ["usage"], (passing) => {
     if (passing.path.endsWith("generations") && passing.request.stream !== true) {
       passing.text = passing.text.replace('"usage":', '"used":');
     }
   }),
-  fault("images", "a picture that is none", ["whole"], (passing) => {
+  images("a picture that is none", ["whole"], (passing) => {
     if (passing.request.stream !== true && passing.path.endsWith("generations")) {
       passing.text = passing.text.replace(/"b64_json":"....../, '"b64_json":"AAAAAA');
     }
   }),
-  fault("images", "a stream that does not complete", ["stream"], (passing) => {
-    passing.text = passing.text.replaceAll("image_generation.completed", "image_generation.done");
-  }),
-  fault("embeddings", "a vector too few", ["whole", "tokens"], embedded((body) => (body.data as unknown[]).pop())),
-  fault(
-    "embeddings",
+  images(
+    "a stream that does not complete",
+    ["stream"],
+    (passing) => passing.text = passing.text.replaceAll("image_generation.completed", "image_generation.done"),
+  ),
+  embeddings("a vector too few", ["whole", "tokens"], embedded((body) => (body.data as unknown[]).pop())),
+  embeddings(
     "all vectors alike",
     ["similar"],
     embedded(({ data }) => {
       for (const item of data as JsonObject[]) item.embedding = (data as JsonObject[])[0]?.embedding;
     }),
   ),
-  fault("embeddings", "numbers in place of base64", ["base64"], (passing) => {
-    passing.text = passing.text.replaceAll(/"embedding":"[^"]*"/g, '"embedding":[1]');
-  }),
-  fault("embeddings", "no usage", ["usage"], embedded((body) => delete body.usage)),
-  fault("embeddings", "an answer without an id", ["request_id"], ({ headers }) => headers.delete("x-request-id")),
-  fault("embeddings", "one vector for all tokens", ["tokens"], (passing) => {
+  embeddings(
+    "numbers in place of base64",
+    ["base64"],
+    (passing) => passing.text = passing.text.replaceAll(/"embedding":"[^"]*"/g, '"embedding":[1]'),
+  ),
+  embeddings("no usage", ["usage"], embedded((body) => delete body.usage)),
+  embeddings("an answer without an id", ["request_id"], ({ headers }) => headers.delete("x-request-id")),
+  embeddings("one vector for all tokens", ["tokens"], (passing) => {
     if (Array.isArray((passing.request.input as unknown[] | undefined)?.[0])) {
       passing.text = passing.text.replace(/,\{"object":"embedding","index":1[^}]*\}/, "");
     }
   }),
-  fault("embeddings", "an empty list for no input", ["error.empty"], (passing) => {
+  embeddings("an empty list for no input", ["error.empty"], (passing) => {
     if (passing.status === 400 && passing.text.includes('"input"')) passing.status = 200;
   }),
-  fault("embeddings", "vectors of a language model", ["error.language"], (passing) => {
+  embeddings("vectors of a language model", ["error.language"], (passing) => {
     if (passing.request.model === "sluice/echo") passing.status = 200;
   }),
-  fault("rerank", "an index that no document has", ["whole"], ranked(([, , last]) => Object(last).index = 3)),
-  fault("rerank", "the worst first", ["order"], ranked((results) => results.reverse())),
-  fault("rerank", "all results whatever top_n says", ["top_n"], (passing) => {
+  rerank("an index that no document has", ["whole"], ranked(([, , last]) => Object(last).index = 3)),
+  rerank("the worst first", ["order"], ranked((results) => results.reverse())),
+  rerank("all results whatever top_n says", ["top_n"], (passing) => {
     if (passing.request.top_n !== undefined) {
       passing.text = passing.text.replace(/"results":\[(\{[^}]*\})/, '"results":[$1,$1');
     }
