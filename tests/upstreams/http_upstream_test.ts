@@ -2,7 +2,6 @@ import { assert, assertEquals, assertMatch } from "@std/assert";
 import type { Protocol } from "../../lib/protocols/canonical/types.ts";
 import type { JsonObject } from "../../lib/json/mod.ts";
 import { oneModel, startGateway, UPSTREAM_KEY } from "../support/gateway.ts";
-import { chunk, CHUNKED_EVENTS, say, startRawUpstream } from "../upstream/raw.ts";
 import {
   ALL_PROTOCOLS,
   errorBody,
@@ -153,51 +152,6 @@ Deno.test("an invalid answer becomes 502 in the client's shape", async () => {
   }
 });
 
-Deno.test("a response that is not HTTP becomes 502 in the client's shape", async () => {
-  const answers: [name: string, bytes: string][] = [
-    ["nothing at all", ""],
-    ["garbage", "\x00\x01garbage\r\n\r\n"],
-    ["half a head", "HTTP/1.1 200 OK\r\ncontent-ty"],
-    ["another protocol", "HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n"],
-    ["informational only", "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\n\r\n"],
-    ["too few bytes", "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 50\r\n\r\n{}"],
-    ["a stream that breaks at once", `${CHUNKED_EVENTS}4\r\ndata`],
-    ["a broken chunk", "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n"],
-    ["an endless head", `HTTP/1.1 200 OK\r\nx: ${"a".repeat(1_000_000)}\r\n\r\n`],
-  ];
-  let bytes = "";
-  await using server = startRawUpstream((connection) => say(connection, bytes));
-  await using gateway = startGateway(oneModel("chat", server.url));
-  for (const [name, answer] of answers) {
-    bytes = answer;
-    for (const stream of [false, true]) {
-      const response = await gateway.ask("chat", prompt("chat", { stream }));
-      assertEquals(response.status, 502, name);
-      await assertError(response, { protocol: "chat", status: 502 });
-    }
-  }
-});
-
-Deno.test("a second response on a connection reaches no other request", async () => {
-  const answer = (text: string) => {
-    const body = JSON.stringify({ ...WHOLE.chat, id: text });
-    return `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`;
-  };
-  let count = 0;
-  await using server = startRawUpstream(async (connection) => {
-    const number = count++;
-    await say(connection, answer(`right-${number}`) + answer(`wrong-${number}`));
-    await connection.read(new Uint8Array(1));
-  });
-  await using gateway = startGateway(oneModel("chat", server.url));
-  for (let number = 0; number < 5; number++) {
-    const response = await gateway.ask("chat", prompt("chat"));
-    const text = await response.text();
-    if (response.status === 200) assertMatch(text, /"id":"right-/);
-    else assertEquals(response.status, 502, text);
-  }
-});
-
 Deno.test("an error in place of the first event becomes an error response", async () => {
   for (const [client, upstream] of PAIRS) {
     let body = "";
@@ -219,58 +173,6 @@ const FAILURE: Readonly<Record<Protocol, RegExp>> = {
   messages: /^event: error\ndata: \{"type":"error","error":\{"type":"\w+","message":"[^"]+"\}/m,
   gemini: /^data: \{"error":\{"code":\d{3},"message":"[^"]+","status":"[A-Z_]+"/m,
 };
-
-function assertBroken(text: string, protocol: Protocol): void {
-  assert(text.includes("Hello"), text);
-  assertMatch(text, FAILURE[protocol]);
-  assert(!text.replace("data: [DONE]\n\n", protocol === "chat" ? "[DONE]" : "").includes(SUCCESS[protocol]), text);
-  assert(!text.includes('"finish_reason":"stop"') && !text.includes('"stop_reason":"end_turn"'), text);
-  // Every event is whole.
-  assert(text.endsWith("\n\n"), JSON.stringify(text.slice(-80)));
-  for (const line of text.split("\n").filter((line) => line.startsWith("data: {"))) JSON.parse(line.slice(6));
-}
-
-Deno.test("an error within a stream becomes the protocol's error, and no clean end", async () => {
-  for (const [client, upstream] of PAIRS) {
-    const frames = STREAMED[upstream];
-    const middle = frames.findIndex((frame) => frame.includes("Hello")) + 1;
-    const starts = frames.slice(0, middle).join("");
-    await using server = startUpstream(() => events(starts + errorFrame(upstream, "broken", "server_error")));
-    await using gateway = startGateway(oneModel(upstream, server.url));
-    const response = await gateway.ask(client, prompt(client, { stream: true }));
-    assertEquals(response.status, 200);
-    assertBroken(await response.text(), client);
-  }
-});
-
-Deno.test("a truncated stream becomes the protocol's error, wherever it is cut", async () => {
-  for (const [client, upstream] of PAIRS) {
-    const frames = STREAMED[upstream];
-    const middle = frames.findIndex((frame) => frame.includes("Hello")) + 1;
-    const starts = frames.slice(0, middle).join("");
-    const half = (frames[middle] ?? "").slice(0, 40);
-    const cuts: [name: string, text: string, end: "last chunk" | "no last chunk" | "half a chunk"][] = [
-      ["ended between events", starts, "last chunk"],
-      ["ended inside an event", starts + half, "last chunk"],
-      ["closed between events", starts, "no last chunk"],
-      ["closed inside an event", starts + half, "no last chunk"],
-      ["closed inside a chunk", starts, "half a chunk"],
-    ];
-    let [, text, end] = cuts[0] ?? ["", "", "last chunk"];
-    await using server = startRawUpstream(async (connection) => {
-      await say(connection, CHUNKED_EVENTS + chunk(text));
-      if (end === "last chunk") await say(connection, "0\r\n\r\n");
-      if (end === "half a chunk") await say(connection, `ff\r\n${half}`);
-    });
-    await using gateway = startGateway(oneModel(upstream, server.url));
-    for (const cut of cuts) {
-      [, text, end] = cut;
-      const response = await gateway.ask(client, prompt(client, { stream: true }));
-      assertEquals(response.status, 200, cut[0]);
-      assertBroken(await response.text(), client);
-    }
-  }
-});
 
 Deno.test("data after the end of an answer is ignored", async () => {
   const after = 'event: message_start\ndata: {"type":"message_start"}\n\ndata: {"x":"LATE"}\n\ngarbage';
