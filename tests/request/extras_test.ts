@@ -132,6 +132,10 @@ const CASES: readonly Case[] = [
     allow: SEARCH,
   },
 
+  // Answers at another time, and configurations of the operator's account.
+  { protocol: "chat", asks: '"deferred":true', dropped: ["deferred"] },
+  ...PROTOCOLS.map((protocol): Case => ({ protocol, asks: '"preset":"mail"', param: "preset", allow: STATE })),
+
   // Names that only some servers read.
   { protocol: "chat", asks: '"Service_Tier":"priority"', dropped: ["Service_Tier"] },
   { protocol: "responses", asks: '"Tools":[{"type":"web_search"}]', dropped: ["Tools"] },

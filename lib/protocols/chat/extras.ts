@@ -17,6 +17,10 @@ export const chatExtras: ExtrasTable = {
     compound_custom: { asks: "hosted_tool", tool: "compound" },
     // Azure: a search index with its credentials.
     data_sources: { asks: "hosted_tool", tool: "data_sources" },
+    // xAI: the answer is an id, with which only the account's own key gets the real one, whose cost no answer tells.
+    deferred: { asks: "unpriced" },
+    // OpenRouter: a configuration of the account, which may choose another model and tools.
+    preset: { asks: "vendor_state" },
     prompt_cache_options: { asks: "vendor_state", only: "comparison_response_id" },
   },
   plainTools: new Set(["function", "custom"]),

@@ -10,6 +10,8 @@ export const messagesExtras: ExtrasTable = {
     inference_geo: { asks: "service_tier", plain: ["global"], prefix: "inference_geo:" },
     mcp_servers: { asks: "remote_mcp" },
     container: { asks: "vendor_state" },
+    // OpenRouter, as in chat.
+    preset: { asks: "vendor_state" },
     thread: { asks: "vendor_state", code: "thread_unsupported_request" },
     // Another model answers, at its own price. A list is the gateway's own feature, with known prices.
     fallbacks: { asks: "unpriced", notLists: true },

@@ -7,7 +7,9 @@ export const responsesExtras: ExtrasTable = {
     // `auto` is the default: the tier of the operator's own project at the vendor.
     service_tier: { asks: "service_tier", plain: ["auto", "default", "flex"], names: { fast: "priority" } },
     prompt_cache_options: { asks: "vendor_state", only: "comparison_response_id" },
+    // OpenRouter, as in chat.
     plugins: { asks: "hosted_tool", tool: "plugins" },
+    preset: { asks: "vendor_state" },
   },
   callLimit: "max_tool_calls",
   plainTools: new Set([
