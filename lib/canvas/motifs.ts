@@ -8,7 +8,7 @@ import type { Stage } from "./stage.ts";
 import type { Layer } from "./surface.ts";
 
 /** Draws an object of a size around a point. */
-export type Motif = (stage: Stage, at: Point, size: number) => Layer[];
+type Motif = (stage: Stage, at: Point, size: number) => Layer[];
 
 const WHITE: Rgb = [1, 1, 1];
 

@@ -4,7 +4,8 @@ import { isEstimated } from "../billing/prompt_parts.ts";
 import { TargetMeasurement } from "./attempts.ts";
 import type { TargetAnswer } from "./send_to_targets.ts";
 import type { RequestState } from "./state.ts";
-import { EventWriter, type StreamedAnswer, StreamLoop } from "./stream_loop.ts";
+import { EventWriter } from "./event_writer.ts";
+import { type StreamedAnswer, StreamLoop } from "./stream_loop.ts";
 import { StreamMeter } from "./stream_meter.ts";
 import { targetMs } from "./targets.ts";
 

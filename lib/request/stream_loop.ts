@@ -7,11 +7,12 @@ import { encodeText, formatFrames } from "../server/sse.ts";
 import { type ObservableBody, setBodyObservable } from "../observe/observer.ts";
 import { MOST_LATE_MS, type Phase, type PhaseTimers, type StreamTimer } from "../phase_timers.ts";
 import { yieldToEventLoop } from "../scheduler.ts";
-import type { Machine, ReplyEvent } from "../protocols/canonical/types.ts";
+import type { ReplyEvent } from "../protocols/canonical/types.ts";
 import type { Frame, StreamFraming } from "../protocols/codec.ts";
 import { characterEnd } from "../text.ts";
 import type { EventFeed, FrameFeed, Step } from "../upstreams/upstream.ts";
 import type { Shown } from "./client_disconnect.ts";
+import type { EventWriter } from "./event_writer.ts";
 import type { TargetMeasurement } from "./attempts.ts";
 import type { StreamMeter } from "./stream_meter.ts";
 
@@ -361,41 +362,5 @@ export class StreamLoop {
     this.#timer.stop();
     this.#answer?.feed.cancel();
     this.#ended?.resolve();
-  }
-}
-
-/** Writes the events of one answer in the client's protocol. */
-export class EventWriter {
-  readonly #writer: Machine<ReplyEvent, Frame>;
-  #isOver = false;
-
-  constructor(writer: Machine<ReplyEvent, Frame>) {
-    this.#writer = writer;
-  }
-
-  /** True after the last event of the answer. */
-  get isOver(): boolean {
-    return this.#isOver;
-  }
-
-  /** The next step; `events` absent: the answer has no more. @returns absent after the last */
-  write(events: ReplyEvent[] | undefined): Step | undefined {
-    if (this.#isOver) return undefined;
-    const frames: Frame[] = [];
-    let hasContent = false;
-    this.#isOver = events === undefined;
-    for (const event of events ?? []) {
-      if (event.type === "finish" || event.type === "error") this.#isOver = true;
-      if (event.type !== "start") hasContent = true;
-      for (const frame of this.#writer.push(event)) frames.push(frame);
-    }
-    if (this.#isOver) frames.push(...this.#writer.end());
-    // Until its end, an answer is written as it comes.
-    return { frames, events: events ?? [], spoken: hasContent ? frames.length : 0 };
-  }
-
-  /** Frames that end the answer with an error. */
-  fail(error: GatewayError): Frame[] {
-    return [...this.#writer.push({ type: "error", error }), ...this.#writer.end()];
   }
 }

@@ -68,11 +68,6 @@ export class FailureStreak {
     return this.total - Math.max(0, ...this.#byKey.values());
   }
 
-  /** Returns true if another key has failed. */
-  hasOther(key: string): boolean {
-    return this.total > this.of(key);
-  }
-
   /** Counts failures. */
   add(key: string, count = 1): void {
     const known = this.#byKey.get(key);

@@ -1,5 +1,6 @@
 /** Images and files in URLs: a `data:` URL carries the bytes, any other URL is a reference. */
 import { Buffer } from "node:buffer";
+import { GatewayError } from "../../errors.ts";
 import type { Media } from "./types.ts";
 
 const DEFAULT_TYPE = "text/plain";
@@ -22,6 +23,16 @@ export function readMediaUrl(url: string): Media {
   const mediaType = normalizeMediaType(type === "" ? DEFAULT_TYPE : type);
   const base64 = parameters.some((parameter) => parameter.toLowerCase() === "base64");
   return { kind: "bytes", mediaType, base64: base64 ? readDataBase64(data) : encodeBytes(percentDecode(data)) };
+}
+
+/** Runs a decoder of a client's data. @throws {GatewayError} `invalid` where it throws a `SyntaxError` */
+export function decodeMedia<T>(decode: () => T, param: string): T {
+  try {
+    return decode();
+  } catch (cause) {
+    if (!(cause instanceof SyntaxError)) throw cause;
+    throw new GatewayError("invalid", `Cannot read ${param}: ${cause.message}`, { param, cause });
+  }
 }
 
 /** Writes media as one URL: a `data:` URL for bytes. */

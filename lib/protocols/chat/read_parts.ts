@@ -1,7 +1,7 @@
 /** Reads the content of chat messages: a string or an array of parts. */
 import { readCacheMark } from "../canonical/cache_mark.ts";
-import { readMediaUrl } from "../canonical/media.ts";
-import type { ContentBlock, Media } from "../canonical/types.ts";
+import { decodeMedia, readMediaUrl } from "../canonical/media.ts";
+import type { ContentBlock } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { Json, JsonObject } from "../../json/mod.ts";
 import type { Permits } from "../codec.ts";
@@ -39,7 +39,7 @@ function readPart(part: JsonObject, path: string, permits: Permits | undefined):
     case "image_url":
       return {
         type: "media",
-        media: readUrl(stringOf(objectOf(part.image_url)?.url) ?? "", `${path}.image_url.url`),
+        media: decodeMedia(() => readMediaUrl(stringOf(objectOf(part.image_url)?.url) ?? ""), `${path}.image_url.url`),
         ...readCacheMark(part),
         ...unknownMembersOf(part, ["type", "cache_control"], { image_url: ["url"] }),
       };
@@ -75,18 +75,9 @@ function readFile(part: JsonObject, path: string, permits: Permits | undefined):
   }
   return {
     type: "media",
-    media: readUrl(data, `${path}.file_data`),
+    media: decodeMedia(() => readMediaUrl(data), `${path}.file_data`),
     ...optional("name", stringOf(file.filename)),
     ...readCacheMark(part),
     ...unknownMembersOf(part, ["type", "cache_control"], { file: ["filename", "file_data", "file_id"] }),
   };
-}
-
-function readUrl(url: string, param: string): Media {
-  try {
-    return readMediaUrl(url);
-  } catch (error) {
-    if (!(error instanceof SyntaxError)) throw error;
-    throw new GatewayError("invalid", `Cannot read ${param}: ${error.message}`, { param, cause: error });
-  }
 }

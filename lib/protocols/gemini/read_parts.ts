@@ -1,5 +1,5 @@
 /** Reads the parts of one content as blocks. */
-import { normalizeMediaType, readBase64, readMediaUrl } from "../canonical/media.ts";
+import { decodeMedia, normalizeMediaType, readBase64, readMediaUrl } from "../canonical/media.ts";
 import type { ContentBlock, Media } from "../canonical/types.ts";
 import { collectUnknownMembers } from "../canonical/unknown_members.ts";
 import { GatewayError } from "../../errors.ts";
@@ -226,12 +226,12 @@ function readInline({ mimeType, data }: JsonObject, path: string): Media {
   return {
     kind: "bytes",
     mediaType: plainType(stringOf(mimeType) ?? ""),
-    base64: decoded(() => readBase64(stringOf(data) ?? ""), `${path}.inlineData.data`),
+    base64: decodeMedia(() => readBase64(stringOf(data) ?? ""), `${path}.inlineData.data`),
   };
 }
 
 function readFile({ mimeType, fileUri }: JsonObject, path: string): Media {
-  const media = decoded(() => readMediaUrl(stringOf(fileUri) ?? ""), `${path}.fileData.fileUri`);
+  const media = decodeMedia(() => readMediaUrl(stringOf(fileUri) ?? ""), `${path}.fileData.fileUri`);
   const type = nonEmptyStringOf(mimeType);
   return media.kind === "url" ? present({ ...media, mediaType: type && plainType(type) }) as Media : media;
 }
@@ -239,14 +239,4 @@ function readFile({ mimeType, fileUri }: JsonObject, path: string): Media {
 /** Media types of recordings have parameters, such as `audio/L16;rate=24000`. */
 function plainType(type: string): string {
   return normalizeMediaType(type.split(";", 1)[0]?.trim() ?? "");
-}
-
-/** Runs a decoder, whose errors are the client's. */
-function decoded<T>(decode: () => T, param: string): T {
-  try {
-    return decode();
-  } catch (error) {
-    if (!(error instanceof SyntaxError)) throw error;
-    throw new GatewayError("invalid", error.message, { param, cause: error });
-  }
 }

@@ -1,5 +1,5 @@
 /** Reads messages and their content blocks. */
-import { normalizeMediaType, readBase64, readMediaUrl } from "../canonical/media.ts";
+import { decodeMedia, normalizeMediaType, readBase64, readMediaUrl } from "../canonical/media.ts";
 import { readSignature } from "../canonical/signature.ts";
 import type { ContentBlock, Media, Message } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
@@ -204,11 +204,11 @@ function readSource(source: JsonObject, path: string): Media {
     case "base64":
       return {
         kind: "bytes",
-        base64: decoded(() => readBase64(readString(source.data, `${path}.data`)), `${path}.data`),
+        base64: decodeMedia(() => readBase64(readString(source.data, `${path}.data`)), `${path}.data`),
         mediaType: normalizeMediaType(readString(source.media_type, `${path}.media_type`)),
       };
     case "url":
-      return decoded(() => readMediaUrl(readString(source.url, `${path}.url`)), `${path}.url`);
+      return decodeMedia(() => readMediaUrl(readString(source.url, `${path}.url`)), `${path}.url`);
     case "file":
       throw fileError(`${path}.file_id`);
     default:
@@ -251,16 +251,6 @@ function checkInnerFiles(content: Json | undefined, path: string, { permits }: R
 
 function fileError(param: string): GatewayError {
   return new GatewayError("invalid", `Cannot use a file id: ${sendContent("the content")}`, { param });
-}
-
-/** Runs a decoder, whose errors are the client's. */
-function decoded<T>(decode: () => T, param: string): T {
-  try {
-    return decode();
-  } catch (error) {
-    if (!(error instanceof SyntaxError)) throw error;
-    throw new GatewayError("invalid", error.message, { param, cause: error });
-  }
 }
 
 /** Encodes UTF-8 text as base64. */

@@ -112,9 +112,9 @@ function readItem(item: JsonObject, path: string, permits: Permits | undefined):
     case "message":
       return readMessage(item, path, permits);
     case "function_call":
-      return { kind: "assistant", blocks: [readCall(item)] };
+      return { kind: "assistant", blocks: [readCall(item, false)] };
     case "custom_tool_call":
-      return { kind: "assistant", blocks: [readCustomCall(item)] };
+      return { kind: "assistant", blocks: [readCall(item, true)] };
     case "function_call_output":
     case "custom_tool_call_output":
       return { kind: "results", blocks: [readResult(item, path, permits)] };
@@ -174,28 +174,16 @@ function markItem(blocks: ContentBlock[], item: JsonObject): ContentBlock[] {
   return [{ ...first, unknownMembers: { from: "responses", members } }, ...others];
 }
 
-function readCall(item: JsonObject): ContentBlockOf<"tool_call"> {
+function readCall(item: JsonObject, custom: boolean): ContentBlockOf<"tool_call"> {
   const namespace = stringOf(item.namespace);
   return {
     type: "tool_call",
     id: stringOf(item.call_id) ?? "",
     name: stringOf(item.name) ?? "",
-    arguments: stringOf(item.arguments) ?? "",
+    arguments: stringOf(custom ? item.input : item.arguments) ?? "",
+    ...(custom && { custom: true }),
     ...(namespace !== undefined && { namespace }),
-    ...collectUnknownMembers("responses", item, { modelled: CALL }),
-  };
-}
-
-function readCustomCall(item: JsonObject): ContentBlockOf<"tool_call"> {
-  const namespace = stringOf(item.namespace);
-  return {
-    type: "tool_call",
-    id: stringOf(item.call_id) ?? "",
-    name: stringOf(item.name) ?? "",
-    arguments: stringOf(item.input) ?? "",
-    custom: true,
-    ...(namespace !== undefined && { namespace }),
-    ...collectUnknownMembers("responses", item, { modelled: CUSTOM_CALL }),
+    ...collectUnknownMembers("responses", item, { modelled: custom ? CUSTOM_CALL : CALL }),
   };
 }
 

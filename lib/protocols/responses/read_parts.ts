@@ -1,6 +1,6 @@
 /** Reads content parts of input items into blocks. */
 import { readCacheMark } from "../canonical/cache_mark.ts";
-import { readBase64, readMediaUrl } from "../canonical/media.ts";
+import { decodeMedia, readBase64, readMediaUrl } from "../canonical/media.ts";
 import type { Citation, ContentBlock, Media } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { Json, JsonObject } from "../../json/mod.ts";
@@ -96,7 +96,7 @@ function readPart(part: JsonObject, path: string, permits: Permits | undefined):
 function readImage(part: JsonObject, path: string): Media {
   const url = stringOf(part.image_url);
   if (url === undefined || part.file_id) throw noContent(part, { path, wanted: "image_url" });
-  return attempt(() => readMediaUrl(url), `${path}.image_url`);
+  return decodeMedia(() => readMediaUrl(url), `${path}.image_url`);
 }
 
 function readFile(part: JsonObject, path: string): Media {
@@ -104,10 +104,10 @@ function readFile(part: JsonObject, path: string): Media {
   const url = stringOf(part.file_url);
   if (part.file_id) throw noContent(part, { path, wanted: "file_data or file_url" });
   if (data !== undefined) {
-    return attempt(() => /^data:/i.test(data) ? readMediaUrl(data) : bareFile(data, part), `${path}.file_data`);
+    return decodeMedia(() => /^data:/i.test(data) ? readMediaUrl(data) : bareFile(data, part), `${path}.file_data`);
   }
   if (url === undefined) throw noContent(part, { path, wanted: "file_data or file_url" });
-  return attempt(() => readMediaUrl(url), `${path}.file_url`);
+  return decodeMedia(() => readMediaUrl(url), `${path}.file_url`);
 }
 
 /** Some clients send base64 without a data URL. Then only the file name shows the type. */
@@ -127,13 +127,4 @@ function noContent(part: JsonObject, { path, wanted }: { path: string; wanted: s
     : new GatewayError("invalid", `Cannot use a file id: ${sendContent(wanted)}`, {
       param: `${path}.file_id`,
     });
-}
-
-function attempt(read: () => Media, param: string): Media {
-  try {
-    return read();
-  } catch (cause) {
-    if (!(cause instanceof SyntaxError)) throw cause;
-    throw new GatewayError("invalid", `Cannot read the data: ${cause.message}`, { param, cause });
-  }
 }

@@ -6,6 +6,7 @@ import { fitCacheMarks } from "./cache_marks.ts";
 import { unwrapCustomCalls, wrapCustomTools } from "./custom_tools.ts";
 import { dropUnknownMembers } from "./drop_unknown_members.ts";
 import {
+  blankText,
   dropEmpty,
   dropUnreadableReasoning,
   fitReasoning,
@@ -121,7 +122,7 @@ function surveyBlocks(blocks: readonly ContentBlock[], survey: PromptSurvey): vo
     if (block.unknownMembers !== undefined) survey.hasUnknown = true;
     if (block.type === "tool_result") surveyBlocks(block.blocks, survey);
     if (block.type === "text" && block.citations !== undefined) survey.hasUnknown = true;
-    if ((block.type === "text" || block.type === "refusal") && block.text.trim() === "") survey.hasBlank = true;
+    if (blankText(block) !== undefined) survey.hasBlank = true;
   }
 }
 

@@ -24,12 +24,19 @@ export function* flattenContent(prompt: Prompt, target: AdaptTarget): Generator<
  * stays for its signature.
  */
 export function* dropEmpty(prompt: Prompt, { protocol }: AdaptTarget): Generator<void, Prompt> {
-  const isEmpty = (text: string) => (protocol === "messages" ? text.trim() : text) === "";
-  const keep = (block: ContentBlock): ContentBlock | ContentBlock[] =>
-    (block.type === "text" || block.type === "refusal") && isEmpty(block.text) ? [] : block;
+  const keep = (block: ContentBlock): ContentBlock | ContentBlock[] => {
+    const blank = blankText(block);
+    return blank === "" || (blank !== undefined && protocol === "messages") ? [] : block;
+  };
   const kept = yield* mapPrompt(prompt, keep);
   const isSilent = kept.messages.some(({ blocks }) => blocks.length === 0);
   return isSilent ? withMessages(kept, kept.messages.filter(({ blocks }) => blocks.length > 0)) : kept;
+}
+
+/** The text of a block without other characters than white space; absent for any other block. */
+export function blankText(block: ContentBlock): string | undefined {
+  const isText = block.type === "text" || block.type === "refusal";
+  return isText && block.text.trim() === "" ? block.text : undefined;
 }
 
 /**

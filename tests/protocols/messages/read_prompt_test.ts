@@ -343,12 +343,12 @@ Deno.test("readPrompt() rejects unsupported members that change the meaning", ()
     [
       user({ type: "image", source: { type: "base64", media_type: "image/png", data: "A*A" } }),
       "messages[0].content[0].source.data",
-      "Expected base64",
+      "Cannot read messages[0].content[0].source.data: Expected base64",
     ],
     [
       user({ type: "image", source: { type: "url", url: "data:image/png" } }),
       "messages[0].content[0].source.url",
-      "Expected a comma in the data URL",
+      "Cannot read messages[0].content[0].source.url: Expected a comma in the data URL",
     ],
     [
       user({ type: "text", text: "", ...mark }),

@@ -1,0 +1,41 @@
+/** Encodes the events of one translated answer, until its end. */
+import type { GatewayError } from "../errors.ts";
+import type { Machine, ReplyEvent } from "../protocols/canonical/types.ts";
+import type { Frame } from "../protocols/codec.ts";
+import type { Step } from "../upstreams/upstream.ts";
+
+/** Writes the events of one answer in the client's protocol. */
+export class EventWriter {
+  readonly #writer: Machine<ReplyEvent, Frame>;
+  #isOver = false;
+
+  constructor(writer: Machine<ReplyEvent, Frame>) {
+    this.#writer = writer;
+  }
+
+  /** True after the last event of the answer. */
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
+  /** The next step; `events` absent: the answer has no more. @returns absent after the last */
+  write(events: ReplyEvent[] | undefined): Step | undefined {
+    if (this.#isOver) return undefined;
+    const frames: Frame[] = [];
+    let hasContent = false;
+    this.#isOver = events === undefined;
+    for (const event of events ?? []) {
+      if (event.type === "finish" || event.type === "error") this.#isOver = true;
+      if (event.type !== "start") hasContent = true;
+      for (const frame of this.#writer.push(event)) frames.push(frame);
+    }
+    if (this.#isOver) frames.push(...this.#writer.end());
+    // Until its end, an answer is written as it comes.
+    return { frames, events: events ?? [], spoken: hasContent ? frames.length : 0 };
+  }
+
+  /** Frames that end the answer with an error. */
+  fail(error: GatewayError): Frame[] {
+    return [...this.#writer.push({ type: "error", error }), ...this.#writer.end()];
+  }
+}
