@@ -1,6 +1,6 @@
 /** Upper bounds of a request's tokens and cost before its answer: budgets hold them, and limits reserve them. */
 import { Buffer } from "node:buffer";
-import { imageTypeOf, modalityOf } from "../protocols/canonical/media.ts";
+import { addressesIn, imageTypeOf, modalityOf } from "../protocols/canonical/media.ts";
 import { type ContentBlockOf, mayRunHostedTools, type PlainSizes, type Prompt } from "../protocols/canonical/types.ts";
 import type { Model } from "../catalog/model.ts";
 import type { PriceSheet } from "../store/ledger.ts";
@@ -90,13 +90,18 @@ function mostInput(prompt: Prompt, { context_length: limit, infersTypes = false 
     tokens += PART_FRAME + unknownMemberBytes(message);
     for (const block of message.blocks) {
       // Only the id of a file stored at the vendor is known here.
-      if (block.type === "vendor_specific" && prompt.vendorState === true) return limit;
+      if (block.type === "vendor_specific" && (prompt.vendorState === true || hasFileAddress(block))) return limit;
       tokens += unknownMemberBytes(block);
     }
     for (const part of blockParts(message.blocks)) tokens += mostOf(part, infersTypes);
     if (tokens >= limit) return limit;
   }
   return tokens < limit ? tokens : limit;
+}
+
+/** True for a part whose size only the host at an address knows. Images have a bound of their own. */
+function hasFileAddress({ value }: ContentBlockOf<"vendor_specific">): boolean {
+  return addressesIn(value).some(({ name }) => name !== "image_url");
 }
 
 /** Bound of a plain prompt by its sizes in JSON, which has at least as many bytes as the text. */

@@ -91,7 +91,7 @@ function candidateOf(
   const model = id === asked.model ? findModel(id, context) : findNamedFallback(id, { context, param });
   const dropped = new UnsupportedParameters();
   for (const name of lost) dropped.add(name);
-  const prompt = checkModelRules(asked, model, dropped);
+  const prompt = checkModelRules(asked, model, dropped, context.gateway.config.private_networks);
   const { group } = requireCaller(context.caller);
   const at = { factor: group.price_factor, now: context.gateway.now() };
   return { model, prompt, dropped, ...pricesAt(model, at) };

@@ -1,19 +1,26 @@
 /** Rules about a prompt that depend on the model's catalog row. */
 import type { UnsupportedParameters } from "../protocols/canonical/unsupported_parameters.ts";
 import { PARAMETER_NAMES } from "../protocols/canonical/parameter_names.ts";
-import { modalityOf } from "../protocols/canonical/media.ts";
+import { addressesIn, modalityOf } from "../protocols/canonical/media.ts";
 import type { ContentBlock, Prompt, Protocol, Reasoning } from "../protocols/canonical/types.ts";
 import type { Model } from "../catalog/model.ts";
 import { GatewayError } from "../errors.ts";
 import { sendContent } from "../protocols/extras.ts";
 import { withSettings } from "../protocols/plain_contents.ts";
+import { BlockedAddress, createAddressGuard, literalAddress } from "../upstreams/address_guard.ts";
 
 /**
  * Checks that the model can do what is asked. Reasoning is removed and named for a model without it.
+ * @param privateNetworks the only private networks that media may be in, as for upstreams
  * @returns the prompt that the model can answer
  * @throws {GatewayError} `invalid`
  */
-export function checkModelRules(prompt: Prompt, model: Model, dropped: UnsupportedParameters): Prompt {
+export function checkModelRules(
+  prompt: Prompt,
+  model: Model,
+  dropped: UnsupportedParameters,
+  privateNetworks?: readonly string[],
+): Prompt {
   const { maxTokens, plain, protocol, reasoning } = prompt;
   if (maxTokens !== undefined && maxTokens > model.top_provider.max_completion_tokens) {
     throw tooManyTokens(prompt, model);
@@ -22,7 +29,7 @@ export function checkModelRules(prompt: Prompt, model: Model, dropped: Unsupport
   if (tools > 0 && !model.supported_parameters.includes("tools")) {
     throw new GatewayError("invalid", `Cannot give tools to ${model.id}: it calls none`, { param: "tools" });
   }
-  const asked = { protocol, model, vendorState: prompt.vendorState === true };
+  const asked = { protocol, model, vendorState: prompt.vendorState === true, privateNetworks };
   // Plain messages have no media but images in base64.
   if (plain?.images !== undefined) checkModality("image", asked);
   if (plain === undefined) { for (const { blocks } of prompt.messages) checkBlocks(blocks, asked); }
@@ -49,14 +56,33 @@ interface AskedOfModel {
   protocol: Protocol;
   model: Model;
   vendorState: boolean;
+  privateNetworks: readonly string[] | undefined;
 }
 
 function checkBlocks(blocks: readonly ContentBlock[], asked: AskedOfModel): void {
   for (const block of blocks) {
     if (block.type === "tool_result") checkBlocks(block.blocks, asked);
+    if (block.type === "vendor_specific") { for (const { url } of addressesIn(block.value)) checkHost(url, asked); }
     if (block.type !== "media") continue;
     checkModality(modalityOf(block.media, block.name), asked);
-    if (block.media.kind === "url" && !asked.vendorState) checkUrl(block.media.url, asked);
+    if (block.media.kind !== "url") continue;
+    if (!asked.vendorState) checkUrl(block.media.url, asked);
+    checkHost(block.media.url, asked);
+  }
+}
+
+/** Upstreams of the operator's own open addresses from inside its network, where clients must not reach. */
+function checkHost(url: string, { protocol, privateNetworks }: AskedOfModel): void {
+  const address = literalAddress(url.trim());
+  if (address === undefined) return;
+  try {
+    createAddressGuard(privateNetworks)(address, address);
+  } catch (cause) {
+    if (!(cause instanceof BlockedAddress)) throw cause;
+    throw new GatewayError("invalid", "Cannot use this address: it is in a network that is closed to media", {
+      param: PARAMETER_NAMES[protocol].messages,
+      cause,
+    });
   }
 }
 

@@ -62,6 +62,19 @@ export function createAddressGuard(privateNetworks?: readonly string[]): Address
   };
 }
 
+/** Names that stand for an address everywhere. */
+const NAMED: ReadonlyMap<string, string> = new Map([
+  ["localhost", "127.0.0.1"],
+  ["metadata.google.internal", "169.254.169.254"],
+  ["metadata.goog", "169.254.169.254"],
+]);
+
+/** Returns the IP address that a URL names by itself; undefined for a name that only a resolver knows. */
+export function literalAddress(url: string): string | undefined {
+  const host = (URL.parse(url)?.hostname ?? "").replace(/^\[|\]$|\.+$/g, "");
+  return isAddress(host) ? host : NAMED.get(host.endsWith(".localhost") ? "localhost" : host);
+}
+
 /** Default guard. */
 export const metadataGuard: AddressGuard = createAddressGuard();
 

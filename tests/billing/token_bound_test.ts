@@ -88,6 +88,16 @@ Deno.test("mostTokens() bounds each kind of part separately", () => {
   }
 });
 
+Deno.test("mostTokens() bounds audio at an address by the context alone", () => {
+  const audio = (data: string): ContentBlock => ({
+    type: "vendor_specific",
+    from: "chat",
+    value: { type: "input_audio", input_audio: { data, format: "wav" } },
+  });
+  assertEquals(mostTokens(prompt([audio(" https://example.com/a.wav")]), MODEL).input, MODEL.context_length);
+  assert(mostTokens(prompt([audio("AAAA")]), MODEL).input < MODEL.context_length);
+});
+
 Deno.test("mostTokens() treats a URL as an image if its vendor accepts nothing else", () => {
   const cases: [url: string, isImage: boolean][] = [
     ["https://a/b.PNG?c#d", true],

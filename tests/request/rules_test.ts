@@ -1,6 +1,6 @@
 import { assertEquals, assertMatch, assertStrictEquals, assertStringIncludes, assertThrows } from "@std/assert";
 import { UnsupportedParameters } from "../../lib/protocols/canonical/unsupported_parameters.ts";
-import type { Prompt, Protocol, Reasoning } from "../../lib/protocols/canonical/types.ts";
+import type { ContentBlock, Prompt, Protocol, Reasoning } from "../../lib/protocols/canonical/types.ts";
 import { type Model, modelSchema } from "../../lib/catalog/model.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { anthropicError } from "../../lib/protocols/error_bodies.ts";
@@ -162,4 +162,45 @@ Deno.test("checkModelRules() rejects input and tools that the model does not sup
     ["no tools", promptOf([]), { supported_parameters: [] }, ["ok"]],
   ];
   for (const [name, prompt, row, expected] of cases) assertEquals(check(prompt, row), expected, name);
+});
+
+Deno.test("checkModelRules() refuses addresses in closed networks, in media and in parts of one vendor", () => {
+  const allows = (url: string, privateNetworks?: readonly string[]) => {
+    const blocks: ContentBlock[] = [
+      { type: "media", media: { kind: "url", url } },
+      { type: "vendor_specific", from: "chat", value: { type: "input_audio", input_audio: { data: url } } },
+      { type: "vendor_specific", from: "responses", value: { type: "call_output", output: [{ image_url: url }] } },
+      { type: "tool_result", callId: "c", blocks: [{ type: "media", media: { kind: "url", url } }] },
+    ];
+    const answers = [false, true].flatMap((vendorState) =>
+      blocks.map((block) => {
+        try {
+          const prompt = promptOf([user(block)], { vendorState });
+          checkModelRules(prompt, model({ input: ["image"] }), new UnsupportedParameters(), privateNetworks);
+          return true;
+        } catch (error) {
+          assertMatch((error as GatewayError).message, /closed to media/);
+          return false;
+        }
+      })
+    );
+    assertEquals(new Set(answers).size, 1, `${url}: ${answers}`);
+    return answers[0];
+  };
+  const metadata = [
+    "169.254.169.254",
+    "2852039166",
+    "0xA9FEA9FE",
+    "[::ffff:a9fe:a9fe]",
+    "metadata.google.internal.",
+    "a@100.100.100.200:80",
+  ];
+  for (const host of metadata) assertEquals(allows(`http://${host}/x.png`), false, host);
+  const inner = ["127.0.0.1", "0x7f.1", "localhost", "a.localhost", "10.1.2.3", "[::1]", "[fd00::1]"];
+  for (const host of inner) {
+    assertEquals(allows(`HTTP://${host}/x.png`), true, host);
+    assertEquals(allows(`http://${host}:80/x.png`, ["10.2.0.0/16"]), false, host);
+  }
+  assertEquals(allows("http://10.2.0.1/x.png", ["10.2.0.0/16"]), true);
+  assertEquals(allows("https://example.com/x.png", []), true);
 });

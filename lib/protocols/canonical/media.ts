@@ -1,6 +1,7 @@
 /** Images and files in URLs: a `data:` URL carries the bytes, any other URL is a reference. */
 import { Buffer } from "node:buffer";
 import { GatewayError } from "../../errors.ts";
+import { isObject, type Json, type JsonObject } from "../../json/mod.ts";
 import type { Media } from "./types.ts";
 
 const DEFAULT_TYPE = "text/plain";
@@ -32,6 +33,35 @@ export function decodeMedia<T>(decode: () => T, param: string): T {
   } catch (cause) {
     if (!(cause instanceof SyntaxError)) throw cause;
     throw new GatewayError("invalid", `Cannot read ${param}: ${cause.message}`, { param, cause });
+  }
+}
+
+/** An address inside a vendor-specific part, with the name of its member. */
+interface NamedAddress {
+  name: string;
+  url: string;
+}
+
+/** Levels of a part in which vendors have addresses: the part, its output, and the list in it. */
+const ADDRESS_LEVELS = 3;
+
+/** Finds the addresses that a vendor may open: members named `…_url`, and audio, which some hosts take as an address. */
+export function addressesIn(value: JsonObject): NamedAddress[] {
+  const found: NamedAddress[] = [];
+  findAddresses(value, ADDRESS_LEVELS, found);
+  return found;
+}
+
+function findAddresses(value: Json[] | JsonObject, levels: number, found: NamedAddress[]): void {
+  if (Array.isArray(value)) {
+    for (const item of value) if (isObject(item)) findAddresses(item, levels - 1, found);
+    return;
+  }
+  for (const name in value) {
+    const inner = value[name];
+    if (typeof inner === "string") {
+      if ((name === "data" || name.endsWith("_url")) && /^\s*https?:/i.test(inner)) found.push({ name, url: inner });
+    } else if (levels > 1 && (isObject(inner) || Array.isArray(inner))) findAddresses(inner, levels - 1, found);
   }
 }
 
