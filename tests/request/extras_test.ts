@@ -32,13 +32,21 @@ const MESSAGES_F = '{"name":"f","input_schema":{"type":"object"},"x" : 1.0}';
 const SEARCH = { hosted_tools: ["web_search"] };
 const STATE = { vendor_state: true };
 
+function dropped(protocol: Protocol, asks: string, dropped: readonly string[], allow?: JsonObject): Case {
+  return { protocol, asks, dropped, ...(allow !== undefined && { allow }) };
+}
+
+function refused(protocol: Protocol, asks: string, param: string, allow?: JsonObject): Case {
+  return { protocol, asks, param, ...(allow !== undefined && { allow }) };
+}
+
 const CASES: readonly Case[] = [
   // Tiers.
-  { protocol: "chat", asks: '"service_tier":"priority"', dropped: ["service_tier"], allow: tiers("priority") },
-  { protocol: "chat", asks: '"service_tier":"fast"', dropped: ["service_tier"], allow: tiers("priority") },
-  { protocol: "chat", asks: '"service_tier":"scale"', dropped: ["service_tier"], allow: tiers("scale") },
-  { protocol: "responses", asks: '"service_tier":"priority"', dropped: ["service_tier"], allow: tiers("priority") },
-  { protocol: "responses", asks: '"service_tier":"ultrafast"', dropped: ["service_tier"], allow: tiers("ultrafast") },
+  dropped("chat", '"service_tier":"priority"', ["service_tier"], tiers("priority")),
+  dropped("chat", '"service_tier":"fast"', ["service_tier"], tiers("priority")),
+  dropped("chat", '"service_tier":"scale"', ["service_tier"], tiers("scale")),
+  dropped("responses", '"service_tier":"priority"', ["service_tier"], tiers("priority")),
+  dropped("responses", '"service_tier":"ultrafast"', ["service_tier"], tiers("ultrafast")),
   {
     protocol: "messages",
     asks: '"speed":"fast"',
@@ -46,12 +54,12 @@ const CASES: readonly Case[] = [
     dropped: ["speed", "anthropic-beta.fast-mode-2026-02-01"],
     allow: tiers("fast"),
   },
-  { protocol: "messages", asks: '"inference_geo":"us"', dropped: ["inference_geo"], allow: tiers("inference_geo:us") },
+  dropped("messages", '"inference_geo":"us"', ["inference_geo"], tiers("inference_geo:us")),
 
   // Tools that run at the vendor.
-  { protocol: "chat", asks: '"web_search_options":{}', dropped: ["web_search_options"], allow: SEARCH },
-  { protocol: "chat", asks: '"enable_search":true', dropped: ["enable_search"], allow: SEARCH },
-  { protocol: "chat", asks: '"plugins":[{"id":"web"}]', dropped: ["plugins"], allow: { hosted_tools: ["plugins"] } },
+  dropped("chat", '"web_search_options":{}', ["web_search_options"], SEARCH),
+  dropped("chat", '"enable_search":true', ["enable_search"], SEARCH),
+  dropped("chat", '"plugins":[{"id":"web"}]', ["plugins"], { hosted_tools: ["plugins"] }),
   {
     protocol: "chat",
     asks: `"tools":[${CHAT_F}, {"type":"builtin_function","function":{"name":"$web_search"}}]`,
@@ -137,21 +145,13 @@ const CASES: readonly Case[] = [
   ...PROTOCOLS.map((protocol): Case => ({ protocol, asks: '"preset":"mail"', param: "preset", allow: STATE })),
 
   // Names that only some servers read.
-  { protocol: "chat", asks: '"Service_Tier":"priority"', dropped: ["Service_Tier"] },
-  { protocol: "responses", asks: '"Tools":[{"type":"web_search"}]', dropped: ["Tools"] },
-  {
-    protocol: "chat",
-    asks: '"Model":"dear","MODELS":["dear"],"Provider":{}',
-    dropped: ["Model", "MODELS", "Provider"],
-  },
-  { protocol: "chat", asks: '"Max_Tokens":99999,"N":50', dropped: ["Max_Tokens", "N"] },
-  { protocol: "chat", asks: '"\u017fervice_tier":"priority"', dropped: ["%C5%BFervice_tier"] },
-  { protocol: "responses", asks: '"tool\\u017f":[{"type":"web_search"}]', dropped: ["tool%C5%BF"] },
-  {
-    protocol: "messages",
-    asks: '"\u017fpeed":"fast","top_\u212a":5',
-    dropped: ["%C5%BFpeed", "top_%E2%84%AA"],
-  },
+  dropped("chat", '"Service_Tier":"priority"', ["Service_Tier"]),
+  dropped("responses", '"Tools":[{"type":"web_search"}]', ["Tools"]),
+  dropped("chat", '"Model":"dear","MODELS":["dear"],"Provider":{}', ["Model", "MODELS", "Provider"]),
+  dropped("chat", '"Max_Tokens":99999,"N":50', ["Max_Tokens", "N"]),
+  dropped("chat", '"\u017fervice_tier":"priority"', ["%C5%BFervice_tier"]),
+  dropped("responses", '"tool\\u017f":[{"type":"web_search"}]', ["tool%C5%BF"]),
+  dropped("messages", '"\u017fpeed":"fast","top_\u212a":5', ["%C5%BFpeed", "top_%E2%84%AA"]),
   {
     protocol: "chat",
     asks:
@@ -176,11 +176,7 @@ const CASES: readonly Case[] = [
     dropped: ["tools.Type", "tools.Name", "tools.web_search_20250305"],
     left: '"tools":[{"name":"f","input_schema":{"Type":1},"input_examples":[{"Name":1}]}]',
   },
-  {
-    protocol: "chat",
-    asks: '"Model":"dear","provider":{"require_parameters":true}',
-    param: "Model",
-  },
+  refused("chat", '"Model":"dear","provider":{"require_parameters":true}', "Model"),
   {
     protocol: "responses",
     asks:
@@ -222,12 +218,7 @@ const CASES: readonly Case[] = [
     param: "tool_choice",
     allow: SEARCH,
   },
-  {
-    protocol: "responses",
-    asks: '"tools":[{"type":"web_search"}],"tool_choice":"required"',
-    param: "tool_choice",
-    allow: SEARCH,
-  },
+  refused("responses", '"tools":[{"type":"web_search"}],"tool_choice":"required"', "tool_choice", SEARCH),
   {
     protocol: "responses",
     asks:
@@ -354,26 +345,16 @@ const CASES: readonly Case[] = [
     param: "input[0].id",
     allow: STATE,
   },
-  {
-    protocol: "responses",
-    asks: '"prompt_cache_options":{"comparison_response_id":"resp_1"}',
-    param: "prompt_cache_options",
-    allow: STATE,
-  },
+  refused("responses", '"prompt_cache_options":{"comparison_response_id":"resp_1"}', "prompt_cache_options", STATE),
   {
     protocol: "chat",
     asks: '"messages":[{"role":"user","content":[{"type":"file","file":{"file_id":"file-1"}}]}]',
     param: "messages[0].content[0].file.file_id",
     allow: STATE,
   },
-  { protocol: "messages", asks: '"container":"container_1"', param: "container", allow: STATE },
-  {
-    protocol: "messages",
-    asks: '"container":{"skills":[{"type":"custom","skill_id":"skill_1"}]}',
-    param: "container",
-    allow: STATE,
-  },
-  { protocol: "messages", asks: '"thread":{"type":"continue","id":"t_1"}', param: "thread", allow: STATE },
+  refused("messages", '"container":"container_1"', "container", STATE),
+  refused("messages", '"container":{"skills":[{"type":"custom","skill_id":"skill_1"}]}', "container", STATE),
+  refused("messages", '"thread":{"type":"continue","id":"t_1"}', "thread", STATE),
   {
     protocol: "messages",
     asks:
