@@ -2,6 +2,7 @@ import { DatabaseSync } from "node:sqlite";
 import { assertEquals } from "@std/assert";
 import { watchFile } from "../../lib/config/watch_file.ts";
 import { findProgram, skipIf } from "../support/skip.ts";
+import { pause } from "../support/soon.ts";
 
 /** Counts reported changes, and waits for the next one. */
 function counter() {
@@ -29,10 +30,6 @@ async function inFolder(test: (folder: string) => Promise<void>): Promise<void> 
 
 /** Time between two looks, in milliseconds. */
 const CHECK_MS = 10;
-
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
-}
 
 Deno.test("watchFile() reports many writes as one change, and ignores other files", () =>
   inFolder(async (folder) => {

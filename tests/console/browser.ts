@@ -1,6 +1,6 @@
 /** A browser as far as forms and cookies go: it keeps the session cookie and follows redirects. */
 import type { JsonObject } from "../../lib/json/mod.ts";
-import { type KeyedGateway, startKeyed } from "../support/keyed_gateway.ts";
+import { ADMIN_KEY, type KeyedGateway, startKeyed } from "../support/keyed_gateway.ts";
 
 /** A page that was loaded. */
 export interface LoadedPage {
@@ -65,4 +65,11 @@ export class Browser {
 /** The token in the forms of a page. */
 export function csrfOf(html: string): string {
   return /name="csrf" value="([^"]+)"/.exec(html)?.[1] ?? "";
+}
+
+/** A browser that has signed in, as an operator or with another key. */
+export async function signedIn(gateway: Pick<KeyedGateway, "adminUrl">, key: string = ADMIN_KEY): Promise<Browser> {
+  const browser = new Browser(gateway);
+  await browser.signIn(key);
+  return browser;
 }

@@ -5,16 +5,10 @@ import { openSqliteStore } from "../../lib/store/sqlite/store.ts";
 import { inFolder } from "../store/in_folder.ts";
 import { startGateway } from "../support/gateway.ts";
 import { ADMIN_KEY, VIEWER_KEY } from "../support/keyed_gateway.ts";
-import { Browser } from "./browser.ts";
+import { signedIn } from "./browser.ts";
 
 const ADMIN = { admin: { key: { env: "ADMIN_KEY" }, viewer_key: { env: "VIEWER_KEY" } } };
 const SECRETS = { ADMIN_KEY, VIEWER_KEY, UPSTREAM_KEY: "secret-of-the-upstream-0123" };
-
-async function signedIn(adminUrl: string, key: string): Promise<Browser> {
-  const browser = new Browser({ adminUrl });
-  await browser.signIn(key);
-  return browser;
-}
 
 /** The part of the page that compares the file with what runs. */
 function differences(html: string): string {
@@ -25,7 +19,7 @@ Deno.test("the page shows what a reload would change, and why it would not, and 
   const host = { vendor: "openai-compatible", base_url: "http://127.0.0.1:9/v1", api_key: { env: "UPSTREAM_KEY" } };
   const file = { ...ADMIN, upstreams: { host } };
   await using gateway = await startReloadable(file, SECRETS);
-  const browser = await signedIn(gateway.origin, ADMIN_KEY);
+  const browser = await signedIn({ adminUrl: gateway.origin }, ADMIN_KEY);
   const page = async () => (await browser.get("/configuration")).html;
   assertStringIncludes(differences(await page()), "What runs is what the file says.");
 
@@ -53,7 +47,7 @@ Deno.test("the page shows the warnings of check", async () => {
     ...ADMIN,
     groups: { team: { models: ["nobody/nothing"] } },
   }, SECRETS);
-  const browser = await signedIn(gateway.origin, VIEWER_KEY);
+  const browser = await signedIn({ adminUrl: gateway.origin }, VIEWER_KEY);
   const { html } = await browser.get("/configuration");
   assertMatch(html, /<h2>Warnings<\/h2>.*<code>groups\.team\.models/s);
   assert(!/name="action"/.test(html), "a viewer gets no button");
@@ -72,7 +66,7 @@ Deno.test("the findings of the doctor are shown, and the gateway goes on owning 
         store: `sqlite:${path}`,
         upstreams: { host: { vendor: "openai-compatible", base_url: "http://127.0.0.1:9/v1" } },
       }, { store, adminKey: ADMIN_KEY, viewerKey: VIEWER_KEY, now: Date.now });
-      const browser = await signedIn(gateway.adminUrl, ADMIN_KEY);
+      const browser = await signedIn(gateway);
       const { status, html } = await browser.post("/configuration", { action: "doctor" });
       assertEquals(status, 200);
       assertStringIncludes(html, "This gateway uses it");

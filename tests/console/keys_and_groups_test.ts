@@ -1,9 +1,9 @@
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { formatUsd } from "../../lib/billing/money.ts";
 import type { KeyRules } from "../../lib/config.ts";
-import { ADMIN_KEY, type KeyedGateway, VIEWER_KEY } from "../support/keyed_gateway.ts";
+import { ADMIN_KEY, VIEWER_KEY } from "../support/keyed_gateway.ts";
 import { startGateway } from "../support/gateway.ts";
-import { Browser, startConsole } from "./browser.ts";
+import { signedIn, startConsole } from "./browser.ts";
 
 /** A model with prices. */
 const PRICED = {
@@ -15,12 +15,6 @@ const PRICED = {
 };
 
 const BODY = { model: "acme/echo", max_tokens: 16, messages: [{ role: "user", content: "one two" }] };
-
-async function signedIn(gateway: Pick<KeyedGateway, "adminUrl">, key = ADMIN_KEY): Promise<Browser> {
-  const browser = new Browser(gateway);
-  await browser.signIn(key);
-  return browser;
-}
 
 /** The value of a field of the form that changes a key. */
 function valueOf(html: string, name: string): string | undefined {

@@ -1,9 +1,9 @@
 import { assert, assertEquals, assertMatch, assertNotEquals, assertStringIncludes } from "@std/assert";
 import type { JsonObject } from "../../lib/json/mod.ts";
 import { startGateway, upstream } from "../support/gateway.ts";
-import { ADMIN_KEY, type KeyedGateway, VIEWER_KEY } from "../support/keyed_gateway.ts";
+import { ADMIN_KEY, VIEWER_KEY } from "../support/keyed_gateway.ts";
 import { json, type ScriptedAnswer, startUpstream } from "../upstream/mod.ts";
-import { Browser } from "./browser.ts";
+import { signedIn } from "./browser.ts";
 
 const OPTIONS = { adminKey: ADMIN_KEY, viewerKey: VIEWER_KEY, now: Date.now, breakers: true };
 
@@ -37,12 +37,6 @@ function fileOf(urls: readonly string[], more: JsonObject = {}): JsonObject {
     }],
     ...more,
   };
-}
-
-async function signedIn(gateway: Pick<KeyedGateway, "adminUrl">, key = ADMIN_KEY): Promise<Browser> {
-  const browser = new Browser(gateway);
-  await browser.signIn(key);
-  return browser;
 }
 
 Deno.test("a test asks exactly the chosen target once, and its cost is in the ledger under a name of its own", async () => {

@@ -1,8 +1,8 @@
 import { assert, assertEquals, assertMatch, assertNotMatch, assertStringIncludes } from "@std/assert";
 import { formatUsd } from "../../lib/billing/money.ts";
 import { CLIENT_CODECS } from "../../lib/protocols/client_codecs.ts";
-import { ADMIN_KEY, type KeyedGateway, VIEWER_KEY } from "../support/keyed_gateway.ts";
-import { Browser, csrfOf, startConsole } from "./browser.ts";
+import { type KeyedGateway, VIEWER_KEY } from "../support/keyed_gateway.ts";
+import { type Browser, csrfOf, signedIn, startConsole } from "./browser.ts";
 
 /** The embedded model repeats it. */
 const HOSTILE = "one </pre><script>alert(1)</script> three";
@@ -28,12 +28,6 @@ const CONFIG = {
 };
 
 const ASKED = { key: "good", endpoint: "chat", model: "acme/echo", prompt: HOSTILE, max_tokens: "50" };
-
-async function signedIn(gateway: KeyedGateway, key = ADMIN_KEY): Promise<Browser> {
-  const browser = new Browser(gateway);
-  await browser.signIn(key);
-  return browser;
-}
 
 /** Sends the form as the page's script does. Returns its lines by side. */
 async function stream(gateway: KeyedGateway, browser: Browser, fields: Record<string, string>) {

@@ -3,8 +3,8 @@ import { ACCESS } from "../../lib/access/access_table.ts";
 import { addSignInLink } from "../../lib/access/sign_in_link.ts";
 import { startReloadable } from "../e2e/reload/reloadable_gateway.ts";
 import { startGateway } from "../support/gateway.ts";
-import { ADMIN_KEY, type KeyedGateway, VIEWER_KEY } from "../support/keyed_gateway.ts";
-import { Browser, csrfOf, startConsole } from "./browser.ts";
+import { ADMIN_KEY, VIEWER_KEY } from "../support/keyed_gateway.ts";
+import { Browser, csrfOf, signedIn, startConsole } from "./browser.ts";
 
 const FILE = { admin: { key: { env: "ADMIN_KEY" }, viewer_key: { env: "VIEWER_KEY" } } };
 const HOUR_MS = 3_600_000;
@@ -17,12 +17,6 @@ function pathsOf(method: "GET" | "POST", key: string): string[] {
     const named = path.replace("[key]", key).replace("[group]", "default").replace("[request_id]", "req_none");
     return [named.replace("/admin/console", "")];
   });
-}
-
-async function signedIn(gateway: Pick<KeyedGateway, "adminUrl">, key: string): Promise<Browser> {
-  const browser = new Browser(gateway);
-  await browser.signIn(key);
-  return browser;
 }
 
 Deno.test("every form of the console wants its own token and its own origin, and an operator", async () => {

@@ -10,6 +10,7 @@ import { HAS_POSTGRES, startPostgres } from "../support/databases.ts";
 import { readEntries } from "../e2e/nodes/cluster.ts";
 import { assertTold, createLoad, ENV as LOAD_ENV, KEY, type Load, served } from "../e2e/program/load.ts";
 import { type Figure, publish } from "./figures.ts";
+import { pause } from "../support/soon.ts";
 
 /** Path of Debian's `libfaketime`, which makes programs see another time. */
 const LIBRARY = ["x86_64", "aarch64"].map((machine) => `/usr/lib/${machine}-linux-gnu/faketime/libfaketimeMT.so.1`)
@@ -120,10 +121,6 @@ async function jump(file: string, gateway: Running): Promise<{ admitted: number;
     await pause(JUMP_MS / 2);
   }
   return { admitted: count, ms: performance.now() - begun, created };
-}
-
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
 const figures: Record<string, Figure> = {};

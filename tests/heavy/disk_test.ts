@@ -9,7 +9,7 @@ import { readEntries } from "../e2e/nodes/cluster.ts";
 import { assertTold, createLoad, ENV, KEY, type Load, writeConfig } from "../e2e/program/load.ts";
 import { seeded } from "../support/random.ts";
 import { type Figure, publish } from "./figures.ts";
-import { until } from "../support/soon.ts";
+import { pause, until } from "../support/soon.ts";
 
 const CLIENTS = 8;
 /** Times that the disk is full. */
@@ -168,10 +168,6 @@ async function examine(path: string, load: Load): Promise<{ complete: number; en
   } finally {
     await store.close();
   }
-}
-
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
 const figures: Record<string, Figure> = {};

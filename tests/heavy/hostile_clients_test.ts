@@ -13,6 +13,7 @@ import { type Figure, publish } from "./figures.ts";
 import type { Answered, Flood } from "./hostile/flood.ts";
 import { BOMBS } from "./hostile/bombs.ts";
 import { endlessHead, manyStreams, rapidReset } from "./hostile/http2.ts";
+import { pause } from "../support/soon.ts";
 
 const MB = 1_000_000;
 /** Memory that HTTP/2 connections may leave behind, in MB. */
@@ -336,10 +337,6 @@ async function hear(connection: Deno.Conn, text: string): Promise<void> {
   const bytes = new Uint8Array(16_384);
   let heard = "";
   while (!heard.includes(text)) heard += new TextDecoder().decode(bytes.subarray(0, await connection.read(bytes) ?? 0));
-}
-
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
 Deno.test("hostile clients: report", () => publish("hostile_clients", figures));

@@ -10,7 +10,7 @@ import { assertSound, metric, type Node, readEntries, startCluster } from "../e2
 import { assertTold, createLoad, ENV as LOAD_ENV, KEY, type Load, priced, served } from "../e2e/program/load.ts";
 import { type Random, seeded } from "../support/random.ts";
 import { type Figure, publish } from "./figures.ts";
-import { until } from "../support/soon.ts";
+import { pause, until } from "../support/soon.ts";
 
 /** Duration of the outages, in milliseconds. */
 const CHAOS_MS = Number(Deno.env.get("HEAVY_CHAOS_MS") ?? 180_000);
@@ -107,10 +107,6 @@ async function chaos(engines: Record<string, Engine>, random: Random): Promise<R
     }),
   );
   return counts;
-}
-
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
 Deno.test({

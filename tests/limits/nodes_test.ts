@@ -3,7 +3,7 @@ import { type Engine, HAS_REDIS, redisTest, startRedis } from "../support/databa
 import type { Orders } from "./hammer.ts";
 import { type Hammer, startHammer } from "./hammers.ts";
 import { leftOf, limitOf, openNode, takeOne } from "./redis_nodes.ts";
-import { until } from "../support/soon.ts";
+import { pause, until } from "../support/soon.ts";
 
 const PROCESSES = 6;
 const WINDOW_MS = 60_000;
@@ -17,8 +17,6 @@ async function startAll(redis: Engine, orders: Omit<Orders, "url" | "leaseMs">, 
   );
 }
 
-const wait = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
-
 redisTest("six processes at full load on one key are admitted exactly the limit", async () => {
   await using redis = await startRedis();
   const limit = 2_000;
@@ -26,7 +24,7 @@ redisTest("six processes at full load on one key are admitted exactly the limit"
   const hammers = await startAll(redis, { unit: "requests", limit, workers: 8, holdMs: 0, speed: 0.1 });
   const admitted = () => hammers.flatMap(({ reports }) => reports).filter(({ taken }) => taken !== undefined).length;
   await until("the limit is reached", () => admitted() >= limit);
-  await wait(500);
+  await pause(500);
   await Promise.all(hammers.map((hammer) => hammer.end()));
   assertEquals(admitted(), limit);
 });

@@ -21,7 +21,7 @@ export async function until(
   const begun = performance.now();
   while (!await isSo()) {
     if (performance.now() - begun > ms) throw new Error(`Too late: ${what} took over ${ms} ms`);
-    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+    await pause(POLL_MS);
   }
   return performance.now() - begun;
 }
@@ -33,7 +33,12 @@ export async function eventually<T>(call: () => Promise<T>): Promise<T> {
       return await call();
     } catch (error) {
       if (performance.now() > end) throw error;
-      await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+      await pause(POLL_MS);
     }
   }
+}
+
+/** Resolves after some milliseconds. */
+export function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
 }

@@ -1,7 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { othersTurns } from "../../support/others_turns.ts";
 import { type Random, seeded } from "../../support/random.ts";
-import { until } from "../../support/soon.ts";
+import { pause, until } from "../../support/soon.ts";
 import { skipInQuick } from "../../support/skip.ts";
 import { prompt, PROTOCOLS } from "../../upstream/replies.ts";
 import { frames, whole } from "../../upstream/frames.ts";
@@ -19,10 +19,6 @@ const AT_ONCE = 24;
  * busy machine.
  */
 const MOMENTS = ["sent", "asked", "answered", "read"] as const;
-
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
-}
 
 function* withPauses(steps: readonly string[], random: Random): Generator<Step> {
   for (const step of steps) {

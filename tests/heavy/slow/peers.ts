@@ -3,7 +3,7 @@
  * nothing of it, writers that send a byte of their body each second. Commands and answers are lines of JSON.
  */
 import { send } from "../../../bench/suite/messages.ts";
-import { soon } from "../../support/soon.ts";
+import { pause, soon } from "../../support/soon.ts";
 import { ChunkedText } from "../streams/chunked_text.ts";
 import { answerLines } from "../streams/lines.ts";
 
@@ -232,10 +232,6 @@ async function drain(count: number): Promise<Read[]> {
   readers = [];
   writers = [];
   return read;
-}
-
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
 if (import.meta.main) {

@@ -2,7 +2,7 @@ import { assert, assertEquals, assertLess, assertRejects } from "@std/assert";
 import type { KeyStore } from "../../../lib/store/keys.ts";
 import { isOutOfReach } from "../../../lib/store/postgres/client.ts";
 import { type Engine, freshDatabase, postgresTest, startPostgres } from "../../support/databases.ts";
-import { soon, until } from "../../support/soon.ts";
+import { pause, soon, until } from "../../support/soon.ts";
 import { hash, key } from "../behaviours_keys.ts";
 import { type Node, openNode } from "./nodes.ts";
 
@@ -122,10 +122,6 @@ postgresTest("manual changes of keys and a restored backup apply as well", async
   await node.sql`DELETE FROM keys`;
   await until("deleted", async () => await node.keys.findByHash(hash("a"), 0) === undefined, BINDS_MS);
 });
-
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
-}
 
 const OUTAGES: Record<string, { begin: (engine: Engine) => unknown; end: (engine: Engine) => unknown }> = {
   "is gone": { begin: (engine) => engine.stop("crash"), end: (engine) => engine.start() },
