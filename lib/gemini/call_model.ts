@@ -1,9 +1,10 @@
 /** Gemini's methods of models: `POST /v1beta/models/{model}:{method}`. */
 import { GatewayError } from "../errors.ts";
-import { type JsonObject, scanMembers, writeJson } from "../json/mod.ts";
+import { documentSize, type JsonObject, writeMembersSliced } from "../json/mod.ts";
 import { gemini, inCamelCase, withoutRepeatedResults } from "../protocols/gemini/mod.ts";
 import { arrayFraming } from "../protocols/gemini/array_framing.ts";
 import { serve } from "../request/serve.ts";
+import { LONG_TEXT_CHARS, yieldToEventLoop } from "../scheduler.ts";
 import { readTarget } from "../server/route_matcher.ts";
 import type { JsonBody } from "../server/body.ts";
 import type { RouteContext } from "../server/router.ts";
@@ -62,7 +63,15 @@ function hasEvents(request: Request): boolean {
 
 /** A context whose body has the members that are in the URL here, its other members in camel case, and each result once. */
 function withModel(context: RouteContext, members: JsonObject): RouteContext {
-  return { ...context, readJson: async () => new NamedBody(await context.readJson(), members) };
+  return {
+    ...context,
+    async readJson() {
+      const body = await context.readJson();
+      const value = withoutRepeatedResults(inCamelCase(body.value));
+      if (documentSize(body) > LONG_TEXT_CHARS) await yieldToEventLoop();
+      return new NamedBody(value === body.value ? body : await writeMembersSliced(value), { ...value, ...members });
+    },
+  };
 }
 
 /** A body with added members in its value. Its text has none of them. */
@@ -70,10 +79,9 @@ class NamedBody implements JsonBody {
   readonly value: JsonObject;
   readonly #body: Omit<JsonBody, "value">;
 
-  constructor(body: JsonBody, members: JsonObject) {
-    const value = withoutRepeatedResults(inCamelCase(body.value));
-    this.value = { ...value, ...members };
-    this.#body = value === body.value ? body : scanMembers(writeJson(value));
+  constructor(body: Omit<JsonBody, "value">, value: JsonObject) {
+    this.value = value;
+    this.#body = body;
   }
 
   get text(): string {

@@ -20,4 +20,12 @@ export {
 } from "./splice.ts";
 export { isInteger, isObject, isRawNumber, type Json, type JsonObject, type RawNumber, toDouble } from "./values.ts";
 export { writeWithRawSpans } from "./raw_spans.ts";
-export { VALUE_WEIGHT, weigh, writeEachSliced, writeJson, writeJsonSliced, writeSteps } from "./write.ts";
+export {
+  VALUE_WEIGHT,
+  weigh,
+  writeEachSliced,
+  writeJson,
+  writeJsonSliced,
+  writeMembersSliced,
+  writeSteps,
+} from "./write.ts";

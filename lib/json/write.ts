@@ -1,5 +1,7 @@
 /** JSON as text, written at once or in slices. */
-import { isRawNumber, type Json } from "./values.ts";
+import type { Member } from "./lexer.ts";
+import type { ObjectText } from "./splice.ts";
+import { isRawNumber, type Json, type JsonObject } from "./values.ts";
 import { LONG_TEXT_CHARS, runSliced } from "../scheduler.ts";
 import { characterEnd } from "../text.ts";
 
@@ -29,6 +31,21 @@ export function writeJson(value: Json): string {
 /** Writes as `writeJson`, and yields to the event loop where the value is long. */
 export async function writeJsonSliced(value: Json): Promise<string> {
   return weigh(value, LONG_TEXT_CHARS) >= 0 ? JSON.stringify(value) : await runSliced(writeSteps(value));
+}
+
+/** Writes an object as `writeJsonSliced`, with the positions of its members. */
+export async function writeMembersSliced(object: JsonObject): Promise<ObjectText> {
+  const members: Member[] = [];
+  let text = "{";
+  for (const [name, value] of Object.entries(object)) {
+    if (value === undefined) continue;
+    const before = text.length;
+    text += `${members.length > 0 ? "," : ""}${JSON.stringify(name)}:`;
+    const start = text.length;
+    text += await writeJsonSliced(value);
+    members.push({ name, before, start, end: text.length });
+  }
+  return { text: `${text}}`, members };
 }
 
 /** `writeJson` in steps. */

@@ -24,7 +24,34 @@ export function fastPathValidator(schema: Schema): FastPathValidator {
   const def = defOf(schema);
   const own = ownCheck(def);
   const more = (def.checks as readonly Schema[] | undefined ?? []).map(checkOf);
-  return more.reduce(both, own);
+  // As in zod, the length of an array is checked before its items.
+  return def.type === "array" && more.length > 0 ? both(more.reduce(both), own) : more.reduce(both, own);
+}
+
+/** The refused member or item of each refused object or array; of several options, the last one. */
+type Faults = Map<object, string | number>;
+
+/** Set while faults are searched for. */
+let faults: Faults | undefined;
+
+/**
+ * Returns a copy of a refused value in which each array ends with its refused item; the same value if none is known. Zod
+ * reports every fault, and 60,000 of them take 150 ms.
+ */
+export function cutAfterFault<T>(value: T, isSure: FastPathValidator): T {
+  faults = new Map();
+  try {
+    return isSure(value) ? value : cutAt(value, faults);
+  } finally {
+    faults = undefined;
+  }
+}
+
+function cutAt<T>(value: T, found: Faults): T {
+  const at = typeof value === "object" && value !== null ? found.get(value) : undefined;
+  if (at === undefined) return value;
+  const inner = cutAt((value as Record<string | number, unknown>)[at], found);
+  return (Array.isArray(value) ? [...value.slice(0, Number(at)), inner] : { ...value, [at]: inner }) as T;
 }
 
 function defOf(of: Schema): Def {
@@ -130,7 +157,11 @@ function oneOf(values: readonly unknown[]): FastPathValidator {
 function arrayCheck(element: FastPathValidator): FastPathValidator {
   return (value) => {
     if (!Array.isArray(value)) return false;
-    for (let at = 0; at < value.length; at++) if (!element(value[at])) return false;
+    for (let at = 0; at < value.length; at++) {
+      if (element(value[at])) continue;
+      faults?.set(value, at);
+      return false;
+    }
     return true;
   };
 }
@@ -183,7 +214,10 @@ function objectCheck({ shape, catchall }: Def): FastPathValidator {
     for (const name in value) {
       const member = members.get(name);
       if (member === undefined) continue;
-      if (!member.check(value[name])) return false;
+      if (!member.check(value[name])) {
+        faults?.set(value, name);
+        return false;
+      }
       if (member.isNeeded) found++;
     }
     return found === needed;

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { EFFORTS } from "./canonical/types.ts";
 import { GatewayError } from "../errors.ts";
 import { isInteger, isRawNumber, type JsonObject } from "../json/mod.ts";
-import { type FastPathValidator, fastPathValidator } from "./fast_path_validator.ts";
+import { cutAfterFault, type FastPathValidator, fastPathValidator } from "./fast_path_validator.ts";
 
 /** Most items of each kind in one request. */
 export const COUNTS = { messages: 4_096, parts: 1_024, images: 64, tools: 256, stops: 16, fallbacks: 16 } as const;
@@ -109,8 +109,10 @@ export function checkBody(schema: z.ZodType, body: JsonObject): void {
   let isSure = sure.get(schema);
   if (isSure === undefined) sure.set(schema, isSure = fastPathValidator(schema));
   if (isSure(body)) return;
-  const result = schema.safeParse(body, { reportInput: true });
-  if (!result.success) throw invalidBody(result.error);
+  for (const value of new Set([cutAfterFault(body, isSure), body])) {
+    const result = schema.safeParse(value, { reportInput: true });
+    if (!result.success) throw invalidBody(result.error);
+  }
 }
 
 /** Cached validators of bodies without their contents. */

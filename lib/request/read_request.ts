@@ -5,7 +5,7 @@ import { writeLongParts } from "../billing/prompt_parts.ts";
 import type { Gateway } from "../gateway.ts";
 import { documentSize } from "../json/mod.ts";
 import { acceptsHead, checkBody } from "../protocols/fields.ts";
-import { LONG_TEXT_CHARS } from "../scheduler.ts";
+import { LONG_TEXT_CHARS, yieldToEventLoop } from "../scheduler.ts";
 import { headOf } from "../server/body.ts";
 import { Screened } from "./extras.ts";
 import { attributeRequest, attributeUser } from "./request_meter.ts";
@@ -46,9 +46,13 @@ export async function decodePrompt(screened: Screened, { codec }: RequestState):
     prompt = codec.plain.readPrompt(scanned.head, scanned.sizes, () => body.value);
   } else {
     const isLong = documentSize(body) > LONG_TEXT_CHARS;
+    if (isLong) await yieldToEventLoop();
     const texts = isLong ? await codec.writeTexts?.(body.value) : undefined;
     prompt = codec.readPrompt(body.value, texts, screened);
-    if (isLong) await writeLongParts(prompt);
+    if (isLong) {
+      await yieldToEventLoop();
+      await writeLongParts(prompt);
+    }
   }
   const extras = screened.permissions.extras();
   if (extras !== undefined) prompt.extras = extras;

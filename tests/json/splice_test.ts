@@ -2,12 +2,14 @@ import { assert, assertEquals } from "@std/assert";
 import {
   documentSize,
   findValue,
+  type JsonObject,
   memberText,
   parseDocument,
   removePath,
   scanMembers,
   spliceBody,
   spliceMembers,
+  writeMembersSliced,
 } from "../../lib/json/mod.ts";
 import { replaceSpan } from "../../lib/text.ts";
 
@@ -137,4 +139,11 @@ Deno.test("memberText() and documentSize() use a body's bytes, or else its text"
     ]);
   }
   assertEquals([documentSize(body), documentSize(inBytes)], [text.length, bytes.length]);
+});
+
+Deno.test("writeMembersSliced() writes an object with the positions of its members", async () => {
+  const objects: JsonObject[] = [{}, { a: 1 }, { 'ä"': "x", list: [1, { b: null }], long: '"'.repeat(600_000) }];
+  for (const object of objects) {
+    assertEquals(await writeMembersSliced(object), scanMembers(JSON.stringify(object)));
+  }
 });

@@ -3,7 +3,7 @@ import type { z } from "zod";
 import { chatRequest } from "../../lib/protocols/chat/schema.ts";
 import { schema as messagesRequest } from "../../lib/protocols/messages/schema.ts";
 import { schema as responsesRequest } from "../../lib/protocols/responses/schema.ts";
-import { fastPathValidator } from "../../lib/protocols/fast_path_validator.ts";
+import { cutAfterFault, fastPathValidator } from "../../lib/protocols/fast_path_validator.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import type { JsonObject } from "../../lib/json/mod.ts";
 import type { Protocol } from "../../lib/protocols/canonical/types.ts";
@@ -87,4 +87,34 @@ Deno.test("fastPathValidator() accepts nearly all valid bodies", () => {
     assert(good.length > 50, `${protocol}: ${good.length}`);
     assertEquals(unsure.map((body) => JSON.stringify(body).slice(0, 300)), []);
   }
+});
+
+Deno.test("a body with thousands of faults is checked up to the first one, with the same error", () => {
+  const part = { type: "text", text: "x" };
+  const wrong = { type: "text", text: 1 };
+  const contents = [part, ...Array.from({ length: 900 }, () => wrong)];
+  const cases: [z.ZodType, JsonObject, (cut: JsonObject) => unknown][] = [
+    [chatRequest, { model: "m", messages: [{ role: "user", content: "x" }, { role: "user", content: contents }] }, (
+      { messages },
+    ) => messages],
+    [messagesRequest, {
+      model: "m",
+      max_tokens: 1,
+      messages: [{ role: "user", content: "x" }, { role: "user", content: contents }, { role: "user", content: 1 }],
+    }, ({ messages }) => messages],
+  ];
+  for (const [schema, body, messagesOf] of cases) {
+    const cut = cutAfterFault(body, fastPathValidator(schema));
+    assertEquals(messagesOf(cut), [{ role: "user", content: "x" }, { role: "user", content: [part, wrong] }]);
+    const first = (value: JsonObject) => schema.safeParse(value).error?.issues[0];
+    assertEquals(JSON.stringify(first(cut)?.path), JSON.stringify(first(body)?.path));
+  }
+});
+
+Deno.test("a list that is too long is refused before its items are checked", () => {
+  const messages = Array.from({ length: 5_000 }, () => 1);
+  const body: JsonObject = { model: "m", messages };
+  const cut = cutAfterFault(body, fastPathValidator(chatRequest));
+  assertEquals(cut.messages, messages);
+  assertEquals(chatRequest.safeParse(body).error?.issues.map(({ code }) => code), ["too_big"]);
 });

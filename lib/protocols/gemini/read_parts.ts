@@ -54,7 +54,7 @@ export function readUserParts(parts: readonly JsonObject[], path: string, contex
 export function readModelParts(parts: readonly JsonObject[], path: string, context: GeminiReadContext): ContentBlock[] {
   const blocks: ContentBlock[] = [];
   const seen = new Set<string>();
-  /** Index at which the reasoning of the next signed part begins. */
+  /** Index from which blocks may have reasoning that an envelope replaces. */
   let start = 0;
 
   function takeSignature(value: string | undefined, id: string | undefined): void {
@@ -66,6 +66,7 @@ export function readModelParts(parts: readonly JsonObject[], path: string, conte
       return;
     }
     const before = blocks.splice(start).filter((block) => !isUnsigned(block));
+    start += before.length;
     blocks.push(...before, ...signature.filter((block) => !isSeen(block, seen)));
   }
 

@@ -1,5 +1,5 @@
 /** Results of tools that a client sends twice. */
-import { isObject, type Json, type JsonObject, writeJson } from "../../json/mod.ts";
+import { isObject, isRawNumber, type Json, type JsonObject } from "../../json/mod.ts";
 
 /**
  * Returns the body without results that repeat an earlier one of the same turn, id included; the same object if there
@@ -8,12 +8,12 @@ import { isObject, type Json, type JsonObject, writeJson } from "../../json/mod.
  */
 export function withoutRepeatedResults(body: JsonObject): JsonObject {
   if (!Array.isArray(body.contents)) return body;
-  let seen = new Set<string>();
+  let seen = new Map<string, JsonObject>();
   let isChanged = false;
   const contents = body.contents.flatMap((content: Json): Json[] => {
     if (!isObject(content)) return [content];
     if (content.role === "model") {
-      seen = new Set();
+      seen = new Map();
       return [content];
     }
     const { parts } = content;
@@ -26,13 +26,25 @@ export function withoutRepeatedResults(body: JsonObject): JsonObject {
   return isChanged ? { ...body, contents } : body;
 }
 
-/** Returns whether a part is a result that was seen before, and remembers it. */
-function isRepeated(part: Json, seen: Set<string>): boolean {
+/** Returns whether a part is equal to the first result with its id, and remembers the first one. */
+function isRepeated(part: Json, seen: Map<string, JsonObject>): boolean {
   const result = isObject(part) ? part.functionResponse : undefined;
   // Without ids, equal results may be those of two calls.
   if (result === undefined || !isObject(result) || typeof result.id !== "string" || result.id === "") return false;
-  const text = writeJson(result);
-  if (seen.has(text)) return true;
-  seen.add(text);
-  return false;
+  const first = seen.get(result.id);
+  if (first === undefined) seen.set(result.id, result);
+  return first !== undefined && isEqual(first, result);
+}
+
+/** True for values with the same JSON, apart from the order of members. */
+function isEqual(a: Json | undefined, b: Json | undefined): boolean {
+  if (a === b) return true;
+  if (Array.isArray(a) && Array.isArray(b)) {
+    return a.length === b.length && a.every((item, index) => isEqual(item, b[index]));
+  }
+  if (isRawNumber(a) && isRawNumber(b)) return a.rawJSON === b.rawJSON;
+  if (!isObject(a) || !isObject(b)) return false;
+  const names = Object.keys(a);
+  return names.length === Object.keys(b).length &&
+    names.every((name) => Object.hasOwn(b, name) && isEqual(a[name], b[name]));
 }

@@ -1,4 +1,4 @@
-import { assertEquals, assertStrictEquals } from "@std/assert";
+import { assertEquals, assertLess, assertStrictEquals } from "@std/assert";
 import { withoutRepeatedResults } from "../../../lib/protocols/gemini/mod.ts";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 
@@ -36,4 +36,16 @@ Deno.test("withoutRepeatedResults() keeps results of other turns, other results 
     const body = { contents };
     assertStrictEquals(withoutRepeatedResults(body), body);
   }
+});
+
+Deno.test("withoutRepeatedResults() compares a result with the first one of its id alone", () => {
+  let reads = 0;
+  const odd = (at: number) => {
+    const response = {};
+    Object.defineProperty(response, "result", { get: () => (reads++, at), enumerable: true });
+    return { functionResponse: { id: "a", name: "clock", response } };
+  };
+  const body = { contents: [model(call("a")), user(...Array.from({ length: 500 }, (_, at) => odd(at)))] };
+  assertStrictEquals(withoutRepeatedResults(body), body);
+  assertLess(reads, 2_000);
 });
