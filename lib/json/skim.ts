@@ -1,5 +1,5 @@
 /** Checks that JSON values in UTF-8 have the form of a shape, without creating them. See `scan.ts`. */
-import { numberBytesEnd, skipSpace } from "./fast_parser.ts";
+import { numberBytesEnd, skipSpace, wordEnd } from "./fast_parser.ts";
 import { type JsonLimits, numberEnd } from "./lexer.ts";
 import {
   IMAGE_TYPES,
@@ -317,12 +317,7 @@ function isString(start: number, end: number): boolean {
 
 /** Returns the end of a number, `true`, `false` or `null`; the same offset where there is none. */
 function scalarEnd(codes: Uint8Array, start: number, code: number): number {
-  if (code === LETTER_T) return hasWord(codes, start, 0x72, 0x75, 0x65) ? start + 4 : start;
-  if (code === LETTER_N) return hasWord(codes, start, 0x75, 0x6c, 0x6c) ? start + 4 : start;
-  if (code === LETTER_F) {
-    return codes[start + 4] === 0x65 && hasWord(codes, start, 0x61, 0x6c, 0x73) ? start + 5 : start;
-  }
-  if (code !== MINUS && (code < ZERO || code > NINE)) return start;
+  if (code !== MINUS && (code < ZERO || code > NINE)) return wordEnd(codes, start);
   let at = start;
   for (let digit = code; digit >= ZERO && digit <= NINE; digit = codes[at] ?? 0) at++;
   const next = codes[at] ?? 0;
@@ -333,10 +328,6 @@ function scalarEnd(codes: Uint8Array, start: number, code: number): number {
     return at;
   }
   return otherNumberEnd(codes, start);
-}
-
-function hasWord(codes: Uint8Array, start: number, second: number, third: number, fourth: number): boolean {
-  return codes[start + 1] === second && codes[start + 2] === third && codes[start + 3] === fourth;
 }
 
 /** The end of a number with a fraction or an exponent, or before white space; `start` if it is malformed. */
