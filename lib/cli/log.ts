@@ -32,10 +32,12 @@ export function createLog({ write, now, level = () => "info" }: LogOptions): (en
     if (LEVELS.indexOf(entry.level) < LEVELS.indexOf(level())) return;
     // Lines about successes are most of the log and hold no text of an upstream, which might contain a secret.
     const isOwn = entry.level === "info" && entry.kind === undefined;
-    const text = JSON.stringify(
-      { time: new Date(now()).toISOString(), ...entry },
-      isOwn ? bounded : boundedAndRedacted,
-    );
+    const plain = isOwn ? JSON.stringify(entry) : "";
+    // In a line this short no value is longer. With a replacer JSON.stringify takes twice the time.
+    const facts = isOwn && plain.length <= MOST_UNITS
+      ? plain
+      : JSON.stringify(entry, isOwn ? bounded : boundedAndRedacted);
+    const text = `{"time":"${new Date(now()).toISOString()}",${facts.slice(1)}`;
     write(`${text.replace(UNSAFE, escapeUnit)}\n`);
   };
 }
