@@ -208,19 +208,21 @@ function pairCalls(messages: readonly Message[]): Message[] {
     if (message.role === "assistant" && answered) calls = new Map();
     if (message.role !== "system") answered = message.role === "user";
     if (!message.blocks.some(isPaired)) return message;
-    const blocks = message.blocks.flatMap((block): ContentBlock[] => {
+    const blocks: ContentBlock[] = [];
+    for (const block of message.blocks) {
       if (block.type === "tool_call") {
         const id = ids(block.id);
         const known = calls.get(block.id);
         if (known !== undefined) known.ids.push(id);
         else if (block.id !== "") calls.set(block.id, { ids: [id], next: 0 });
-        return [{ ...block, id }];
-      }
-      if (block.type !== "tool_result") return [block];
-      const open = message.role === "user" ? calls.get(block.callId) : undefined;
-      const id = open?.ids[open.next++];
-      return id === undefined ? [{ type: "text", text: ORPHAN }, ...block.blocks] : [{ ...block, callId: id }];
-    });
+        blocks.push(id === block.id ? block : { ...block, id });
+      } else if (block.type === "tool_result") {
+        const open = message.role === "user" ? calls.get(block.callId) : undefined;
+        const id = open?.ids[open.next++];
+        if (id === undefined) blocks.push({ type: "text", text: ORPHAN }, ...block.blocks);
+        else blocks.push(id === block.callId ? block : { ...block, callId: id });
+      } else blocks.push(block);
+    }
     return { ...message, blocks };
   });
 }
