@@ -13,24 +13,46 @@ export interface AdmissionQueueLimits {
   busy?: () => GatewayError;
 }
 
-/** Admits work while its total size stays within a limit. */
+/** Work that asks for room. */
+export interface AdmissionRequest {
+  /** The work's share of the limit; 1 by default. */
+  size?: number;
+  /** The API key that it is for; absent: it shares nothing with other work. */
+  keyId?: string | undefined;
+}
+
+/** Admits work while its total size stays within a limit. The keys whose work waits take turns. */
 export interface AdmissionQueue {
   /**
    * Waits for room. The returned function releases it and may be called more than once. Work larger than the limit is
    * admitted alone. A small request may overtake a waiting large one. Deno does not report a client that disconnects
    * before its body is read, so such an upload waits until its time is over.
-   * @param size the work's share of the limit; 1 by default
-   * @throws {GatewayError} `busy()` when the queue is full or the wait is over; the signal's reason once it aborts
+   * @throws {GatewayError} `busy()` when the queue, or the key's share of it, is full or the wait is over; the signal's
+   * reason once it aborts
    */
-  enter(signal: AbortSignal, size?: number): Promise<() => void>;
+  enter(signal: AbortSignal, request?: AdmissionRequest): Promise<() => void>;
 }
 
 /** `retry-after` of refused requests, in milliseconds. */
 const RETRY_MS = 2_000;
 
+/** Share of the room, and of the waiting places, that one API key may take, so that no key takes all from the others. */
+const KEY_SHARE = 3 / 4;
+
 interface Waiting {
   size: number;
+  owner: Owner;
   admit(): void;
+}
+
+/** The work of one API key. */
+interface Owner {
+  keyId: string | undefined;
+  /** Sum of the sizes of its admitted work. */
+  inside: number;
+  waiting: number;
+  /** Number of its latest admission. */
+  turn: number;
 }
 
 /** Creates an admission queue. */
@@ -38,42 +60,70 @@ export function createAdmissionQueue(
   { concurrent, waiting, waitMs, busy = tooManyUploads }: AdmissionQueueLimits,
 ): AdmissionQueue {
   let inside = 0;
+  let turns = 0;
   const queue = new Set<Waiting>();
+  /** Only keys with admitted or waiting work. */
+  const owners = new Map<string, Owner>();
 
-  function fits(size: number): boolean {
-    return inside === 0 || inside + size <= concurrent;
+  function ownerOf(keyId: string | undefined): Owner {
+    return keyId !== undefined && owners.get(keyId) || { keyId, inside: 0, waiting: 0, turn: 0 };
   }
 
-  function leave(size: number): void {
-    inside -= size;
-    for (const next of queue) if (fits(next.size)) next.admit();
+  function fits({ size, owner }: Pick<Waiting, "size" | "owner">): boolean {
+    if (inside === 0) return true;
+    return inside + size <= concurrent && (owner.inside === 0 || owner.inside + size <= concurrent * KEY_SHARE);
+  }
+
+  /** Changes what a key has here. */
+  function count(owner: Owner, { inside = 0, waiting = 0 }: Partial<Pick<Owner, "inside" | "waiting">>): void {
+    owner.inside += inside;
+    owner.waiting += waiting;
+    if (owner.keyId === undefined) return;
+    if (owner.inside + owner.waiting > 0) owners.set(owner.keyId, owner);
+    else owners.delete(owner.keyId);
+  }
+
+  /** The earliest work that fits, of the key whose latest turn is longest ago. */
+  function findNext(): Waiting | undefined {
+    let next: Waiting | undefined;
+    for (const found of queue) {
+      if (fits(found) && (next === undefined || found.owner.turn < next.owner.turn)) next = found;
+    }
+    return next;
   }
 
   /** Admits work. The returned function releases it once. */
-  function take(size: number): () => void {
+  function take({ size, owner }: Pick<Waiting, "size" | "owner">): () => void {
     inside += size;
+    owner.turn = ++turns;
+    count(owner, { inside: size });
     let left = false;
     return () => {
       if (left) return;
       left = true;
-      leave(size);
+      inside -= size;
+      count(owner, { inside: -size });
+      for (let next = findNext(); next !== undefined; next = findNext()) next.admit();
     };
   }
 
-  function wait(signal: AbortSignal, size: number): Promise<() => void> {
+  function wait(signal: AbortSignal, { size, owner }: Pick<Waiting, "size" | "owner">): Promise<() => void> {
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => giveUp(busy()), waitMs);
       const abort = () => giveUp(signal.reason);
       signal.addEventListener("abort", abort, { once: true });
       const own: Waiting = {
         size,
+        owner,
         admit() {
+          const leave = take(own);
           stopWaiting();
-          resolve(take(size));
+          resolve(leave);
         },
       };
       function stopWaiting(): void {
         queue.delete(own);
+        count(owner, { waiting: -1 });
         clearTimeout(timer);
         signal.removeEventListener("abort", abort);
       }
@@ -81,16 +131,18 @@ export function createAdmissionQueue(
         stopWaiting();
         reject(reason);
       }
+      count(owner, { waiting: 1 });
       queue.add(own);
     });
   }
 
   return {
-    async enter(signal, size = 1) {
+    async enter(signal, { size = 1, keyId } = {}) {
       signal.throwIfAborted();
-      if (fits(size)) return take(size);
-      if (queue.size >= waiting) throw busy();
-      return await wait(signal, size);
+      const asked = { size, owner: ownerOf(keyId) };
+      if (fits(asked)) return take(asked);
+      if (queue.size >= waiting || asked.owner.waiting + 1 > Math.max(1, waiting * KEY_SHARE)) throw busy();
+      return await wait(signal, asked);
     },
   };
 }

@@ -54,7 +54,9 @@ export const imagesSchema = z.strictObject({
       .describe("Largest form with all its files, in bytes. Larger ones get 413"),
     max_parts: z.number().int().min(1).default(32).describe("Most fields and files of one form. More get 400"),
     concurrent_uploads: z.number().int().min(1).default(4)
-      .describe("Most forms that are read concurrently. At most 32 others wait, for up to 30 s"),
+      .describe(
+        "Most forms that are read concurrently; of one key, three quarters. At most 32 others wait, for up to 30 s",
+      ),
   }).prefault({}).describe("Limits of uploaded images"),
   idempotency: z.strictObject({
     window_seconds: z.number().int().min(1).max(604_800).default(3600)

@@ -28,6 +28,7 @@ export function makesImagesHere({ targets }: Model, { imageUpstreams }: RouteCon
 export async function admitAndStart(work: ImageWork, client: AbortSignal): Promise<StartedImages> {
   const { context, model, request, metered: { meter, interrupted } } = work;
   const { gateway } = context;
+  const { keyId } = requireCaller(context.caller);
   const drains = drainOf(work);
   const hasDisconnected = () => client.aborted;
   const watch = watchRequest({ client, drains, interrupted, totalMs: gateway.config.images.total_ms });
@@ -40,13 +41,13 @@ export async function admitAndStart(work: ImageWork, client: AbortSignal): Promi
     const counting = { promptTokens, chargesInputImages: request.kind === "edit" && inputImagePrice !== undefined };
     const most = mostUsage(request, counting);
     await admitImages({ ...most, extras: billedExtras(most, inputImagePrice) }, { meter, model, context, now });
-    if (pixels !== undefined) releasePixels = await gateway.pixels.enter(watch.signal, pixels);
+    if (pixels !== undefined) releasePixels = await gateway.pixels.enter(watch.signal, { size: pixels, keyId });
     const counter = new ImageUsageCounter(request, counting);
     const dropped = new UnsupportedParameters();
     const { feed, headers } = await startImages({
       gateway,
       requestId: context.requestId,
-      key: requireCaller(context.caller).keyId,
+      key: keyId,
       request: withoutPngQuality(request, dropped),
       model,
       dropped,

@@ -59,7 +59,7 @@ async function sendStored(
 ): Promise<Response> {
   const pixels = Math.ceil(body.length / BYTES_PER_PIXEL);
   const ended = makesImagesHere(model, gateway)
-    ? await gateway.pixels.enter(NEVER, pixels).catch(() => () => {})
+    ? await gateway.pixels.enter(NEVER, { size: pixels }).catch(() => () => {})
     : () => {};
   return new Response(
     pieceStream(body, { unreadMs: gateway.config.resource_limits.answer_unread_ms, timers, ended }),

@@ -16,6 +16,8 @@ export interface MultipartRules extends PartLimits {
   pace: BodyPace;
   /** The queue that all uploads share. A waiting body is not read. */
   gate: AdmissionQueue;
+  /** The API key that uploads; absent: it shares nothing with others. */
+  keyId?: string | undefined;
   /** Called before bytes are stored; may throw. */
   take?: (bytes: number) => void;
 }
@@ -38,7 +40,7 @@ export async function readMultipart(request: Request, rules: MultipartRules): Pr
   checkEncoding(request.headers);
   const boundary = readBoundary(request.headers);
   if ((declaredLength(request.headers) ?? 0) > rules.totalBytes) throw bodyTooLarge(rules.totalBytes);
-  const leave = await rules.gate.enter(request.signal);
+  const leave = await rules.gate.enter(request.signal, { keyId: rules.keyId });
   try {
     return await readForm(request.body, boundary, rules);
   } finally {

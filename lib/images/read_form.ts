@@ -13,7 +13,7 @@ const TEXT_BYTES = 256 * 1024;
  */
 export async function readForm(
   request: Request,
-  { gateway, reserve, arrived }: RouteContext,
+  { gateway, caller, reserve, arrived }: RouteContext,
 ): Promise<FormData> {
   if (!/^\s*multipart\/form-data\b/i.test(request.headers.get("content-type") ?? "")) {
     throw new GatewayError(
@@ -30,6 +30,7 @@ export async function readForm(
     textBytes: TEXT_BYTES,
     pace: bodyLimits(gateway.config),
     gate: gateway.uploads,
+    keyId: caller?.keyId,
     take: reserve,
   });
   arrived?.();

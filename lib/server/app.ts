@@ -158,7 +158,13 @@ async function handle(
       await enterRefusal(error, { gateway, requestId, record, caller });
     }
   }
-  const rules = { headers: head, limits, budget: new BodyReservation(budget, caller?.keyId), timers };
+  const rules = {
+    headers: head,
+    limits,
+    budget: new BodyReservation(budget, caller?.keyId),
+    keyId: caller?.keyId,
+    timers,
+  };
   const body = new RequestBody(request, rules, { record, bodyArrived });
   let isAnswered = false;
   try {

@@ -42,6 +42,8 @@ export interface BodyRules {
   headers: HeaderValues;
   limits: BodyLimits;
   budget: Pick<BodyReservation, "reserve" | "release">;
+  /** The API key that sends the body; absent: none. */
+  keyId?: string | undefined;
   timers: PhaseTimers;
 }
 
@@ -195,7 +197,7 @@ export class RequestBody implements Keeper {
     const isLarge = mostInflated(sent, coding) > LARGE_BODY_BYTES;
     let leave: (() => void) | undefined;
     try {
-      if (isLarge) leave = await largeInflated.enter(this.#request.signal);
+      if (isLarge) leave = await largeInflated.enter(this.#request.signal, { keyId: this.#rules.keyId });
       const sentBytes = this.#bytes;
       this.#bytes = 0;
       const { jsonBytes: limitBytes } = this.#rules.limits;

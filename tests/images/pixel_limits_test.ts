@@ -24,7 +24,7 @@ Deno.test("an admission queue admits by size: a small one overtakes a large one,
   const gate = createAdmissionQueue({ concurrent: 10, waiting: 2, waitMs: 60_000 });
   const order: string[] = [];
   const enter = async (name: string, size: number) => {
-    const leave = await gate.enter(signal, size);
+    const leave = await gate.enter(signal, { size });
     order.push(name);
     return leave;
   };
@@ -32,7 +32,7 @@ Deno.test("an admission queue admits by size: a small one overtakes a large one,
   const large = enter("large", 50);
   const small = await enter("small", 4);
   const next = enter("next", 5);
-  await assertRejects(() => gate.enter(signal, 5), GatewayError, "Too many");
+  await assertRejects(() => gate.enter(signal, { size: 5 }), GatewayError, "Too many");
   first();
   const leaveNext = await next;
   assertEquals(order, ["first", "small", "next"]);
@@ -40,7 +40,7 @@ Deno.test("an admission queue admits by size: a small one overtakes a large one,
   leaveNext();
   (await large)();
   assertEquals(order, ["first", "small", "next", "large"]);
-  (await gate.enter(signal, 10))();
+  (await gate.enter(signal, { size: 10 }))();
 });
 
 Deno.test("a request with too many pixels is a 400 with their number, read from file headers", async () => {
