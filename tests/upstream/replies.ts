@@ -11,12 +11,12 @@ export const ALL_PROTOCOLS = [...PROTOCOLS, "gemini"] as const satisfies readonl
 /** One of them. */
 export type TestProtocol = typeof PROTOCOLS[number];
 
-/** A prompt of one word. */
-export function prompt(protocol: Protocol, more: JsonObject = {}): JsonObject {
+/** A prompt of one text. */
+export function prompt(protocol: Protocol, more: JsonObject = {}, text = "Hello"): JsonObject {
   const base: JsonObject = { model: "acme/one" };
-  if (protocol === "responses") return { ...base, input: "Hello", ...more };
-  if (protocol === "gemini") return { ...base, contents: [{ role: "user", parts: [{ text: "Hello" }] }], ...more };
-  const messages = [{ role: "user", content: "Hello" }];
+  if (protocol === "responses") return { ...base, input: text, ...more };
+  if (protocol === "gemini") return { ...base, contents: [{ role: "user", parts: [{ text }] }], ...more };
+  const messages = [{ role: "user", content: text }];
   return protocol === "chat" ? { ...base, messages, ...more } : { ...base, max_tokens: 100, messages, ...more };
 }
 

@@ -1,10 +1,10 @@
 /** Clients that disconnect, and how long it takes until nothing is asked of the upstream any more. */
 import { assertEquals } from "@std/assert";
 import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
-import type { JsonObject } from "../../../lib/json/mod.ts";
 import { oneModel, startGateway } from "../../support/gateway.ts";
 import { startServer } from "../../fault/start_server.ts";
 import { until } from "../../support/soon.ts";
+import { prompt } from "../../upstream/replies.ts";
 
 /** Ways in which a client disconnects. */
 export const MANNERS = {
@@ -45,7 +45,7 @@ export async function timesOf({ client, upstream, transport, phase, manner, time
   const taken: number[] = [];
   for (let time = 0; time < times; time++) {
     const connection = await Deno.connect({ hostname: "127.0.0.1", port: gateway.port });
-    await connection.write(new TextEncoder().encode(gateway.raw(client, asking(client, ask, stream))));
+    await connection.write(new TextEncoder().encode(gateway.raw(client, prompt(client, { stream }, ask))));
     await until("under way", () => server.busy === 1);
     // The head of the upstream's answer needs a moment to arrive.
     if (phase === "before the first event") await new Promise((resolve) => setTimeout(resolve, 5));
@@ -62,11 +62,4 @@ export async function timesOf({ client, upstream, transport, phase, manner, time
   await gateway.gateway.backgroundTasks.done();
   assertEquals(gateway.logs.filter(({ level }) => level === "error"), []);
   return taken.sort((a, b) => a - b);
-}
-
-function asking(protocol: Protocol, ask: string, stream: boolean): JsonObject {
-  if (protocol === "responses") return { model: "acme/one", input: ask, stream };
-  if (protocol === "gemini") return { model: "acme/one", contents: [{ role: "user", parts: [{ text: ask }] }], stream };
-  const messages = [{ role: "user", content: ask }];
-  return { model: "acme/one", messages, stream, ...(protocol === "messages" && { max_tokens: 1_000 }) };
 }

@@ -3,7 +3,7 @@ import type { TestProtocol as Protocol } from "../../upstream/replies.ts";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import { entriesOf } from "../request/world.ts";
 import { model, startGateway, type TestGateway, upstream } from "../../support/gateway.ts";
-import { PROTOCOLS, SUCCESS } from "../../upstream/replies.ts";
+import { prompt, PROTOCOLS, SUCCESS } from "../../upstream/replies.ts";
 import { type Rehearsal, REHEARSALS, type Seen } from "./rehearsals.ts";
 import { startServer } from "../../fault/start_server.ts";
 import { until } from "../../support/soon.ts";
@@ -36,14 +36,6 @@ function gatewayFor(
       default: { key_limits: { concurrency: 1 }, key_budget: { usd: "1", period: "total" } },
     },
   });
-}
-
-function asking(protocol: Protocol, ask: string, more: JsonObject): JsonObject {
-  if (protocol === "responses") return { model: "acme/one", input: ask, ...more };
-  const messages = [{ role: "user", content: ask }];
-  return protocol === "chat"
-    ? { model: "acme/one", messages, ...more }
-    : { model: "acme/one", max_tokens: 100_000, messages, ...more };
 }
 
 const ERROR_WITHIN: Readonly<Record<Protocol, RegExp>> = {
@@ -90,7 +82,8 @@ for (const way of WAYS) {
           await using gateway = gatewayFor(server.url, { way, protocol, stalls: rehearsal.stalls === true });
           const seen = stream ? rehearsal.streamed : rehearsal.whole;
           try {
-            const response = await gateway.ask(protocol, asking(protocol, rehearsal.ask, { stream }));
+            const body = { stream, ...(protocol === "messages" && { max_tokens: 100_000 }) };
+            const response = await gateway.ask(protocol, prompt(protocol, body, rehearsal.ask));
             const text = await response.text();
             assertSeen({ response, text }, { seen, rehearsal, protocol, stream });
             await assertSettled(gateway, { seen, rehearsal });

@@ -29,19 +29,11 @@ function poisoned(protocol: typeof SPOKEN[number], status: number): ScriptedAnsw
   return json(body, { status });
 }
 
-/** Says a text in a client's protocol. */
-function say(protocol: typeof PROTOCOLS[number], text: string): JsonObject {
-  return prompt(
-    protocol,
-    protocol === "responses" ? { input: text } : { messages: [{ role: "user", content: text }] },
-  );
-}
-
 async function statusOf(
   gateway: TestGateway,
   { protocol, text, key }: { protocol: typeof PROTOCOLS[number]; text: string; key?: TestKey },
 ): Promise<number> {
-  const response = await gateway.ask(protocol, say(protocol, text), key === undefined ? {} : { key });
+  const response = await gateway.ask(protocol, prompt(protocol, {}, text), key === undefined ? {} : { key });
   await response.text();
   return response.status;
 }

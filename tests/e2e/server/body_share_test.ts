@@ -1,6 +1,4 @@
 import { assertEquals } from "@std/assert";
-import type { JsonObject } from "../../../lib/json/mod.ts";
-import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
 import { model, PATHS, startGateway, type TestKey } from "../../support/gateway.ts";
 import { soon, until } from "../../support/soon.ts";
 import { prompt, PROTOCOLS } from "../../upstream/replies.ts";
@@ -33,12 +31,6 @@ async function sendSlowBody(port: number, { key }: TestKey): Promise<SlowBody> {
   return { status, [Symbol.dispose]: () => connection.close() };
 }
 
-/** The members of a prompt of so many characters. */
-function said(protocol: Protocol, length: number): JsonObject {
-  const content = "x ".repeat(length / 2);
-  return protocol === "responses" ? { input: content } : { messages: [{ role: "user", content }] };
-}
-
 Deno.test("bodies of one key leave a quarter of the budget to other keys", async () => {
   await using gateway = startGateway({
     models: [model("acme/one", [{ upstream: "embedded", model: "echo" }])],
@@ -62,7 +54,7 @@ Deno.test("bodies of one key leave a quarter of the budget to other keys", async
     await until("all others are refused", () => statuses.length === FLOOD - 6);
     for (const status of statuses) assertEquals(status.slice(0, 12), "HTTP/1.1 429");
     for (const protocol of PROTOCOLS) {
-      const body = prompt(protocol, said(protocol, 20_000));
+      const body = prompt(protocol, {}, "x ".repeat(10_000));
       const served = await gateway.ask(protocol, body, { key: other });
       await served.body?.cancel();
       assertEquals(served.status, 200, protocol);
@@ -78,7 +70,7 @@ Deno.test("bodies of one key leave a quarter of the budget to other keys", async
     for (const body of held) body[Symbol.dispose]();
   }
   // A body alone may take all of the budget.
-  const large = prompt("chat", said("chat", BUDGET_BYTES / 4 - 1_000));
+  const large = prompt("chat", {}, "x ".repeat(BUDGET_BYTES / 8 - 500));
   let status = 0;
   for (let run = 0; run < 500 && status !== 200; run++) {
     const response = await gateway.ask("chat", large);
