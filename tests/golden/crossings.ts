@@ -8,6 +8,7 @@ import { checkBody } from "../../lib/protocols/fields.ts";
 import { QUIRKS } from "../../lib/protocols/quirks/mod.ts";
 import type { Quirk } from "../../lib/protocols/quirks/quirk.ts";
 import { type VendorName, vendorOf } from "../../lib/upstreams/vendors.ts";
+import { EVERY_PARAMETER } from "../protocols/canonical/every_parameter.ts";
 
 /** The codecs of clients' protocols. */
 export const CLIENTS = CLIENT_CODECS;
@@ -48,30 +49,6 @@ export function sideOf(name: string): Side {
   return { protocol, quirk, issuer: quirk.issuer?.("anthropic/model-x") ?? vendorOf(vendor).issuer ?? vendor };
 }
 
-const EVERYTHING = [
-  "temperature",
-  "top_p",
-  "top_k",
-  "min_p",
-  "top_a",
-  "frequency_penalty",
-  "presence_penalty",
-  "repetition_penalty",
-  "max_tokens",
-  "logit_bias",
-  "logprobs",
-  "top_logprobs",
-  "seed",
-  "stop",
-  "tools",
-  "tool_choice",
-  "parallel_tool_calls",
-  "response_format",
-  "structured_outputs",
-  "reasoning",
-  "verbosity",
-];
-
 /** Catalog rows that differ in capabilities. */
 const ROWS: Readonly<Record<string, JsonObject>> = {
   "acme/thinker": { reasoning: { modes: ["manual", "adaptive"], efforts: [...EFFORTS] } },
@@ -93,7 +70,7 @@ export function rowOf(id: string): Model {
     architecture: { input_modalities: ["text", "image", "file"] },
     pricing: { prompt: "0", completion: "0" },
     top_provider: { max_completion_tokens: 64_000 },
-    supported_parameters: EVERYTHING,
+    supported_parameters: EVERY_PARAMETER,
     targets: [{ upstream: "vendor", model: "model-x" }],
     ...row,
   });

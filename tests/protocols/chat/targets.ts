@@ -3,31 +3,10 @@ import { UnsupportedParameters } from "../../../lib/protocols/canonical/unsuppor
 import { type Model, modelSchema } from "../../../lib/catalog/model.ts";
 import type { Dialect, WriteTarget } from "../../../lib/protocols/upstream_codec.ts";
 import { chatUpstream } from "../../../lib/protocols/chat/upstream.ts";
+import { EVERY_PARAMETER } from "../canonical/every_parameter.ts";
 
 /** Every parameter a row may list. */
-export const ALL = [
-  "temperature",
-  "top_p",
-  "top_k",
-  "min_p",
-  "top_a",
-  "frequency_penalty",
-  "presence_penalty",
-  "repetition_penalty",
-  "max_tokens",
-  "logit_bias",
-  "logprobs",
-  "top_logprobs",
-  "prediction",
-  "seed",
-  "response_format",
-  "stop",
-  "tools",
-  "tool_choice",
-  "parallel_tool_calls",
-  "web_search_options",
-  "verbosity",
-];
+export const ALL: readonly string[] = [...EVERY_PARAMETER, "prediction", "web_search_options"];
 
 /** A row with the members given. */
 export function rowOf(members: Record<string, unknown> = {}): Model {

@@ -7,6 +7,7 @@ import type { JsonObject } from "../../../lib/json/mod.ts";
 import { geminiUpstream } from "../../../lib/protocols/gemini/upstream.ts";
 import type { WriteTarget } from "../../../lib/protocols/upstream_codec.ts";
 import { promptOf, user } from "../canonical/messages.ts";
+import { EVERY_PARAMETER } from "../canonical/every_parameter.ts";
 
 /** A catalog row that takes every parameter, and the members given. */
 export function rowOf(members: Partial<Model> = {}): Model {
@@ -16,19 +17,7 @@ export function rowOf(members: Partial<Model> = {}): Model {
       created: 0,
       context_length: 1_000_000,
       pricing: { prompt: "0", completion: "0" },
-      supported_parameters: [
-        "temperature",
-        "top_p",
-        "top_k",
-        "seed",
-        "presence_penalty",
-        "frequency_penalty",
-        "max_tokens",
-        "stop",
-        "tools",
-        "tool_choice",
-        "response_format",
-      ],
+      supported_parameters: EVERY_PARAMETER,
       targets: [{ upstream: "google", model: "gemini" }],
     }),
     ...members,

@@ -7,18 +7,7 @@ import type { JsonObject } from "../../../lib/json/mod.ts";
 import { messagesUpstream } from "../../../lib/protocols/messages/upstream.ts";
 import type { WriteTarget } from "../../../lib/protocols/upstream_codec.ts";
 import { promptOf } from "../canonical/messages.ts";
-
-/** Every parameter that a row can list and this protocol has. */
-export const PARAMETERS: readonly string[] = [
-  "temperature",
-  "top_p",
-  "top_k",
-  "max_tokens",
-  "stop",
-  "tools",
-  "tool_choice",
-  "structured_outputs",
-];
+import { EVERY_PARAMETER } from "../canonical/every_parameter.ts";
 
 /** A target whose row supports everything, with these changes. */
 export function targetOf(row: Record<string, unknown> = {}): WriteTarget {
@@ -31,7 +20,7 @@ export function targetOf(row: Record<string, unknown> = {}): WriteTarget {
       architecture: { input_modalities: ["text", "image", "file"] },
       pricing: { prompt: "0", completion: "0" },
       top_provider: { max_completion_tokens: 64_000 },
-      supported_parameters: PARAMETERS,
+      supported_parameters: EVERY_PARAMETER,
       reasoning: {
         modes: ["manual", "adaptive"],
         efforts: ["none", "minimal", "low", "medium", "high", "xhigh", "max"],

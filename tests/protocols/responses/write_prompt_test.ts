@@ -10,17 +10,7 @@ import { listOf, objectsOf } from "../../../lib/protocols/members.ts";
 import { responses } from "../../../lib/protocols/responses/mod.ts";
 import { responsesUpstream } from "../../../lib/protocols/responses/upstream.ts";
 import { promptOf, user } from "../canonical/messages.ts";
-
-const EVERYTHING = [
-  "temperature",
-  "top_p",
-  "frequency_penalty",
-  "presence_penalty",
-  "logprobs",
-  "top_logprobs",
-  "verbosity",
-  "tools",
-];
+import { EVERY_PARAMETER } from "../canonical/every_parameter.ts";
 
 function rowOf(members: JsonObject = {}): Model {
   return modelSchema.parse({
@@ -28,7 +18,7 @@ function rowOf(members: JsonObject = {}): Model {
     created: 0,
     context_length: 1000,
     pricing: { prompt: "0", completion: "0" },
-    supported_parameters: EVERYTHING,
+    supported_parameters: EVERY_PARAMETER,
     reasoning: { modes: ["adaptive", "manual"], efforts: ["none", "low", "medium", "high"] },
     targets: [{ upstream: "openai", model: "model-1" }],
     ...members,
