@@ -11,12 +11,13 @@ export {
   type JsonPath,
   memberText,
   type ObjectText,
-  removePath,
+  removePaths,
   scanElements,
   scanMembers,
   spliceBody,
   spliceMembers,
   splicePath,
+  withoutPaths,
 } from "./splice.ts";
 export { isInteger, isObject, isRawNumber, type Json, type JsonObject, type RawNumber, toDouble } from "./values.ts";
 export { writeWithRawSpans } from "./raw_spans.ts";

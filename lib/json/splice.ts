@@ -3,9 +3,10 @@
  * else keeps its order, its spelling and its numbers.
  */
 
-import { replaceSpan, type Span } from "../text.ts";
+import type { Span } from "../text.ts";
 import { closingQuote, type Member, skipSpace } from "./lexer.ts";
 import type { RawSpans } from "./raw_spans.ts";
+import { isObject, type Json, type JsonObject } from "./values.ts";
 
 /** A JSON object as text, and where its members stand in it. */
 export interface ObjectText {
@@ -152,32 +153,82 @@ export function splicePath(object: ObjectText | string, path: readonly string[],
 /** Names of members, and places in arrays. */
 export type JsonPath = readonly (string | number)[];
 
-/** Removes the value at a path from a JSON text. Without a value there, the text is unchanged. */
-export function removePath(text: string, path: JsonPath): string {
-  const [last, ...rest] = path.toReversed();
-  if (last === undefined) return text;
-  let at: Span = { start: 0, end: text.length };
-  for (const part of rest.toReversed()) {
-    const inner = text.slice(at.start, at.end);
-    const found = typeof part === "string" ? findValue(inner, [part]) : elementAt(inner, part);
-    if (found === undefined) return text;
-    at = { start: at.start + found.start, end: at.start + found.end };
+/** Values to be removed, by members and items: "all" of a value, or some inside of it. */
+type Removals = Map<string | number, Removals | "all">;
+
+function removalsOf(paths: Iterable<JsonPath>): Removals {
+  const root: Removals = new Map();
+  for (const path of paths) {
+    let level: Removals | "all" = root;
+    for (const [depth, part] of path.entries()) {
+      if (level === "all") break;
+      const inner: Removals | "all" = depth === path.length - 1 ? "all" : level.get(part) ?? new Map();
+      level.set(part, inner);
+      level = inner;
+    }
   }
-  const inner = text.slice(at.start, at.end);
-  return replaceSpan(
-    text,
-    at,
-    typeof last === "string" ? spliceMembers(inner, { [last]: undefined }) : removeElement(inner, last),
-  );
+  return root;
 }
 
-function removeElement(text: string, index: number): string {
-  const element = elementAt(text, index);
-  if (element === undefined) return text;
-  const { before, end } = element;
-  // The first one has no comma before it; the one after it has.
-  const next = index === 0 ? skipSpace(text, end) : end;
-  return text.slice(0, before) + text.slice(index === 0 && text.charCodeAt(next) === COMMA ? next + 1 : end);
+/** Removes the values at paths from a JSON text, in one pass. Paths without a value change nothing. */
+export function removePaths(text: string, paths: Iterable<JsonPath>): string {
+  const removed: Span[] = [];
+  findRemoved(text, { at: skipSpace(text, 0), removals: removalsOf(paths) }, removed);
+  let out = "";
+  let copied = 0;
+  for (const { start, end } of removed) {
+    if (start > copied) out += text.slice(copied, start);
+    copied = end;
+  }
+  return out + text.slice(copied);
+}
+
+/** Appends the spans of removed values within the value at an offset, with their commas. Returns the value's end. */
+function findRemoved(
+  text: string,
+  { at: open, removals }: { at: number; removals: Removals },
+  removed: Span[],
+): number {
+  const hasNames = text.charCodeAt(open) === OPEN_OBJECT;
+  if (!hasNames && text.charCodeAt(open) !== OPEN_ARRAY) return valueEnd(text, open);
+  const close = hasNames ? CLOSE_OBJECT : CLOSE_ARRAY;
+  let before = open + 1;
+  let kept = 0;
+  for (let index = 0;; index++) {
+    let at = skipSpace(text, before + (index === 0 ? 0 : 1));
+    if (at >= text.length || text.charCodeAt(at) === close) return at + 1;
+    let part: string | number = index;
+    if (hasNames) {
+      const nameEnd = stringEnd(text, at);
+      part = readName(text.slice(at, nameEnd));
+      at = skipSpace(text, skipSpace(text, nameEnd) + 1);
+    }
+    const inner = removals.get(part);
+    const end = inner instanceof Map ? findRemoved(text, { at, removals: inner }, removed) : valueEnd(text, at);
+    const comma = skipSpace(text, end);
+    const hasNext = text.charCodeAt(comma) === COMMA;
+    // The first one that is left has no comma before it.
+    if (inner === "all") removed.push({ start: before, end: kept === 0 && hasNext ? comma + 1 : end });
+    else kept++;
+    if (!hasNext) return comma + 1;
+    before = comma;
+  }
+}
+
+/** Returns a copy of an object without the members at paths. */
+export function withoutPaths(value: JsonObject, paths: Iterable<JsonPath>): JsonObject {
+  return withoutRemoved(value, removalsOf(paths)) as JsonObject;
+}
+
+function withoutRemoved(value: Json | undefined, removals: Removals): Json | undefined {
+  const inside = (item: Json | undefined, part: string | number) => {
+    const inner = removals.get(part);
+    return inner instanceof Map ? withoutRemoved(item, inner) : item;
+  };
+  if (Array.isArray(value)) return value.map((item, index) => inside(item, index) ?? null);
+  if (!isObject(value)) return value;
+  const kept = Object.entries(value).filter(([name]) => removals.get(name) !== "all");
+  return Object.fromEntries(kept.map(([name, member]) => [name, inside(member, name)]));
 }
 
 /** Positions of the elements of a JSON array; none where the text is no array. Does not parse the elements. */
@@ -192,22 +243,6 @@ export function* scanElements(text: string): Generator<Span, void> {
     if (text.charCodeAt(comma) !== COMMA) return;
     start = skipSpace(text, comma + 1);
   }
-}
-
-/** Position of an array's element; `before` is its comma, or the offset after the bracket. */
-function elementAt(text: string, index: number): Span & { before: number } | undefined {
-  let before = skipSpace(text, 0);
-  if (text.charCodeAt(before) !== OPEN_ARRAY) return undefined;
-  before++;
-  let start = skipSpace(text, before);
-  for (let at = 0; start < text.length && text.charCodeAt(start) !== CLOSE_ARRAY; at++) {
-    const end = valueEnd(text, start);
-    if (at === index) return { before, start, end };
-    before = skipSpace(text, end);
-    if (text.charCodeAt(before) !== COMMA) return undefined;
-    start = skipSpace(text, before + 1);
-  }
-  return undefined;
 }
 
 /** The members of the object that starts at `open`. */

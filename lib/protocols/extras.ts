@@ -186,7 +186,7 @@ export function spellingsInTool(value: Json | undefined, path: JsonPath = []): J
     const usual = usualName(name);
     if (usual !== name && TOOL_MEMBERS.has(usual)) found.push([...path, name]);
     else if (typeof inner === "object" && !OWN_NAMES.has(name) && (name !== "tools" || value.type !== "namespace")) {
-      found.push(...spellingsInTool(inner, [...path, name]));
+      for (const spelling of spellingsInTool(inner, [...path, name])) found.push(spelling);
     }
   }
   return found;

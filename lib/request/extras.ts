@@ -11,7 +11,7 @@ import {
   type Json,
   type JsonObject,
   type JsonPath,
-  removePath,
+  removePaths,
   scanMembers,
   spliceMembers,
   writeJson,
@@ -45,8 +45,6 @@ export const BETAS = "anthropic-beta";
 /** A body without the features that its key may not use. */
 export class Screened implements Permits {
   body: JsonBody;
-  /** Names of removed members and tools. */
-  readonly dropped: readonly string[];
   readonly vendorState: boolean;
   readonly permissions: ExtraPermissions;
   /** The screened members. Contents that a scan recognized need no screening. */
@@ -65,9 +63,13 @@ export class Screened implements Permits {
     this.#head = headOf(body);
     this.#codec = codec;
     this.permissions = new ExtraPermissions(this.#head, { caller, callLimit: codec.extras.callLimit });
-    this.dropped = this.permissions.dropped;
     this.vendorState = this.permissions.vendorState;
     this.#screen();
+  }
+
+  /** Names of removed members and tools. */
+  get dropped(): readonly string[] {
+    return this.permissions.dropped;
   }
 
   #screen(): void {
@@ -184,8 +186,7 @@ export class ExtraPermissions {
   readonly groupName: string;
   /** True if the group may use files and conversations that the vendor keeps. */
   readonly vendorState: boolean;
-  /** Names of removed members and tools. */
-  readonly dropped: string[] = [];
+  readonly #dropped = new Set<string>();
   readonly #hosted: HostedTool[] = [];
   #remoteMcp = false;
   #tier: string | undefined;
@@ -199,6 +200,11 @@ export class ExtraPermissions {
     this.#callLimit = callLimit;
     this.groupName = caller.groupName;
     this.vendorState = caller.group.vendor_state === true;
+  }
+
+  /** Names of removed members and tools. */
+  get dropped(): readonly string[] {
+    return [...this.#dropped];
   }
 
   /** Records a requested feature if it is permitted. */
@@ -246,7 +252,7 @@ export class ExtraPermissions {
   drop(extra: Extra, name: string): void {
     const { provider } = this.#value;
     if (isObject(provider) && provider.require_parameters === true) throw this.refusal(extra, name);
-    if (!this.dropped.includes(name)) this.dropped.push(name);
+    this.#dropped.add(name);
   }
 
   /** Notes that a misspelled name is taken out. @throws {GatewayError} as `drop` */
@@ -255,7 +261,7 @@ export class ExtraPermissions {
     if (isObject(provider) && provider.require_parameters === true) {
       throw spellingError(name, usual);
     }
-    if (!this.dropped.includes(name)) this.dropped.push(name);
+    this.#dropped.add(name);
   }
 
   /** The error for a feature that is not permitted and cannot be dropped. */
@@ -336,7 +342,7 @@ export class BodyEdits {
     this.#values[name] = value;
     this.#texts[name] = member === undefined
       ? writeJson(value)
-      : cuts.toReversed().reduce(removePath, text.slice(member.start, member.end));
+      : removePaths(text.slice(member.start, member.end), cuts);
   }
 
   /** The body with its edits. */

@@ -1,6 +1,6 @@
 /** Screens the tools of a body: those that its caller may not use are taken out, wherever they are listed or chosen. */
 import { GatewayError } from "../errors.ts";
-import { isObject, type Json, type JsonObject, type JsonPath } from "../json/mod.ts";
+import { isObject, type Json, type JsonObject, type JsonPath, withoutPaths } from "../json/mod.ts";
 import {
   extraOfTool,
   extraOfToolMember,
@@ -101,7 +101,7 @@ export class ToolScreening {
           this.#permissions.dropSpelling(`tools.${name}`, usualName(name));
           left.cuts.push([index, ...spelling]);
         }
-        tool = spellings.reduce<JsonObject>(without, tool);
+        tool = withoutPaths(tool, spellings);
       }
       if (tool.type === "namespace" && Array.isArray(tool.tools)) {
         const inner = this.#screenList(tool.tools, `${path}[${index}].tools`);
@@ -130,7 +130,7 @@ export class ToolScreening {
       if (gone.length === 0) left.tools.push(tool);
       else if (gone.length === Object.keys(tool).length) left.cuts.push([index]);
       else {
-        left.tools.push(gone.reduce<JsonObject>((rest, name) => without(rest, [name]), tool));
+        left.tools.push(withoutPaths(tool, gone.map((name) => [name])));
         for (const name of gone) left.cuts.push([index, name]);
       }
     }
@@ -246,14 +246,6 @@ export class ToolScreening {
       { param: "tool_choice" },
     );
   }
-}
-
-/** Returns a copy of a value without the member at a path. */
-function without(value: JsonObject, [name, ...rest]: JsonPath): JsonObject {
-  const copy = Array.isArray(value) ? [...value] as unknown as JsonObject : { ...value };
-  if (rest.length === 0) delete copy[String(name)];
-  else copy[String(name)] = without(copy[String(name)] as JsonObject, rest);
-  return copy;
 }
 
 /** Choices that name a tool of the client's, or none. */

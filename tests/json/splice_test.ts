@@ -5,10 +5,11 @@ import {
   type JsonObject,
   memberText,
   parseDocument,
-  removePath,
+  removePaths,
   scanMembers,
   spliceBody,
   spliceMembers,
+  withoutPaths,
   writeMembersSliced,
 } from "../../lib/json/mod.ts";
 import { replaceSpan } from "../../lib/text.ts";
@@ -112,7 +113,7 @@ Deno.test("findValue() returns nothing for invalid JSON", () => {
   }
 });
 
-Deno.test("removePath() removes the member at a path and keeps the rest as written", () => {
+Deno.test("removePaths() removes the member at a path and keeps the rest as written", () => {
   const cases: [string, string[], string][] = [
     ['{ "a":1 , "b":{"c": 2,"d":1.0} }', ["b", "c"], '{ "a":1 , "b":{"d":1.0} }'],
     ['{ "a":1 , "b":{"c": 2} }', ["a"], '{ "b":{"c": 2} }'],
@@ -121,7 +122,7 @@ Deno.test("removePath() removes the member at a path and keeps the rest as writt
     ['{"a":1}', ["a", "b"], '{"a":1}'],
     ['{"a":1}', [], '{"a":1}'],
   ];
-  for (const [text, path, expected] of cases) assertEquals(removePath(text, path), expected, text);
+  for (const [text, path, expected] of cases) assertEquals(removePaths(text, [path]), expected, text);
 });
 
 Deno.test("memberText() and documentSize() use a body's bytes, or else its text", async () => {
@@ -145,5 +146,33 @@ Deno.test("writeMembersSliced() writes an object with the positions of its membe
   const objects: JsonObject[] = [{}, { a: 1 }, { 'ä"': "x", list: [1, { b: null }], long: '"'.repeat(600_000) }];
   for (const object of objects) {
     assertEquals(await writeMembersSliced(object), scanMembers(JSON.stringify(object)));
+  }
+});
+
+Deno.test("removePaths() and withoutPaths() remove several values as if they were removed one by one, the last first", () => {
+  const text = '{ "a" : [ 1 , {"x":[2,3],"y":"]"} , 4 ] , "b":{"c":1,"d":{"e":[]}} , "f":null }';
+  const paths = [
+    ["a", 0],
+    ["a", 1, "x", 0],
+    ["a", 1, "x", 1],
+    ["a", 1, "y"],
+    ["a", 2],
+    ["b", "c"],
+    ["b", "d", "e"],
+    [
+      "b",
+      "d",
+    ],
+    ["f"],
+    ["a"],
+    ["g"],
+    ["b", "c", "d"],
+  ];
+  for (let chosen = 0; chosen < 2 ** paths.length; chosen += 7) {
+    const some = paths.filter((_, at) => (chosen >> at) & 1);
+    const oneByOne = some.toSorted().toReversed().reduce((left, path) => removePaths(left, [path]), text);
+    assertEquals(removePaths(text, some), oneByOne, JSON.stringify(some));
+    const members = some.filter((path) => typeof path.at(-1) === "string");
+    assertEquals(withoutPaths(JSON.parse(text), members), JSON.parse(removePaths(text, members)));
   }
 });
