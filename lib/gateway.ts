@@ -28,7 +28,8 @@ import type { BreakerOptions, Health, HealthChange, HealthRow, UpstreamProbe } f
 import { createHealth } from "./routing/health_tracker.ts";
 import type { Store } from "./store/store.ts";
 import { createAddressGuard } from "./upstreams/address_guard.ts";
-import { baseUrlOf, closeUpstreams, createUpstreams, type Upstreams } from "./upstreams/create_upstreams.ts";
+import { closeUpstreams, createUpstreams, type Upstreams } from "./upstreams/create_upstreams.ts";
+import { baseUrlOf } from "./upstreams/vendors.ts";
 import { probeHost } from "./upstreams/probe.ts";
 import { createReferenceCount, type ReferenceCount } from "./reference_count.ts";
 
@@ -253,7 +254,7 @@ function probeOf({ upstreams, private_networks }: Config): UpstreamProbe {
   return (name, closing) => {
     const row = upstreams[name];
     if (row === undefined || row.vendor === "embedded") return undefined;
-    const baseUrl = baseUrlOf(row).replace(/\/+$/, "");
+    const baseUrl = baseUrlOf(row);
     const signal = AbortSignal.any([closing, AbortSignal.timeout(PROBE_MS)]);
     return probeHost({ vendor: row.vendor, baseUrl, key: row.api_key, protocols: row.protocols, guard }, signal);
   };

@@ -1,7 +1,7 @@
 /** Reads public price lists: LiteLLM's `model_prices_and_context_window.json`, and models.dev's `api.json`. */
 import { isObject, isRawNumber, type Json, type JsonObject } from "../json/mod.ts";
 import type { CatalogSnapshot } from "./snapshot.ts";
-import { type VendorName, VENDORS } from "../upstreams/vendors.ts";
+import { isVendorName, type VendorName } from "../upstreams/vendors.ts";
 
 /** Facts of a list about one model. */
 export interface ListedModel {
@@ -56,7 +56,7 @@ export function listSnapshot({ models }: CatalogSnapshot): ListedModel[] {
 function vendorNamed(name: Json | undefined): VendorName | undefined {
   if (typeof name !== "string") return undefined;
   const known = Object.hasOwn(VENDOR_NAMES, name) ? VENDOR_NAMES[name] : name;
-  return known !== undefined && Object.hasOwn(VENDORS, known) ? known as VendorName : undefined;
+  return isVendorName(known) ? known : undefined;
 }
 
 function modelsDevModels(name: string, { models }: JsonObject): ListedModel[] {

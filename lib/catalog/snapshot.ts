@@ -1,7 +1,7 @@
 /** The built-in model catalog: dated public facts about vendors' models. */
 import { messageOf } from "../errors.ts";
 import { isObject, type Json, type JsonObject, parseJson } from "../json/mod.ts";
-import { type VendorName, VENDORS } from "../upstreams/vendors.ts";
+import { isVendorName, type VendorName } from "../upstreams/vendors.ts";
 
 /** Facts about one model. */
 export interface CatalogModel {
@@ -57,7 +57,7 @@ function isCatalog(file: unknown): file is CatalogSnapshot {
   if (!isObject(file) || typeof file.date !== "string" || !Array.isArray(file.models)) return false;
   return file.models.every((model) =>
     isObject(model) && isObject(model.row) && typeof model.row.id === "string" && typeof model.date === "string" &&
-    typeof model.vendor === "string" && Object.hasOwn(VENDORS, model.vendor) && typeof model.model === "string"
+    isVendorName(model.vendor) && typeof model.model === "string"
   );
 }
 

@@ -3,7 +3,7 @@ import type { Protocol } from "../protocols/canonical/types.ts";
 import { CLIENT_CODECS } from "../protocols/client_codecs.ts";
 import type { Codec } from "../protocols/codec.ts";
 import { QUIRKS } from "../protocols/quirks/mod.ts";
-import { spokenBy, type Vendor, type VendorName, vendorOf, VENDORS } from "../upstreams/vendors.ts";
+import { isVendorName, spokenBy, type Vendor, type VendorName, vendorOf, VENDORS } from "../upstreams/vendors.ts";
 
 const TARGETS: Readonly<Record<Protocol, VendorName>> = {
   chat: "openai-compatible",
@@ -31,12 +31,11 @@ export function translationTarget(
   if (!Object.hasOwn(TARGETS, to)) return `Unknown protocol "${to}"; known: ${Object.keys(TARGETS).join(", ")}`;
   const protocol = to as Protocol;
   const name = vendor ?? TARGETS[protocol];
-  if (!Object.hasOwn(VENDORS, name)) return `Unknown vendor "${name}"; known: ${Object.keys(VENDORS).join(", ")}`;
-  const vendorName = name as VendorName;
-  const known: Vendor = vendorOf(vendorName);
+  if (!isVendorName(name)) return `Unknown vendor "${name}"; known: ${Object.keys(VENDORS).join(", ")}`;
+  const known: Vendor = vendorOf(name);
   const spoken = spokenBy(known);
   if (!spoken.includes(protocol)) {
     return `Vendor "${name}" does not support protocol "${to}"; it supports: ${spoken.join(", ")}`;
   }
-  return { codec: CLIENT_CODECS[from as Protocol], protocol, vendorName, vendor: known, quirk: QUIRKS[vendorName] };
+  return { codec: CLIENT_CODECS[from as Protocol], protocol, vendorName: name, vendor: known, quirk: QUIRKS[name] };
 }

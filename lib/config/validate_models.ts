@@ -2,14 +2,14 @@
 import { EMBEDDED_MODELS, EMBEDDED_TARGETS, EMBEDDED_UPSTREAM } from "../catalog/embedded.ts";
 import { kindOfModalities, type ModelKind } from "../catalog/model.ts";
 import { isObject, type Json, type JsonObject } from "../json/mod.ts";
-import { type VendorName, vendorOf, VENDORS } from "../upstreams/vendors.ts";
+import { isVendorName, type VendorName, vendorOf, VENDORS } from "../upstreams/vendors.ts";
 import { formatProblem, type Path, pathText } from "./problems.ts";
 
 /** The protocols of an upstream: configured, or those of its vendor. */
 function protocolsOf(row: JsonObject): readonly string[] {
   if (Array.isArray(row.protocols)) return row.protocols.filter((name) => typeof name === "string");
   const { vendor } = row;
-  return typeof vendor === "string" && Object.hasOwn(VENDORS, vendor) ? vendorOf(vendor as VendorName).protocols : [];
+  return isVendorName(vendor) ? vendorOf(vendor).protocols : [];
 }
 
 export function modelProblems(file: JsonObject): string[] {
@@ -135,10 +135,10 @@ function retrievalTargetProblems(
   path: Path,
 ): string[] {
   const { vendor } = upstream;
-  if (typeof vendor !== "string" || !Object.hasOwn(VENDORS, vendor)) return [];
+  if (!isVendorName(vendor)) return [];
   const canDo = (name: VendorName) =>
     makes === "embedding" ? vendorOf(name).embeddings !== undefined : vendorOf(name).rerank === true;
-  if (canDo(vendor as VendorName)) return [];
+  if (canDo(vendor)) return [];
   const able = (Object.keys(VENDORS) as VendorName[]).filter(canDo);
   const what = makes === "embedding" ? "makes no embeddings" : "does not rerank";
   return [
@@ -182,7 +182,7 @@ export function* embeddingProblems(file: JsonObject): Generator<string> {
 function imageTargetProblems(upstream: JsonObject, target: JsonObject, path: Path): string[] {
   const problems: string[] = [];
   const { vendor } = upstream;
-  if (typeof vendor === "string" && Object.hasOwn(VENDORS, vendor) && vendorOf(vendor as VendorName).images !== true) {
+  if (isVendorName(vendor) && vendorOf(vendor).images !== true) {
     const able = (Object.keys(VENDORS) as VendorName[]).filter((name) => vendorOf(name).images === true);
     problems.push(
       formatProblem(

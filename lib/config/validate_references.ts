@@ -3,7 +3,7 @@ import { embeddingProblems, modelProblems, namesWith, objects } from "./validate
 import type { ReadEnvironment } from "../secret.ts";
 import { listenSchema, secretSchema } from "../config.ts";
 import { isObject, type Json, type JsonObject } from "../json/mod.ts";
-import { spokenBy, type VendorName, vendorOf, VENDORS } from "../upstreams/vendors.ts";
+import { isVendorName, spokenBy, vendorOf, VENDORS } from "../upstreams/vendors.ts";
 import { validatePrices } from "./validate_prices.ts";
 import { formatProblem, type Path } from "./problems.ts";
 
@@ -70,9 +70,9 @@ function isPostgres(store: Json | undefined): boolean {
 function upstreamProblems(file: JsonObject, env: ReadEnvironment): string[] {
   const problems: string[] = [];
   for (const [name, row] of Object.entries(isObject(file.upstreams) ? file.upstreams : {})) {
-    if (!isObject(row) || typeof row.vendor !== "string" || !Object.hasOwn(VENDORS, row.vendor)) continue;
+    if (!isObject(row) || !isVendorName(row.vendor)) continue;
     const path: Path = ["upstreams", name];
-    const vendor = vendorOf(row.vendor as VendorName);
+    const vendor = vendorOf(row.vendor);
     if (row.base_url === undefined && vendor.baseUrl === undefined) {
       problems.push(formatProblem([...path, "base_url"], `Missing: vendor "${row.vendor}" has no default address`));
     }

@@ -11,7 +11,7 @@ import { checkSettings } from "./settings.ts";
 import { checkPublicUrl, type PublicUrlOptions } from "./public_url.ts";
 import { rememberSecret } from "../secret.ts";
 import { createAddressGuard } from "../upstreams/address_guard.ts";
-import { baseUrlOf } from "./host.ts";
+import { baseUrlOf } from "../upstreams/vendors.ts";
 import { checkUpstream, type UpstreamCheckOptions } from "./upstream.ts";
 
 /** Options of the doctor. */

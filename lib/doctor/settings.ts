@@ -3,7 +3,7 @@ import { isLoopbackHost } from "../access/networks.ts";
 import { EMBEDDED_UPSTREAM } from "../catalog/embedded.ts";
 import type { Config } from "../config.ts";
 import { createNotes, type Finding } from "./finding.ts";
-import { baseUrlOf } from "./host.ts";
+import { baseUrlOf } from "../upstreams/vendors.ts";
 
 /** Checks the settings of a configuration that loads. */
 export function checkSettings(config: Config, path: string | undefined): Finding[] {

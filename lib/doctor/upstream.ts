@@ -12,9 +12,8 @@ import {
   type ProbeReply,
   type ProbeRequest,
 } from "../upstreams/probe.ts";
-import { vendorOf } from "../upstreams/vendors.ts";
+import { baseUrlOf, vendorOf } from "../upstreams/vendors.ts";
 import { transportKindFor } from "../upstreams/select_transport.ts";
-import { baseUrlOf } from "./host.ts";
 import { createNotes, type Finding, type Notes, reasonOf } from "./finding.ts";
 import { checkConnection, type ConnectionCheckOptions, noteTlsFailure } from "./connection.ts";
 

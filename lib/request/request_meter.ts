@@ -58,14 +58,6 @@ export function failDisconnected(meter: Meter): Promise<void> {
   return meter.fail(CLIENT_DISCONNECTED, DISCONNECTED);
 }
 
-/** Ends the meter of a request that failed after its response had begun. */
-export function failStream(
-  error: GatewayError,
-  { meter, context: { caller } }: { meter: Meter; context: RouteContext },
-): Promise<void> {
-  return meter.fail(200, reasonOf(error, caller));
-}
-
 /**
  * Adds the limits that apply, and their statuses, to the response's headers.
  * @param failure the error of the response; absent: an answer

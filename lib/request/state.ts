@@ -10,7 +10,7 @@ import type { Codec, Frame } from "../protocols/codec.ts";
 import type { Attempt } from "../routing/retry.ts";
 import type { AdmittedModel, AdmittedModels } from "./admit_request.ts";
 import { beginDrain, ClientWatch, isCountable, type Shown } from "./client_disconnect.ts";
-import { addLimitHeaders, failDisconnected, failStream, openRequestMeter, settleFailure } from "./request_meter.ts";
+import { addLimitHeaders, failDisconnected, openRequestMeter, reasonOf, settleFailure } from "./request_meter.ts";
 import { affinityOf, type Conversation } from "./conversation.ts";
 import { headersOfAttempt, targetMs } from "./targets.ts";
 
@@ -137,7 +137,7 @@ export class RequestState {
   failUnanswered(error: GatewayError): Frame[] {
     const { gateway, record } = this.context;
     gateway.observer.failed(record, error);
-    gateway.backgroundTasks.add(failStream(error, this));
+    gateway.backgroundTasks.add(this.meter.fail(200, reasonOf(error, this.context.caller)));
     logFailure(error, this.context);
     return this.errorFrames(error);
   }

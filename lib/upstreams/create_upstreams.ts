@@ -19,7 +19,7 @@ import { createHttpRetrieval } from "./retrieval/http_retrieval.ts";
 import { createTransportSelector, type TransportSelector } from "./select_transport.ts";
 import type { TimeLimits } from "./transport.ts";
 import type { Upstream } from "./upstream.ts";
-import { vendorOf } from "./vendors.ts";
+import { baseUrlOf, vendorOf } from "./vendors.ts";
 
 /** The upstreams of a configuration, by name. */
 export interface Upstreams {
@@ -99,11 +99,6 @@ function transportsTo(
     trace: startCallSpan,
     onFallback: (reason) => log({ level: "warn", event: "transport_fallback", upstream: name, to: "fetch", reason }),
   });
-}
-
-/** The base URL of a configured upstream: its own, or the vendor's. */
-export function baseUrlOf({ vendor, base_url: url }: HttpUpstreamConfig): string {
-  return url ?? vendorOf(vendor).baseUrl ?? "";
 }
 
 function createUpstream({ name, row, transports }: Host, issuers: ReadonlySet<string>): Upstream {

@@ -111,13 +111,18 @@ export const VENDORS = {
 export type VendorName = keyof typeof VENDORS;
 
 /** True for the name of a vendor. */
-export function isVendorName(name: string): name is VendorName {
-  return Object.hasOwn(VENDORS, name);
+export function isVendorName(name: unknown): name is VendorName {
+  return typeof name === "string" && Object.hasOwn(VENDORS, name);
 }
 
 /** Returns a vendor by name. */
 export function vendorOf(name: VendorName): Vendor {
   return VENDORS[name];
+}
+
+/** Returns the base URL of a configured upstream, its own or the vendor's, without a slash at the end. */
+export function baseUrlOf({ vendor, base_url }: { vendor: VendorName; base_url?: string | undefined }): string {
+  return (base_url ?? vendorOf(vendor).baseUrl ?? "").replace(/\/+$/, "");
 }
 
 /** Returns all protocols that may be configured for a vendor. */

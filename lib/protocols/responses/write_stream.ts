@@ -2,8 +2,9 @@
 import type { FinishReason, Machine, OpenBlock, ReplyEvent } from "../canonical/types.ts";
 import { cutAnswerError, type GatewayError } from "../../errors.ts";
 import type { JsonObject } from "../../json/mod.ts";
-import type { Echo, Frame } from "../codec.ts";
+import type { Echo, Frame, KeptAnswer } from "../codec.ts";
 import { openaiError } from "../error_bodies.ts";
+import { stringOf } from "../members.ts";
 import { callItem } from "./write_call_item.ts";
 import { messageItem } from "./write_message_item.ts";
 import {
@@ -15,7 +16,6 @@ import {
   wholeItem,
 } from "./output_item.ts";
 import { reasoningItem } from "./write_reasoning_item.ts";
-import { keptItem } from "./kept_item.ts";
 import { responseId, type ResponseProgress, responseWriter } from "./write_response_object.ts";
 
 const TERMINAL = new Set(["response.completed", "response.incomplete", "response.failed"]);
@@ -167,4 +167,10 @@ function openItem(
 function incompleteReason(reason: FinishReason, refused: boolean): ResponseProgress["incomplete"] {
   if (reason === "length") return "max_output_tokens";
   return reason === "refusal" && !refused ? "content_filter" : undefined;
+}
+
+/** An output item in the form in which it is kept for later requests. */
+function keptItem(item: JsonObject): KeptAnswer["output"][number] {
+  const id = stringOf(item.id);
+  return { text: JSON.stringify(item), ...(id !== undefined && { id }) };
 }
