@@ -19,7 +19,7 @@ const METADATA: readonly string[] = [
   "192.0.0.192",
 ];
 
-/** Special-purpose networks (RFC 6890). */
+/** Special-purpose networks (RFC 6890), and site-local addresses (RFC 3879). Some clouds use 240.0.0.0/4 inside. */
 const PRIVATE: readonly string[] = [
   "0.0.0.0/8",
   "10.0.0.0/8",
@@ -30,9 +30,13 @@ const PRIVATE: readonly string[] = [
   "192.0.0.0/24",
   "192.168.0.0/16",
   "198.18.0.0/15",
+  "224.0.0.0/4",
+  "240.0.0.0/4",
   "::/127",
   "fc00::/7",
   "fe80::/10",
+  "fec0::/10",
+  "ff00::/8",
 ];
 
 /** Thrown for an address that upstreams may not have. */

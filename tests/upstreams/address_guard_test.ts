@@ -42,7 +42,10 @@ Deno.test("if private networks are listed, no others can be reached, not even me
   for (const address of ["10.1.2.3", "::ffff:10.1.2.3", "64:ff9b::10.1.2.3", "169.254.10.9", "93.184.216.34"]) {
     guard("a.test", address);
   }
-  for (const address of ["10.2.0.1", "127.0.0.1", "::1", "fd00::1", "fe80::1", "169.254.169.254", "::ffff:10.2.0.1"]) {
+  const closed = ["10.2.0.1", "127.0.0.1", "::1", "fd00::1", "fe80::1", "169.254.169.254", "::ffff:10.2.0.1"];
+  for (
+    const address of [...closed, "240.0.0.1", "255.255.255.255", "64:ff9b::f000:1", "239.1.1.1", "fec0::1", "ff02::1"]
+  ) {
     assertThrows(() => guard("a.test", address), BlockedAddress, address);
   }
 });
