@@ -7,6 +7,7 @@ import { closeGateway, createGateway, type Gateway, type GatewayParts } from "..
 import type { ImageUpstream } from "../../lib/images/types.ts";
 import type { JsonObject } from "../../lib/json/mod.ts";
 import type { Protocol } from "../../lib/protocols/canonical/types.ts";
+import { describeCause } from "../../lib/server/cause.ts";
 import type { Drain } from "../../lib/server/drain.ts";
 import { listenersOf } from "../../lib/server/surface.ts";
 import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
@@ -181,9 +182,13 @@ export function startGateway(
   const apps = listenersOf(config, built).map(({ surface }) =>
     createDescribedApp({ routes, surface, gateway: () => gateway, ...(drain !== undefined && { drain }) })
   );
+  const onError = (error: unknown) => {
+    log({ level: "error", event: "response_failed", ...describeCause(error) });
+    return new Response(null, { status: 500 });
+  };
   const stop = new AbortController();
   const servers = apps.map(({ app }) =>
-    Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {}, signal: stop.signal }, (request, info) => {
+    Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {}, onError, signal: stop.signal }, (request, info) => {
       arriving?.(request);
       return app(request, info);
     })

@@ -75,6 +75,15 @@ export interface FakeUpstream extends AsyncDisposable {
   ports: Set<number>;
 }
 
+/** The error of a body that breaks off. */
+export const CUT = new Error("Cut by the script");
+
+/** A server reports errors here: those of broken bodies are not printed. @throws any other */
+export function onError(error: unknown): Response {
+  if (error !== CUT) throw error;
+  return new Response(null, { status: 500 });
+}
+
 /** Starts a server that answers each request with the result of `answer`. */
 export function startUpstream(
   answer: (request: UpstreamRequest, index: number) => ScriptedAnswer | Response | Promise<ScriptedAnswer | Response>,
@@ -84,7 +93,7 @@ export function startUpstream(
   const ports = new Set<number>();
   /** A stopped server waits for nothing any more, also after a failed test. */
   const closing = Promise.withResolvers<void>();
-  const listen = { hostname: "127.0.0.1", port: 0, onListen: () => {}, ...tls };
+  const listen = { hostname: "127.0.0.1", port: 0, onListen: () => {}, onError, ...tls };
   const server = Deno.serve(listen, async (request, info) => {
     if (info.remoteAddr.transport === "tcp") ports.add(info.remoteAddr.port);
     const gone = Promise.withResolvers<void>();
@@ -150,7 +159,7 @@ function bodyOf(
     async pull(controller) {
       for (;;) {
         const { done, value } = iterator.next();
-        if (done === true) return cut ? controller.error(new Error("Cut by the script")) : controller.close();
+        if (done === true) return cut ? controller.error(CUT) : controller.close();
         if (value instanceof Promise) {
           await Promise.race([value, ended]);
           continue;

@@ -15,6 +15,7 @@ import { createOpenaiImages } from "../../../lib/upstreams/openai_images.ts";
 import { createHttp1Transport } from "../../../lib/upstreams/select_transport.ts";
 import { createFetchTransport } from "../../../lib/upstreams/fetch_transport.ts";
 import type { TimeLimits } from "../../../lib/upstreams/transport.ts";
+import { CUT, onError } from "../../upstream/mod.ts";
 import { vendorOf } from "../../../lib/upstreams/vendors.ts";
 import { imageRequest } from "../../images/request.ts";
 
@@ -66,7 +67,7 @@ export function startHost(
 ): Host {
   let count = 0;
   const server = Deno.serve(
-    { hostname: "127.0.0.1", port: 0, onListen: () => {} },
+    { hostname: "127.0.0.1", port: 0, onListen: () => {}, onError },
     (request) => play(request, count++),
   );
   const upstream = upstreamAt(server.addr.port, limits);
@@ -160,7 +161,7 @@ export function cut(text: string, headers: Record<string, string> = { "content-t
       else {
         // Written bytes must be sent before the connection breaks.
         await new Promise((resolve) => setTimeout(resolve, 50));
-        controller.error(new Error("Cut by the test"));
+        controller.error(CUT);
       }
       sent = true;
     },
