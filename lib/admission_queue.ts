@@ -9,12 +9,12 @@ export interface AdmissionQueueLimits {
   waiting: number;
   /** Longest wait, in milliseconds. */
   waitMs: number;
-  /** Creates the error for a refused request; the default speaks of uploads. */
+  /** Creates the error for a refused request; the default names uploads. */
   busy?: () => GatewayError;
 }
 
 /** Work that asks for room. */
-export interface AdmissionRequest {
+export interface QueuedWork {
   /** The work's share of the limit; 1 by default. */
   size?: number;
   /** The API key that it is for; absent: it shares nothing with other work. */
@@ -30,13 +30,15 @@ export interface AdmissionQueue {
    * @throws {GatewayError} `busy()` when the queue, or the key's share of it, is full or the wait is over; the signal's
    * reason once it aborts
    */
-  enter(signal: AbortSignal, request?: AdmissionRequest): Promise<() => void>;
+  enter(signal: AbortSignal, request?: QueuedWork): Promise<() => void>;
 }
 
 /** `retry-after` of refused requests, in milliseconds. */
 const RETRY_MS = 2_000;
 
-/** Share of the room, and of the waiting places, that one API key may take, so that no key takes all from the others. */
+/**
+ * Share of the room, and of the waiting places, that one API key may take, so that no key takes all from the others.
+ */
 const KEY_SHARE = 3 / 4;
 
 interface Waiting {

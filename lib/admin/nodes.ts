@@ -14,7 +14,7 @@ const FORGOTTEN_MS = 600_000;
 /** Time after which a node counts as silent, in milliseconds: three reports. */
 const SILENT_MS = 3 * REPORT_MS;
 
-/** A node, as it told of itself last. */
+/** The latest report of a node about itself. */
 export interface NodeState {
   id: string;
   /** True: it answers this request. */
@@ -96,8 +96,8 @@ export async function readNodes(gateway: Gateway): Promise<NodeState[]> {
 }
 
 /**
- * Reports this node to the others, now and every ten seconds, where there can be others. A store that is out of reach is
- * logged elsewhere. Returns a function that ends the reports and withdraws the last one.
+ * Reports this node to the others, now and every ten seconds, where there can be others. A store that is out of reach
+ * is logged elsewhere. Returns a function that ends the reports and withdraws the last one.
  */
 export function startNodeReports(current: () => Gateway): () => void {
   const { store: { shared } } = current();

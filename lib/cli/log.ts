@@ -65,8 +65,8 @@ export interface LogWriter {
 }
 
 /**
- * Writes lines in batches: lines that arrive during a write go with the next one. A slow reader delays nothing; lines for a
- * closed one are lost.
+ * Writes lines in batches: lines that arrive during a write go with the next one. A slow reader delays nothing; lines
+ * for a closed one are lost.
  */
 export function createLogWriter(
   stream: { write(bytes: Uint8Array): Promise<number> },
@@ -76,7 +76,7 @@ export function createLogWriter(
   let waiting: string[] = [];
   let units = 0;
   let lost = 0;
-  let told = 0;
+  let reported = 0;
   let writing: Promise<void> | undefined;
 
   async function drain(): Promise<void> {
@@ -86,10 +86,10 @@ export function createLogWriter(
       const lines = waiting;
       waiting = [];
       units = 0;
-      if (lost > told) {
-        lines.push(`${JSON.stringify({ level: "warn", event: "log_lines_lost", lines: lost - told })}\n`);
+      if (lost > reported) {
+        lines.push(`${JSON.stringify({ level: "warn", event: "log_lines_lost", lines: lost - reported })}\n`);
       }
-      told = lost;
+      reported = lost;
       try {
         let bytes = encoder.encode(lines.join(""));
         while (bytes.length > 0) bytes = bytes.subarray(await stream.write(bytes));

@@ -3,7 +3,7 @@ import type { Protocol } from "../protocols/canonical/types.ts";
 import { CLIENT_CODECS } from "../protocols/client_codecs.ts";
 import type { Codec } from "../protocols/codec.ts";
 import { QUIRKS } from "../protocols/quirks/mod.ts";
-import { isVendorName, spokenBy, type Vendor, type VendorName, vendorOf, VENDORS } from "../upstreams/vendors.ts";
+import { isVendorName, protocolsOf, type Vendor, type VendorName, vendorOf, VENDORS } from "../upstreams/vendors.ts";
 
 const TARGETS: Readonly<Record<Protocol, VendorName>> = {
   chat: "openai-compatible",
@@ -33,9 +33,9 @@ export function translationTarget(
   const name = vendor ?? TARGETS[protocol];
   if (!isVendorName(name)) return `Unknown vendor "${name}"; known: ${Object.keys(VENDORS).join(", ")}`;
   const known: Vendor = vendorOf(name);
-  const spoken = spokenBy(known);
-  if (!spoken.includes(protocol)) {
-    return `Vendor "${name}" does not support protocol "${to}"; it supports: ${spoken.join(", ")}`;
+  const supported = protocolsOf(known);
+  if (!supported.includes(protocol)) {
+    return `Vendor "${name}" does not support protocol "${to}"; it supports: ${supported.join(", ")}`;
   }
   return { codec: CLIENT_CODECS[from as Protocol], protocol, vendorName: name, vendor: known, quirk: QUIRKS[name] };
 }

@@ -3,7 +3,7 @@ import { embeddingProblems, modelProblems, namesWith, objects } from "./validate
 import type { ReadEnvironment } from "../secret.ts";
 import { listenSchema, secretSchema } from "../config.ts";
 import { isObject, type Json, type JsonObject } from "../json/mod.ts";
-import { isVendorName, spokenBy, vendorOf, VENDORS } from "../upstreams/vendors.ts";
+import { isVendorName, protocolsOf, vendorOf, VENDORS } from "../upstreams/vendors.ts";
 import { validatePrices } from "./validate_prices.ts";
 import { formatProblem, type Path } from "./problems.ts";
 
@@ -27,7 +27,7 @@ export function validateReferences(file: Json, env: ReadEnvironment): string[] {
 }
 
 /** Every protocol that any vendor speaks. */
-const PROTOCOLS: ReadonlySet<string> = new Set(Object.values(VENDORS).flatMap(spokenBy));
+const PROTOCOLS: ReadonlySet<string> = new Set(Object.values(VENDORS).flatMap(protocolsOf));
 
 /** Requires a shared store for a shared configuration. */
 function nodeProblems({ nodes, store }: JsonObject): string[] {
@@ -82,7 +82,7 @@ function upstreamProblems(file: JsonObject, env: ReadEnvironment): string[] {
     const variable = variableOf(row.api_key);
     const wrong = variable !== undefined ? upstreamSecretProblem(variable, env(variable)) : undefined;
     if (wrong !== undefined) problems.push(formatProblem([...path, "api_key", "env"], wrong));
-    const supported: readonly string[] = spokenBy(vendor);
+    const supported: readonly string[] = protocolsOf(vendor);
     for (const protocol of Array.isArray(row.protocols) ? row.protocols : []) {
       if (typeof protocol !== "string" || supported.includes(protocol) || !PROTOCOLS.has(protocol)) continue;
       problems.push(

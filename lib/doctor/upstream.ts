@@ -125,9 +125,9 @@ async function ask({ notes, host, probed, look, client }: Visit, request: ProbeR
         "Check whether it is always so slow: clients wait as long for the first token",
       );
     }
-    const told = Date.parse(reply.date ?? "");
+    const hostTime = Date.parse(reply.date ?? "");
     // The header has whole seconds, so that it is half a second old on the average.
-    return { ...reply, ...(!Number.isNaN(told) && { aheadMs: told + 500 - (begun + ended) / 2 }) };
+    return { ...reply, ...(!Number.isNaN(hostTime) && { aheadMs: hostTime + 500 - (begun + ended) / 2 }) };
   } catch (error) {
     if (host.transport === "auto" && /NoApplicationProtocol/.test(reasonOf(error))) {
       notes.warn(

@@ -66,7 +66,8 @@ export interface HeadSpan {
 }
 
 /**
- * Index after the first empty line between `start` and `end`, or -1 where it has yet to arrive. The search starts at `seen`.
+ * Index after the first empty line between `start` and `end`, or -1 where it has yet to arrive. The search starts at
+ * `seen`.
  * @throws {MalformedResponse} at a line that does not end in CR and LF
  */
 export function findHeadEnd(bytes: Uint8Array, { start, seen, end }: HeadSpan & { seen: number }): number {
@@ -231,9 +232,9 @@ function readLength(value: string | undefined): number | undefined {
 }
 
 function keepsOpen(head: ResponseHead): boolean {
-  const said = head.headers.connection;
-  if (said === undefined) return head.minor === 1;
-  const options = said.toLowerCase().split(",").map((option) => option.trim());
+  const value = head.headers.connection;
+  if (value === undefined) return head.minor === 1;
+  const options = value.toLowerCase().split(",").map((option) => option.trim());
   if (options.includes("close")) return false;
   return head.minor === 1 || options.includes("keep-alive");
 }

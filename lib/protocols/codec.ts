@@ -140,7 +140,7 @@ export interface Codec {
   /** Writes a streamed answer. `end()` ends the stream as the protocol requires. */
   writer(echo: Echo): Machine<ReplyEvent, Frame>;
   /** Returns whether a frame reports the usage of the whole answer. */
-  tellsUsage(frame: Frame): boolean;
+  hasUsage(frame: Frame): boolean;
   /** Replaces the usage in the JSON text of a whole answer or of a frame with usage. */
   withUsage(text: string, usage: TokenUsage): string;
   /**

@@ -66,7 +66,7 @@ export class ClientWatch {
 export interface SentRequest {
   model: Pick<Model, "reasoning" | "architecture">;
   /** Protocol of the upstream; absent for embedded models. */
-  spoken: string | undefined;
+  upstreamProtocol: string | undefined;
   /** Parameters that the upstream does not support. */
   dropped: UnsupportedParameters;
 }
@@ -94,7 +94,10 @@ export function isCountable(prompt: Prompt, asked: SentRequest, shown: Shown): b
 }
 
 /** True if the model can reason and reasoning is not effectively disabled. */
-function mayReason({ reasoning }: Prompt, { model: { reasoning: can }, spoken, dropped }: SentRequest): boolean {
+function mayReason(
+  { reasoning }: Prompt,
+  { model: { reasoning: can }, upstreamProtocol, dropped }: SentRequest,
+): boolean {
   if (can === undefined) return false;
   if (can.mandatory === true) return true;
   switch (wantsThinking(reasoning)) {
@@ -107,7 +110,7 @@ function mayReason({ reasoning }: Prompt, { model: { reasoning: can }, spoken, d
       );
     case undefined:
       // The messages protocol has budgeted thinking only on request. Everything else depends on the model.
-      return spoken !== "messages" || can.modes.includes("adaptive");
+      return upstreamProtocol !== "messages" || can.modes.includes("adaptive");
   }
 }
 

@@ -31,7 +31,7 @@ export class EventWriter {
     }
     if (this.#isOver) frames.push(...this.#writer.end());
     // Until its end, an answer is written as it comes.
-    return { frames, events: events ?? [], spoken: hasContent ? frames.length : 0 };
+    return { frames, events: events ?? [], contentFrames: hasContent ? frames.length : 0 };
   }
 
   /** Frames that end the answer with an error. */

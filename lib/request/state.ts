@@ -113,7 +113,8 @@ export class RequestState {
     const { attempt, dropped, context, meter } = this;
     const { model } = attempt;
     const { prompt, sheet } = this.admittedAs(model);
-    const countable = () => isCountable(prompt, { model, spoken: context.record.upstreamProtocol, dropped }, shown);
+    const countable = () =>
+      isCountable(prompt, { model, upstreamProtocol: context.record.upstreamProtocol, dropped }, shown);
     this.#isDraining = beginDrain({ model, sheet, isCountable: countable, meter }, context);
     if (!this.#isDraining) return false;
     const late = new GatewayError("timeout", "The upstream took too long for a client that has disconnected");

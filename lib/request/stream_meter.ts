@@ -228,7 +228,7 @@ export class StreamMeter {
     const bill = { sluice_cost: `"${formatUsd(cost)}"` };
     for (let at = frames.length - 1; at >= 0; at--) {
       const frame = frames[at];
-      if (frame === undefined || !codec.tellsUsage(frame)) continue;
+      if (frame === undefined || !codec.hasUsage(frame)) continue;
       const data = source === "upstream" ? frame.data : codec.withUsage(frame.data, tokens);
       return frames.with(at, { ...frame, data: spliceMembers(data, bill) });
     }
@@ -243,13 +243,13 @@ export class StreamMeter {
    * Holds back the usage frame and all later frames until the answer is complete. If more content follows, they are
    * sent: some hosts report usage with every event.
    */
-  #holdBack({ frames, events, spoken = 0 }: Step): Step {
+  #holdBack({ frames, events, contentFrames = 0 }: Step): Step {
     this.#queue(events);
     this.#latest = frames.findLast(isObject) ?? this.#latest;
     // Most steps have no usage, so their frames are not inspected.
-    if (this.#held.length === 0 && spoken === frames.length) return { frames, events };
-    const passed = spoken > 0 ? this.#held.splice(0) : [];
-    const first = frames.findIndex((frame, index) => index >= spoken && this.#charge.codec.tellsUsage(frame));
+    if (this.#held.length === 0 && contentFrames === frames.length) return { frames, events };
+    const passed = contentFrames > 0 ? this.#held.splice(0) : [];
+    const first = frames.findIndex((frame, index) => index >= contentFrames && this.#charge.codec.hasUsage(frame));
     const from = this.#held.length > 0 ? 0 : first === -1 ? frames.length : first;
     this.#held.push(...frames.slice(from));
     return { frames: [...passed, ...frames.slice(0, from)], events };

@@ -28,9 +28,9 @@ const SLICE_MS = 8;
  * @throws {GatewayError} `unsupported_media_type` for any other coding, and for several on top of each other
  */
 export function readCoding(headers: HeaderValues): Coding | undefined {
-  const said = headers.get("content-encoding");
-  if (said === null) return undefined;
-  const names = said.split(",").map((name) => name.trim().toLowerCase())
+  const header = headers.get("content-encoding");
+  if (header === null) return undefined;
+  const names = header.split(",").map((name) => name.trim().toLowerCase())
     .filter((name) => name !== "" && name !== "identity");
   const [name] = names;
   if (name === undefined) return undefined;

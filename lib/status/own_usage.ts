@@ -94,8 +94,8 @@ async function ownBudgets(
   const states = await budgetStates(ledger, owners, now());
   return states.map((state, index): OwnBudget => {
     if (owners[index]?.scope === "key") return { owner: "key", ...state };
-    const { spent_usd: _, held_usd: __, ...told } = state;
-    return { owner: "group", ...told };
+    const { spent_usd: _, held_usd: __, ...shown } = state;
+    return { owner: "group", ...shown };
   });
 }
 

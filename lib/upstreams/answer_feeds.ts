@@ -1,4 +1,7 @@
-/** Streamed answers of HTTP upstreams: the bytes of each read become frames, and frames become steps or events, in one pass. */
+/**
+ * Streamed answers of HTTP upstreams: the bytes of each read become frames, and frames become steps or events, in one
+ * pass.
+ */
 import { eventsOf } from "../protocols/canonical/aggregate_events.ts";
 import type { Machine, Reply, ReplyEvent } from "../protocols/canonical/types.ts";
 import { GatewayError } from "../errors.ts";
@@ -105,7 +108,7 @@ export class RelayTranslator {
   }
 
   push(frames: readonly Frame[]): Step {
-    const step: Step = { frames: [], events: [], spoken: 0 };
+    const step: Step = { frames: [], events: [], contentFrames: 0 };
     for (const frame of frames) {
       this.#take(frame, step);
       if (this.#isOver) break;
@@ -133,10 +136,10 @@ export class RelayTranslator {
   #take(frame: Frame, step: Step): void {
     const events = this.#reader.push(frame);
     let error: GatewayError | undefined;
-    let speaks = false;
+    let hasContent = false;
     for (const event of events) {
       step.events.push(event);
-      if (event.type !== "start") speaks = true;
+      if (event.type !== "start") hasContent = true;
       if (event.type === "error") error ??= event.error;
       if (event.type === "finish") this.#isComplete = true;
       if (event.type === "finish" || event.type === "error") this.#isOver = true;
@@ -145,7 +148,7 @@ export class RelayTranslator {
     else if (!isEmpty(frame)) {
       for (const passed of this.#machine.push(frame)) step.frames.push(passed);
     }
-    if (speaks) step.spoken = step.frames.length;
+    if (hasContent) step.contentFrames = step.frames.length;
   }
 }
 

@@ -25,7 +25,7 @@ export interface Step {
   frames: Frame[];
   events: ReplyEvent[];
   /** Number of frames up to the last one with content; absent: 0. */
-  spoken?: number;
+  contentFrames?: number;
 }
 
 /** A stream of frames that are ready for the client. */

@@ -126,7 +126,7 @@ export function baseUrlOf({ vendor, base_url }: { vendor: VendorName; base_url?:
 }
 
 /** Returns all protocols that may be configured for a vendor. */
-export function spokenBy({ protocols, perhaps = [] }: Vendor): readonly Protocol[] {
+export function protocolsOf({ protocols, perhaps = [] }: Vendor): readonly Protocol[] {
   return [...protocols, ...perhaps];
 }
 

@@ -10,10 +10,10 @@ const FINISH: ReplyEvent = { type: "finish", reason: "end", usage: { prompt: 7 }
 const BROKEN = new GatewayError("upstream", "Broken");
 
 function says(text: string): Step {
-  return { frames: [{ data: text }], events: [{ type: "delta", index: 0, text }], spoken: 1 };
+  return { frames: [{ data: text }], events: [{ type: "delta", index: 0, text }], contentFrames: 1 };
 }
 
-const SAID: Step = { frames: [{ data: "open" }], events: [OPEN], spoken: 1 };
+const SAID: Step = { frames: [{ data: "open" }], events: [OPEN], contentFrames: 1 };
 
 Deno.test("after a disconnect, only sent output is charged, however the pending read ends", async () => {
   const comes: [name: string, come: (stream: StreamMeter) => unknown][] = [

@@ -1,6 +1,13 @@
 import { assertEquals } from "@std/assert";
 import { QUIRKS } from "../../lib/protocols/quirks/mod.ts";
-import { addressOf, spokenBy, type Vendor, type VendorName, vendorOf, VENDORS } from "../../lib/upstreams/vendors.ts";
+import {
+  addressOf,
+  protocolsOf,
+  type Vendor,
+  type VendorName,
+  vendorOf,
+  VENDORS,
+} from "../../lib/upstreams/vendors.ts";
 
 const NAMES = Object.keys(VENDORS) as VendorName[];
 
@@ -78,8 +85,8 @@ Deno.test("every vendor has its quirk, and prefers its default protocol", () => 
   assertEquals(Object.keys(QUIRKS).sort(), [...NAMES].sort());
   for (const name of NAMES) {
     const vendor: Vendor = vendorOf(name);
-    assertEquals(spokenBy(vendor).slice(0, vendor.protocols.length), [...vendor.protocols]);
-    assertEquals(new Set(spokenBy(vendor)).size, spokenBy(vendor).length);
+    assertEquals(protocolsOf(vendor).slice(0, vendor.protocols.length), [...vendor.protocols]);
+    assertEquals(new Set(protocolsOf(vendor)).size, protocolsOf(vendor).length);
   }
   assertEquals(vendorOf("openai-compatible").protocols, ["chat"]);
 });

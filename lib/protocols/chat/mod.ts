@@ -23,7 +23,7 @@ export const chat: Codec = {
   extras: chatExtras,
   writeReply,
   writer: streamWriter,
-  tellsUsage: ({ data }) => USAGE.test(data),
+  hasUsage: ({ data }) => USAGE.test(data),
   withUsage: (text, usage) => spliceMembers(text, { usage: JSON.stringify(writeUsage(usage)) }),
   usageFrame: (like, usage) => ({
     ...like,

@@ -14,7 +14,9 @@ import { streamWriter } from "./write_stream.ts";
 export { inCamelCase } from "./member_names.ts";
 export { withoutRepeatedResults } from "./repeated_results.ts";
 
-/** A frame with usage, or the last frame: where the upstream reports no usage, the gateway adds its own to the last one. */
+/**
+ * A frame with usage, or the last frame: where the upstream reports no usage, the gateway adds its own to the last one.
+ */
 const USAGE = /"(?:usageMetadata"\s*:\s*\{|finishReason"\s*:\s*")/;
 
 /** Gemini's protocol. */
@@ -26,7 +28,7 @@ export const gemini: Codec = {
   extras: geminiExtras,
   writeReply,
   writer: streamWriter,
-  tellsUsage: ({ data }) => USAGE.test(data),
+  hasUsage: ({ data }) => USAGE.test(data),
   withUsage: (text, usage) => spliceMembers(text, { usageMetadata: JSON.stringify(writeUsage(usage)) }),
   writeError: googleErrorReply,
   // Google's SDKs for Python and Go fail at a comment; blank lines are passed over by all of them.

@@ -23,8 +23,9 @@ const FAILED_CALLS: ReadonlySet<string> = new Set([
 /**
  * Reads a `finishReason`. With complete calls every ordinary end is `tool_use`, even a refusal, because the client
  * waits for them. A failed call ends an incomplete answer, so it becomes `length`.
- * @param said the number of blocks, and of calls among them
- * @throws {GatewayError} `upstream`, if there is no answer: a malformed call, `OTHER` and unknown reasons without content
+ * @param counts number of blocks, and of calls among them
+ * @throws {GatewayError} `upstream`, if there is no answer: a malformed call, `OTHER` and unknown reasons without
+ * content
  */
 export function readFinish(reason: string, counts: { blocks: number; calls: number }): FinishReason {
   if (reason === "MAX_TOKENS" || reason === "CONTINUATION") return "length";

@@ -48,7 +48,7 @@ export const messages: Codec = {
   extras: messagesExtras,
   writeReply,
   writer: streamWriter,
-  tellsUsage: ({ event }) => event === "message_delta",
+  hasUsage: ({ event }) => event === "message_delta",
   withUsage: (text, usage) => spliceMembers(text, { usage: JSON.stringify(writeUsage(usage)) }),
   writeError: anthropicErrorReply,
   keepAlive: 'event: ping\ndata: {"type": "ping"}\n\n',

@@ -90,11 +90,11 @@ function latest(usage: JsonObject, before: Input): Input {
   const after = readInput(usage, before);
   if (sum(after) === 0 && sum(before) > 0) return before;
   const { prompt } = after;
-  if (speaksOfCaches(after)) return { ...before.prompt !== undefined && { prompt: before.prompt }, ...after };
+  if (hasCacheCounts(after)) return { ...before.prompt !== undefined && { prompt: before.prompt }, ...after };
   return prompt === undefined ? before : { ...before, prompt };
 }
 
-function speaksOfCaches(counts: Input): boolean {
+function hasCacheCounts(counts: Input): boolean {
   return counts.input_cache_read !== undefined || counts.input_cache_write_5m !== undefined ||
     counts.input_cache_write_1h !== undefined;
 }

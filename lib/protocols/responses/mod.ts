@@ -23,7 +23,7 @@ export const responses: Codec = {
   extras: responsesExtras,
   writeReply,
   writer: streamWriter,
-  tellsUsage: ({ event, data }) =>
+  hasUsage: ({ event, data }) =>
     event === undefined ? /"type"\s*:\s*"response\.(completed|incomplete)"/.test(data) : ENDS.has(event),
   withUsage(text, usage) {
     const edits = { usage: JSON.stringify(writeUsage(usage)) };

@@ -67,7 +67,7 @@ function* writeMessage(
   message: Message,
   { context, items }: { context: ResponsesWriteContext; items: JsonObject[] },
 ): Generator<void, void> {
-  const speaker: MessageAuthor = message.role === "assistant" ? "model" : "others";
+  const author: MessageAuthor = message.role === "assistant" ? "model" : "others";
   let content: JsonObject[] | undefined;
   for (const [index, block] of message.blocks.entries()) {
     if (index % BLOCKS_AT_ONCE === 0) yield;
@@ -76,7 +76,7 @@ function* writeMessage(
       items.push(...writeItem(block, context));
       continue;
     }
-    const parts = writePart(block, speaker, context);
+    const parts = writePart(block, author, context);
     const mark = objectOf(ownMembers(block.unknownMembers).item);
     if (content === undefined || mark !== undefined) {
       if (parts.length === 0) continue;

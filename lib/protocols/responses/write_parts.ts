@@ -22,14 +22,14 @@ export function isPart(block: ContentBlock): boolean {
  * Writes a block as a content part; a block without a place is named.
  * @throws {GatewayError} `invalid`, for media that the protocol does not support
  */
-export function writePart(block: ContentBlock, speaker: MessageAuthor, context: ResponsesWriteContext): JsonObject[] {
+export function writePart(block: ContentBlock, author: MessageAuthor, context: ResponsesWriteContext): JsonObject[] {
   switch (block.type) {
     case "text":
-      return [writeText(block, speaker, context)];
+      return [writeText(block, author, context)];
     case "refusal":
       return [{ ...partMembers(block), type: "refusal", refusal: block.text, ...writeCache(block, context) }];
     case "media":
-      if (speaker === "model" && !context.own) {
+      if (author === "model" && !context.own) {
         context.target.dropped.add("images");
         return [];
       }
@@ -41,12 +41,12 @@ export function writePart(block: ContentBlock, speaker: MessageAuthor, context: 
   }
 }
 
-function writeText(block: ContentBlockOf<"text">, speaker: MessageAuthor, context: ResponsesWriteContext): JsonObject {
+function writeText(block: ContentBlockOf<"text">, author: MessageAuthor, context: ResponsesWriteContext): JsonObject {
   const annotations = (block.citations ?? []).filter(({ from }) => from === "responses").map(({ value }) => value);
   if (annotations.length < (block.citations?.length ?? 0)) context.target.dropped.add(context.names.citations);
   return {
     ...partMembers(block),
-    type: speaker === "model" ? "output_text" : "input_text",
+    type: author === "model" ? "output_text" : "input_text",
     text: block.text,
     ...(annotations.length > 0 && { annotations }),
     ...writeCache(block, context),

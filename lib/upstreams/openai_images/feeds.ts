@@ -18,8 +18,8 @@ interface Asked {
 }
 
 /**
- * Reads the images of one answer. A failure before the first image throws; a later one fails the missing images. Data after
- * the last image is not read.
+ * Reads the images of one answer. A failure before the first image throws; a later one fails the missing images. Data
+ * after the last image is not read.
  */
 export function answerFeed(incoming: Incoming, { request, n, signal, readsUsage }: Asked): ImageFeed {
   const sent = readAnswer(incoming, { readsUsage });
@@ -44,8 +44,8 @@ export function answerFeed(incoming: Incoming, { request, n, signal, readsUsage 
     return value.type === "image" ? await readFinished(value) : await readPreview(value);
   }
 
-  async function readFinished({ raw, index: said, inputImageTokens = 0 }: Sent): Promise<ImageEvent | undefined> {
-    const index = said !== undefined && missing.has(said) ? said : missing.values().next().value;
+  async function readFinished({ raw, index: sentIndex, inputImageTokens = 0 }: Sent): Promise<ImageEvent | undefined> {
+    const index = sentIndex !== undefined && missing.has(sentIndex) ? sentIndex : missing.values().next().value;
     if (index === undefined) return undefined;
     missing.delete(index);
     if (missing.size === 0) finish();
@@ -63,10 +63,10 @@ export function answerFeed(incoming: Incoming, { request, n, signal, readsUsage 
   }
 
   /** A preview that cannot be placed or read is no loss. */
-  async function readPreview({ raw, index: said, step: saidStep }: Sent): Promise<ImageEvent | undefined> {
-    const index = said ?? (n === 1 ? 0 : undefined);
+  async function readPreview({ raw, index: sentIndex, step: sentStep }: Sent): Promise<ImageEvent | undefined> {
+    const index = sentIndex ?? (n === 1 ? 0 : undefined);
     if (index === undefined || !missing.has(index)) return undefined;
-    const step = saidStep ?? steps.get(index) ?? 0;
+    const step = sentStep ?? steps.get(index) ?? 0;
     steps.set(index, step + 1);
     try {
       return { type: "partial", index, step, base64: await readImage(raw, { request, signal }) };
