@@ -40,42 +40,6 @@ Deno.test("BlockSerializer emits the first sequence at once, and holds others un
   assertEquals(events, [{ type: "delta", index: 1, text: "c" }, { type: "close", index: 1 }]);
 });
 
-Deno.test("BlockSerializer joins waiting adjacent texts", () => {
-  const { lanes, events } = gather();
-  const [first, second] = [lanes.addSequence(), lanes.addSequence()];
-  second.open({ type: "text" });
-  for (const text of ["a", "", "b", "c"]) second.delta(text);
-  second.close();
-  second.open({ type: "refusal" });
-  second.delta("d");
-  first.end();
-  assertEquals(events.flatMap((event) => event.type === "delta" ? [event.text] : []), ["abc", "d"]);
-});
-
-Deno.test("BlockSerializer accepts sequences of any number of blocks, and closes open ones at their end", () => {
-  const { lanes, events } = gather();
-  const [first, second, third] = [lanes.addSequence(), lanes.addSequence(), lanes.addSequence()];
-  third.open({ type: "text" });
-  third.end();
-  first.open({ type: "text" });
-  first.close();
-  assert(!first.opened);
-  first.close();
-  first.open({ type: "refusal" });
-  assert(first.opened && !first.ended);
-  first.end();
-  assert(!first.opened && first.ended);
-  second.end(SIGNATURE);
-  assertEquals(events.map((event) => [event.type, "index" in event && event.index]), [
-    ["open", 0],
-    ["close", 0],
-    ["open", 1],
-    ["close", 1],
-    ["open", 2],
-    ["close", 2],
-  ]);
-});
-
 Deno.test("BlockSerializer.waiting counts waiting events only", () => {
   const { lanes } = gather();
   const [first, second, third] = [lanes.addSequence(), lanes.addSequence(), lanes.addSequence()];

@@ -22,18 +22,6 @@ Deno.test("readPrompt() reads the requests that clients send", () => {
   }
 });
 
-Deno.test("readPrompt() reads a request with required members only", () => {
-  assertEquals(read(request()), {
-    protocol: "chat",
-    model: "acme/thinker",
-    messages: [{ role: "user", blocks: [{ type: "text", text: "Hi" }] }],
-    tools: [],
-    stop: [],
-    sampling: {},
-    stream: false,
-  });
-});
-
 Deno.test("readPrompt() treats null as absent", () => {
   const names = [
     "max_completion_tokens",

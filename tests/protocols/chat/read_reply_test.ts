@@ -1,4 +1,4 @@
-import { assertEquals, assertThrows } from "@std/assert";
+import { assertEquals } from "@std/assert";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import { readReply } from "../../../lib/protocols/chat/read_reply.ts";
 
@@ -39,21 +39,3 @@ for (const [name, body] of Object.entries(BODIES)) {
     }
   });
 }
-
-Deno.test("readReply() orders the parts of a message", () => {
-  const beside: [JsonObject, string[]][] = [
-    [{ reasoning_content: "Well" }, ["reasoning", "text"]],
-    [{ refusal: "No" }, ["text", "refusal"]],
-    [{ tool_calls: [{ id: "a", type: "function", function: { name: "f", arguments: "{}" } }] }, ["text", "tool_call"]],
-    [{ function_call: { name: "f", arguments: "{}" } }, ["text", "tool_call"]],
-  ];
-  for (const [more, types] of beside) {
-    const { blocks } = readReply(answer({ content: "Hello", ...more }), ORIGIN);
-    assertEquals(blocks.map(({ type }) => type), types);
-  }
-});
-
-Deno.test("readReply() throws for a failed answer with one text", () => {
-  assertThrows(() => readReply(answer({ content: "Hello" }, { finish_reason: "error" }), ORIGIN), Error, "failed");
-  assertThrows(() => readReply(answer({ content: "Hello" }, {}, { error: { message: "x" } }), ORIGIN), Error);
-});

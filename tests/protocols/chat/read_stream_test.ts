@@ -59,12 +59,6 @@ Deno.test("reader() emits each piece at once", () => {
   ]);
 });
 
-Deno.test("reader() reports the input's usage at the start if it is known", () => {
-  const usage = { prompt_tokens: 16, completion_tokens: 1, prompt_tokens_details: { cached_tokens: 6 } };
-  const [start] = read([{ data: JSON.stringify({ id: "c1", choices: [{ delta: { content: "Hi" } }], usage }) }]);
-  assertEquals(start, { type: "start", id: "c1", usage: { prompt: 10, input_cache_read: 6 } });
-});
-
 Deno.test("reader() treats an event called error as an error", () => {
   const [only] = read([{ event: "error", data: '{"message":"Too many","code":"rate_limit_exceeded"}' }]);
   assert(only?.type === "error");

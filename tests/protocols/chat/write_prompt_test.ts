@@ -1,6 +1,5 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { runToEnd } from "../../../lib/scheduler.ts";
-import { UnsupportedParameters } from "../../../lib/protocols/canonical/unsupported_parameters.ts";
 import type { ContentBlock, Message, Prompt, Reasoning } from "../../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../../lib/errors.ts";
 import type { Json, JsonObject } from "../../../lib/json/mod.ts";
@@ -12,7 +11,6 @@ import { promptOf, user } from "../canonical/messages.ts";
 import agent from "../../fixtures/chat/agent.json" with { type: "json" };
 import functions from "../../fixtures/chat/functions.json" with { type: "json" };
 import routed from "../../fixtures/chat/routed.json" with { type: "json" };
-import { request } from "./requests.ts";
 import { targetOf } from "./targets.ts";
 
 function write(members: Partial<Prompt>, target: WriteTarget = targetOf()): JsonObject {
@@ -76,29 +74,6 @@ Deno.test("writePrompt() reverses readPrompt() in normal form: parts, cache mark
   assertEquals(target.dropped.names, ["reasoning.summary", "reasoning.trace"]);
 });
 
-Deno.test("writePrompt() writes legacy functions as tools", () => {
-  const body = writeBack(functions.request as JsonObject, targetOf());
-  assertEquals(body.tools, [{
-    type: "function",
-    function: { name: "weather", description: "Temperature", parameters: { type: "object" } },
-    unit: "C",
-  }]);
-  assertEquals(body.tool_choice, { type: "function", function: { name: "weather" } });
-  assertEquals((body.messages as JsonObject[]).slice(1, 3), [
-    {
-      role: "assistant",
-      content: null,
-      tool_calls: [{
-        id: "call_1_weather",
-        type: "function",
-        function: { name: "weather", arguments: '{"city":"Oslo"}' },
-      }],
-    },
-    { role: "tool", tool_call_id: "call_1_weather", content: "4" },
-  ]);
-  assertEquals(body.stop, ["END"]);
-});
-
 Deno.test("writePrompt() is idempotent", () => {
   for (const { request: body } of [agent, routed, functions]) {
     const dialect = { cacheMarks: true, reasoningDetails: true };
@@ -111,28 +86,6 @@ Deno.test("writePrompt() is idempotent", () => {
 Deno.test("writePrompt() keeps a member called __proto__ as a member", () => {
   const body = JSON.parse('{"model":"a","messages":[{"role":"user","content":"Hi"}],"__proto__":{"a":1}}');
   assert(JSON.stringify(writeBack(body, targetOf())).includes('"__proto__":{"a":1}'));
-});
-
-Deno.test("writePrompt() writes tool results before the rest of their message", () => {
-  const blocks: ContentBlock[] = [
-    { type: "text", text: "And now?" },
-    { type: "tool_result", callId: "c1", blocks: [{ type: "text", text: "a" }, { type: "text", text: "b" }] },
-    { type: "tool_result", callId: "c2", blocks: [{ type: "text", text: "gone" }], isError: true },
-    { type: "tool_result", callId: "c3", blocks: [] },
-    { type: "media", media: { kind: "url", url: "https://example.com/a.png" } },
-  ];
-  assertEquals(writeMessages([{ role: "user", blocks }]), [
-    { role: "tool", tool_call_id: "c1", content: "a\nb" },
-    { role: "tool", tool_call_id: "c2", content: "[tool error] gone" },
-    { role: "tool", tool_call_id: "c3", content: "" },
-    {
-      role: "user",
-      content: [
-        { type: "text", text: "And now?" },
-        { type: "image_url", image_url: { url: "https://example.com/a.png" } },
-      ],
-    },
-  ]);
 });
 
 Deno.test("writePrompt() writes one message for an assistant turn", () => {
@@ -268,39 +221,6 @@ Deno.test("effortOfBudget() has a threshold per effort", () => {
   for (const [budget, effort] of cases) assertEquals(effortOfBudget(budget), effort);
 });
 
-Deno.test("writePrompt() names unsupported parameters in the client's terms", () => {
-  const bare = { supported_parameters: ["tools"] };
-  const sampling = { temperature: 0, topP: 1, topK: 40, frequencyPenalty: 1, presencePenalty: 1, seed: 7 };
-  const knobs = {
-    sampling: { ...sampling, logitBias: { "1": 2 }, logprobs: true, topLogprobs: 2 },
-    stop: ["END"],
-    maxTokens: 100,
-  };
-  const client = { prompt: { protocol: "messages" as const }, request: { stop_sequences: ["END"] } };
-  const target = { ...targetOf({ row: bare }), dropped: new UnsupportedParameters(client) };
-  assertEquals(write(knobs, target), {
-    model: "thinker-1",
-    messages: [{ role: "user", content: "Hi" }],
-    max_completion_tokens: 100,
-  });
-  assertEquals(target.dropped.names, [
-    "temperature",
-    "top_p",
-    "top_k",
-    "frequency_penalty",
-    "presence_penalty",
-    "seed",
-    "logit_bias",
-    "logprobs",
-    "top_logprobs",
-    "stop_sequences",
-  ]);
-  const own = targetOf({ row: bare });
-  const body = request({ min_p: 0.1, verbosity: "low", prediction: null, store: false, stop: "END" });
-  assertEquals(Object.keys(writeBack(body, own)), ["model", "messages", "store"]);
-  assertEquals(own.dropped.names, ["stop", "min_p", "verbosity"]);
-});
-
 Deno.test("writePrompt() writes tools, and no tool options without any", () => {
   const target = targetOf();
   const body = write({
@@ -340,23 +260,6 @@ Deno.test("writePrompt() writes tools, and no tool options without any", () => {
   assertEquals(without.dropped.names, ["tool_choice"]);
 });
 
-Deno.test("writePrompt() writes the output format with a name", () => {
-  const schema = { type: "object" };
-  const cases: [format: Prompt["format"], written: Json | undefined][] = [
-    [undefined, undefined],
-    [{ type: "text" }, undefined],
-    [{ type: "json_object" }, { type: "json_object" }],
-    [{ type: "json_schema", schema }, { type: "json_schema", json_schema: { name: "output", schema } }],
-    [{ type: "json_schema", schema, name: "thing", strict: true }, {
-      type: "json_schema",
-      json_schema: { name: "thing", schema, strict: true },
-    }],
-  ];
-  for (const [format, written] of cases) {
-    assertEquals(write(format === undefined ? {} : { format }).response_format, written);
-  }
-});
-
 Deno.test("writePrompt() requests usage in every stream, and hashes long user ids", () => {
   assertEquals(write({ stream: true, includeUsage: false }).stream_options, { include_usage: true });
   const user = "u".repeat(65);
@@ -364,17 +267,6 @@ Deno.test("writePrompt() requests usage in every stream, and hashes long user id
   assert(typeof written === "string" && /^[0-9a-f]{64}$/.test(written));
   assertEquals(write({ user }).user, written);
   assertEquals(write({ user: "u".repeat(64) }).user, "u".repeat(64));
-});
-
-Deno.test("writePrompt() omits cache marks for upstreams without them", () => {
-  const messages: Message[] = [{ role: "system", blocks: [{ type: "text", text: "Rules.", cache: { ttl: "1h" } }] }];
-  const plain = targetOf();
-  assertEquals(writeMessages(messages, plain), [{ role: "system", content: "Rules." }]);
-  assertEquals(plain.dropped.names, ["cache_control"]);
-  assertEquals(writeMessages(messages, targetOf({ dialect: { cacheMarks: true } })), [{
-    role: "system",
-    content: [{ type: "text", text: "Rules.", cache_control: { type: "ephemeral", ttl: "1h" } }],
-  }]);
 });
 
 Deno.test("writePrompt() names members of other protocols", () => {

@@ -17,33 +17,6 @@ function messageOf(completion: JsonObject): unknown {
   return isObject(choice) ? choice.message : undefined;
 }
 
-Deno.test("writeReply() writes every required member", () => {
-  assertEquals(write("text"), {
-    id: "chatcmpl-r1",
-    object: "chat.completion",
-    created: 1_790_000_000,
-    model: "acme/thinker",
-    choices: [{
-      index: 0,
-      message: { role: "assistant", content: "Hello", refusal: null },
-      logprobs: null,
-      finish_reason: "stop",
-    }],
-    usage: {
-      prompt_tokens: 16,
-      completion_tokens: 3,
-      total_tokens: 19,
-      prompt_tokens_details: { cached_tokens: 0, cache_write_tokens: 0, audio_tokens: 0 },
-      completion_tokens_details: {
-        reasoning_tokens: 0,
-        audio_tokens: 0,
-        accepted_prediction_tokens: 0,
-        rejected_prediction_tokens: 0,
-      },
-    },
-  });
-});
-
 Deno.test("writeReply() writes messages as chat clients expect them", () => {
   const add = (id: string, input: string) => ({ id, type: "function", function: { name: "add", arguments: input } });
   const cases: [name: string, message: JsonObject][] = [
@@ -114,27 +87,6 @@ Deno.test("writeReply() writes messages as chat clients expect them", () => {
   for (const [name, message] of cases) {
     assertEquals(messageOf(write(name)), { role: "assistant", ...message }, name);
   }
-});
-
-Deno.test("writeReply() hides reasoning text on request, but not its signatures", () => {
-  const message = messageOf(write("reasoning", { reasoning: { exclude: true } }));
-  assertEquals(JSON.stringify(message).includes("First."), false);
-  assertEquals(message, {
-    role: "assistant",
-    content: "Hello",
-    refusal: null,
-    reasoning_details: [
-      { type: "reasoning.text", text: "", signature: "c2ln", format: "anthropic-claude-v1", id: null, index: 0 },
-      { type: "reasoning.encrypted", data: "aGlk", format: "anthropic-claude-v1", id: null, index: 1 },
-      { type: "reasoning.summary", summary: "", id: "rs_1", format: "openai-responses-v1", index: 2 },
-      { type: "reasoning.encrypted", data: "gAAA", id: "rs_1", format: "openai-responses-v1", index: 3 },
-    ],
-  });
-  assertEquals(messageOf(write("reasoningOnly", { include_reasoning: false })), {
-    role: "assistant",
-    content: "",
-    refusal: null,
-  });
 });
 
 Deno.test("writeReply() calls a function without arguments with an empty object", () => {

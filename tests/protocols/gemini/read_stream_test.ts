@@ -1,7 +1,6 @@
-import { assertEquals, assertThrows } from "@std/assert";
+import { assertEquals } from "@std/assert";
 import { aggregateEvents } from "../../../lib/protocols/canonical/aggregate_events.ts";
 import type { ContentBlock, Reply, ReplyEvent } from "../../../lib/protocols/canonical/types.ts";
-import { GatewayError } from "../../../lib/errors.ts";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import { geminiUpstream } from "../../../lib/protocols/gemini/upstream.ts";
 import { ANSWERS, framesOf, NAMES, ORIGIN, read } from "./recorded_streams.ts";
@@ -214,47 +213,6 @@ Deno.test("a failing stream ends with one error of the right kind, after its con
     assertEquals(events.length, before + 1, name);
     const last = events.at(-1);
     assertEquals(last?.type === "error" ? [last.error.kind, last.error.message] : last, [kind, message], name);
-  }
-});
-
-Deno.test("an invalid chunk ends the answer", () => {
-  const good = framesOf("text");
-  const nameless = { candidates: [{ content: { parts: [{ functionCall: { args: {} } }] } }] };
-  const many = Array.from({ length: 1_025 }, () => ({ functionCall: { name: "now" } }));
-  const alternating = Array.from({ length: 5_000 }, (_, at) => ({ text: "a", thought: at % 2 === 0 }));
-  const cases: [string, string][] = [
-    ["no JSON", "{"],
-    ["no object", "7"],
-    ["a list of no objects", '["a"]'],
-    ["an error that is a text", '{"error":"down"}'],
-    ["a call without a name", JSON.stringify(nameless)],
-    ["too many parts", JSON.stringify({ candidates: [{ content: { parts: alternating } }] })],
-    ["too many calls", JSON.stringify({ candidates: [{ content: { parts: many } }] })],
-  ];
-  for (const [name, data] of cases) {
-    const events = read([...good.slice(0, 1), { data }, ...good]);
-    assertEquals(events.map(({ type }) => type), ["start", "open", "delta", "error"], name);
-  }
-});
-
-Deno.test("empty frames are ignored", () => {
-  const silent = ["", " ", "[DONE]", "{}", "[]", '{"candidates":null}', '{"candidates":[{"index":1,"content":7}]}'];
-  const expected = aggregateEvents(read(framesOf("call")));
-  const frames = framesOf("call").flatMap((frame) => [frame, ...silent.map((data) => ({ data }))]);
-  assertEquals(aggregateEvents(read(frames)), expected);
-});
-
-Deno.test("a whole answer without an end or with an error is an error", () => {
-  const cases: [JsonObject, string][] = [
-    [{}, "upstream"],
-    [{ candidates: [] }, "upstream"],
-    [{ candidates: [{ content: { parts: [{ text: "a" }] } }] }, "upstream"],
-    [{ candidates: [{ content: {}, finishReason: "MALFORMED_FUNCTION_CALL" }] }, "upstream"],
-    [{ error: { code: 429, message: "Slow down", status: "RESOURCE_EXHAUSTED" } }, "exhausted"],
-  ];
-  for (const [body, kind] of cases) {
-    const error = assertThrows(() => geminiUpstream.readReply(body, ORIGIN), GatewayError);
-    assertEquals(error.kind, kind, JSON.stringify(body));
   }
 });
 

@@ -9,28 +9,6 @@ const ADAPTIVE: Partial<Model> = { reasoning: { modes: ["adaptive"], efforts: ["
 const MANUAL: Partial<Model> = { reasoning: { modes: ["manual"], efforts: ["low", "medium", "high"] } };
 const BOTH: Partial<Model> = { reasoning: { modes: ["manual", "adaptive"], efforts: ["minimal", "low", "high"] } };
 
-Deno.test("a conversation becomes an instruction and alternating messages", () => {
-  const { body, dropped } = write({
-    messages: [
-      { role: "system", blocks: [text("Be brief."), text("")] },
-      { role: "system", blocks: [text("Be kind.")] },
-      { role: "user", blocks: [text("Hi"), text("")] },
-      { role: "assistant", blocks: [text("Hello"), { type: "refusal", text: "No." }] },
-      { role: "system", blocks: [text("It is noon.")] },
-      { role: "user", blocks: [text("And now?")] },
-    ],
-  });
-  assertEquals(body, {
-    systemInstruction: { parts: [{ text: "Be brief." }, { text: "Be kind." }] },
-    contents: [
-      { role: "user", parts: [{ text: "Hi" }] },
-      { role: "model", parts: [{ text: "Hello" }, { text: "No." }] },
-      { role: "user", parts: [{ text: "<system>\nIt is noon.\n</system>" }, { text: "And now?" }] },
-    ],
-  });
-  assertEquals(dropped, []);
-});
-
 Deno.test("a conversation that does not begin with the user gets an opening", () => {
   const opening = { role: "user", parts: [{ text: "(continued)" }] };
   const cases: [Message[], JsonObject[]][] = [
@@ -273,57 +251,6 @@ Deno.test("the tool choice becomes a mode", () => {
   assertEquals(write({ toolChoice: { type: "auto" } }).dropped, []);
 });
 
-const EVERYTHING: Partial<Prompt> = {
-  maxTokens: 100,
-  stop: ["END", "\n\n"],
-  sampling: {
-    temperature: 0,
-    topP: 0.5,
-    topK: 40,
-    seed: 7,
-    presencePenalty: 0.25,
-    frequencyPenalty: -0.5,
-  },
-  format: { type: "json_schema", schema: { type: "array" }, name: "list", strict: true },
-};
-
-Deno.test("output parameters are written as they are, including zero", () => {
-  const { body, dropped } = write(EVERYTHING);
-  assertEquals(body.generationConfig, {
-    maxOutputTokens: 100,
-    temperature: 0,
-    topP: 0.5,
-    topK: 40,
-    seed: 7,
-    presencePenalty: 0.25,
-    frequencyPenalty: -0.5,
-    stopSequences: ["END", "\n\n"],
-    responseMimeType: "application/json",
-    responseJsonSchema: { type: "array" },
-  });
-  assertEquals(dropped, []);
-  assertEquals(write({ format: { type: "json_object" } }).body.generationConfig, {
-    responseMimeType: "application/json",
-  });
-  assertEquals(write({ format: { type: "text" } }).body.generationConfig, undefined);
-});
-
-Deno.test("parameters that the model lacks are dropped and named in the client's terms", () => {
-  const cases: [Prompt["protocol"], string][] = [["chat", "stop"], ["responses", "stop"], [
-    "messages",
-    "stop_sequences",
-  ]];
-  for (const [protocol, stop] of cases) {
-    const { body, dropped } = write({ ...EVERYTHING, protocol }, { supported_parameters: [] });
-    assertEquals(body.generationConfig, {
-      maxOutputTokens: 100,
-      responseMimeType: "application/json",
-      responseJsonSchema: { type: "array" },
-    });
-    assertEquals(dropped, ["temperature", "top_p", "top_k", "seed", "presence_penalty", "frequency_penalty", stop]);
-  }
-});
-
 Deno.test("members that the protocol lacks are dropped and named in the client's terms", () => {
   const members: Partial<Prompt> = {
     user: "u1",
@@ -411,16 +338,5 @@ Deno.test("reasoning depth becomes a budget or a level, as the model requires", 
     const { body, dropped } = write(reasoning === undefined ? {} : { reasoning }, row);
     assertEquals(body.generationConfig, config && { thinkingConfig: config }, name);
     assertEquals(dropped, names, name);
-  }
-});
-
-Deno.test("thoughts are returned to responses clients that asked for a summary", () => {
-  const cases: [Reasoning, JsonObject][] = [
-    [{ effort: "low" }, { thinkingLevel: "LOW" }],
-    [{ effort: "low", display: "summarized" }, { thinkingLevel: "LOW", includeThoughts: true }],
-  ];
-  for (const [reasoning, thinkingConfig] of cases) {
-    const { body } = write({ protocol: "responses", reasoning }, ADAPTIVE);
-    assertEquals(body.generationConfig, { thinkingConfig });
   }
 });

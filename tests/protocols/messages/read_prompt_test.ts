@@ -207,25 +207,6 @@ Deno.test("readPrompt() reads whole requests into the canonical form", async () 
   for (const [name, expected] of cases) assertEquals(read(await fixture(name)), expected, name);
 });
 
-Deno.test("readPrompt() keeps unknown members of every object it models", () => {
-  const prompt = read(base({
-    new_parameter: [1],
-    metadata: { user_id: "u", team: "t" },
-    messages: [{ role: "user", content: [{ type: "text", text: "a", new_member: { x: null } }], id: "m1" }],
-    tools: [{ name: "f", input_schema: {}, new_flag: 1 }],
-    thinking: { type: "adaptive", block_binding: {} },
-  }));
-  assertEquals(prompt.unknownMembers?.members, { new_parameter: [1], metadata: { team: "t" } });
-  assertEquals(prompt.user, "u");
-  assertEquals(prompt.messages[0]?.unknownMembers?.members, { id: "m1" });
-  assertEquals(prompt.messages[0]?.blocks[0]?.unknownMembers?.members, { new_member: { x: null } });
-  assertEquals(prompt.tools[0]?.unknownMembers?.members, { new_flag: 1 });
-  assertEquals(prompt.reasoning, {
-    mode: "adaptive",
-    unknownMembers: { from: "messages", members: { block_binding: {} } },
-  });
-});
-
 Deno.test("readPrompt() keeps a member named __proto__ as a member", () => {
   const body = parseJson(
     '{"model":"a/b","max_tokens":1,"messages":[{"role":"user","content":"x"}],"__proto__":{"x":1}}',
@@ -251,35 +232,8 @@ Deno.test("readPrompt() maps thinking and effort", () => {
   }
 });
 
-Deno.test("readPrompt() maps the choice of tools", () => {
-  const cases: [JsonObject, Partial<Prompt>][] = [
-    [{ type: "auto" }, { toolChoice: { type: "auto" } }],
-    [{ type: "none" }, { toolChoice: { type: "none" } }],
-    [{ type: "any", disable_parallel_tool_use: true }, { toolChoice: { type: "required" }, parallelToolCalls: false }],
-    [{ type: "tool", name: "f", disable_parallel_tool_use: false }, {
-      toolChoice: { type: "tool", name: "f" },
-      parallelToolCalls: true,
-    }],
-  ];
-  for (const [choice, { toolChoice, parallelToolCalls }] of cases) {
-    const prompt = read(base({ tool_choice: choice }));
-    assertEquals([prompt.toolChoice, prompt.parallelToolCalls], [toolChoice, parallelToolCalls]);
-  }
-});
-
 Deno.test("readPrompt() takes max_tokens 0, which only fills the prompt cache", () => {
   assertEquals(read(base({ max_tokens: 0 })).maxTokens, 0);
-});
-
-Deno.test("readPrompt() opens the envelope of another issuer's signature", () => {
-  const envelope = "sluice1." + btoa('{"issuer":"openai","value":"enc","id":"rs_1"}').replaceAll("=", "");
-  const content = [{ type: "thinking", thinking: "t", signature: envelope }];
-  const expected: ContentBlock = {
-    type: "reasoning",
-    text: "t",
-    signature: { issuer: "openai", value: "enc", id: "rs_1" },
-  };
-  assertEquals(read(base({ messages: [{ role: "assistant", content }] })).messages[0]?.blocks, [expected]);
 });
 
 Deno.test("readPrompt() drops empty text unless the message has nothing else", () => {

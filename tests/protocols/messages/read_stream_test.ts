@@ -58,16 +58,6 @@ Deno.test("readReply() rejects other objects", () => {
   assertEquals(assertThrows(() => messagesUpstream.readReply(other, ORIGIN), GatewayError).kind, "invalid");
 });
 
-Deno.test("reader() names signatures by their issuer", async () => {
-  const machine = messagesUpstream.reader({ issuer: "acme" });
-  const events = (await framesOf("hidden_thinking")).flatMap((frame) => machine.push(frame));
-  const signatures = events.flatMap((event) => event.type === "close" && event.signature ? [event.signature] : []);
-  assertEquals(signatures, [
-    { issuer: "acme", value: "b21pdHRlZA==" },
-    { issuer: "acme", value: "cmVkYWN0ZWQ=", id: "redacted" },
-  ]);
-});
-
 Deno.test("reader() accepts events with a name only, and chat's end mark", async () => {
   const frames = (await framesOf("text")).map(({ event, data }): Frame => ({
     event: event ?? "",
@@ -84,24 +74,6 @@ Deno.test("reader() ends with an error for an event that is not a JSON object", 
     const last = events.at(-1);
     assert(last?.type === "error", data);
     assertEquals(last.error.message, "Cannot read the upstream's answer: an event is not a JSON object", data);
-  }
-});
-
-Deno.test("reader() returns an error for an empty stream", () => {
-  for (const frames of [[], [{ event: "ping", data: '{"type":"ping"}' }]]) {
-    const [event, ...others] = read(frames);
-    assert(event?.type === "error" && others.length === 0);
-    assertEquals(event.error.kind, "upstream");
-  }
-});
-
-Deno.test("reader() emits nothing after the end", async () => {
-  for (const name of ["text", "error_middle", "spliced_start"]) {
-    const frames = await framesOf(name);
-    const machine = messagesUpstream.reader(ORIGIN);
-    const events = frames.flatMap((frame) => machine.push(frame));
-    assertEquals([...frames.flatMap((frame) => machine.push(frame)), ...machine.end(), ...machine.end()], [], name);
-    checkEvents(events);
   }
 });
 

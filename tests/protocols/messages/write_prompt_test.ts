@@ -8,13 +8,6 @@ const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJ";
 const TOOL: Tool = { type: "function", name: "f", parameters: { type: "object" } };
 const LOOK: ContentBlock = { type: "tool_call", id: "c1", name: "f", arguments: '{"n":1.0}' };
 
-Deno.test("writePrompt() writes the smallest request", () => {
-  assertEquals(write({}), {
-    body: { model: "vendor-model-1", max_tokens: 64_000, messages: [{ role: "user", content: "Hi" }] },
-    dropped: [],
-  });
-});
-
 Deno.test("writePrompt() places the system prompt and later system messages", () => {
   const mark = "<system>\nLater.\n</system>";
   const cases: [what: string, messages: Message[], takes: boolean, system: Json | undefined, turns: Json][] = [

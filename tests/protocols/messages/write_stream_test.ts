@@ -1,4 +1,4 @@
-import { assertEquals, assertThrows } from "@std/assert";
+import { assertEquals } from "@std/assert";
 import { eventsOf } from "../../../lib/protocols/canonical/aggregate_events.ts";
 import { checkGrammar } from "../canonical/event_grammar.ts";
 import type { Prompt, ReplyEvent } from "../../../lib/protocols/canonical/types.ts";
@@ -136,62 +136,6 @@ Deno.test("every kind of reasoning has its frames, without gaps in the indices",
     assertEquals(outline, [...expected, "start text", "text_delta", "stop"], name);
     const textIndex = expected.length === 0 ? 0 : 1;
     assertEquals(JSON.parse(frames.at(-3)?.data ?? "").index, textIndex, name);
-  }
-});
-
-Deno.test("usage at the end replaces usage at the start", () => {
-  const frames = write([
-    { type: "start", usage: { prompt: 100 } },
-    { type: "finish", reason: "end", usage: { prompt: 40, input_cache_read: 60, completion: 2 } },
-  ]);
-  const { usage } = JSON.parse(JSON.stringify(accumulate(frames)));
-  assertEquals([usage.input_tokens, usage.cache_read_input_tokens, usage.output_tokens], [40, 60, 2]);
-});
-
-Deno.test("known cache writes are divided at the start", () => {
-  const [start] = write([
-    { type: "start", usage: { prompt: 1, input_cache_write_1h: 6 } },
-    { type: "finish", reason: "end", usage: {} },
-  ]);
-  const { usage } = JSON.parse(start?.data ?? "").message;
-  assertEquals(usage.cache_creation, { ephemeral_5m_input_tokens: 0, ephemeral_1h_input_tokens: 6 });
-  assertEquals(usage.cache_creation_input_tokens, 6);
-});
-
-Deno.test("an error ends the stream at any point", () => {
-  const error = new GatewayError("overloaded", "The model is busy");
-  const opening: ReplyEvent[] = [
-    { type: "start" },
-    { type: "open", index: 0, block: { type: "text" } },
-    { type: "delta", index: 0, text: "a" },
-  ];
-  for (const before of [0, 1, 2, 3]) {
-    const writer = messages.writer(echoOf());
-    const events: ReplyEvent[] = [...opening.slice(0, before), { type: "error", error }];
-    const last = checked(events).flatMap((event) => writer.push(event)).at(-1);
-    assertEquals(last?.event, "error");
-    assertEquals(JSON.parse(last?.data ?? ""), {
-      type: "error",
-      error: { type: "overloaded_error", message: "The model is busy" },
-      request_id: "req_r1",
-    });
-    assertEquals(writer.push({ type: "finish", reason: "end", usage: {} }), []);
-    assertEquals(writer.end(), []);
-  }
-});
-
-Deno.test("a truncated stream ends with an error", () => {
-  const opening: ReplyEvent[] = [
-    { type: "start" },
-    { type: "open", index: 0, block: { type: "text" } },
-    { type: "delta", index: 0, text: "a" },
-    { type: "close", index: 0 },
-  ];
-  for (let length = 0; length <= opening.length; length++) {
-    const frames = write(opening.slice(0, length), undefined, "cut");
-    assertEquals(frames.at(-1)?.event, "error", `after ${length} events`);
-    assertEquals(JSON.parse(frames.at(-1)?.data ?? "").error.type, "api_error");
-    assertThrows(() => accumulate(frames), Error, "ended before it was complete");
   }
 });
 

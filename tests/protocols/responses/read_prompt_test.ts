@@ -29,18 +29,6 @@ Deno.test("readPrompt() reads whole requests", () => {
   }
 });
 
-Deno.test("readPrompt() reads the smallest request", () => {
-  assertEquals(read({}), {
-    protocol: "responses",
-    model: "a/b",
-    messages: [{ role: "user", blocks: [{ type: "text", text: "Hi" }] }],
-    tools: [],
-    stop: [],
-    sampling: {},
-    stream: false,
-  });
-});
-
 Deno.test("readPrompt() reads null as absent", () => {
   const names = [
     ...["instructions", "stream", "max_output_tokens", "temperature", "top_p", "top_logprobs", "reasoning", "text"],
@@ -48,49 +36,6 @@ Deno.test("readPrompt() reads null as absent", () => {
     ...["previous_response_id", "conversation", "prompt", "background", "presence_penalty", "frequency_penalty"],
   ];
   assertEquals(read(Object.fromEntries(names.map((name) => [name, null]))), read({}));
-});
-
-Deno.test("readPrompt() joins items into messages", () => {
-  const user = (content: string) => ({ role: "user", content });
-  const model = (content: string) => ({ role: "assistant", content });
-  const call = (call_id: string) => ({ type: "function_call", call_id, name: "f", arguments: "{}" });
-  const output = (call_id: string) => ({ type: "function_call_output", call_id, output: "" });
-  const vendorSpecific = (type: string) => ({ type });
-  const cases: [input: JsonObject[], turns: string[]][] = [
-    [[user("a"), user("b")], ["user: text", "user: text"]],
-    [[{ role: "system", content: "a" }, { role: "developer", content: "b" }], ["system: text", "system: text"]],
-    [[model("a"), model("b"), call("1")], ["assistant: text text tool_call"]],
-    [[model("a"), { type: "additional_tools", tools: [] }, call("1")], ["assistant: text tool_call"]],
-    [[call("1"), call("2"), output("2"), output("1"), user("a")], [
-      "assistant: tool_call tool_call",
-      "user: tool_result tool_result",
-      "user: text",
-    ]],
-    [[user("a"), output("1")], ["user: text", "user: tool_result"]],
-    [[call("1"), output("1"), call("2"), output("2")], [
-      "assistant: tool_call",
-      "user: tool_result",
-      "assistant: tool_call",
-      "user: tool_result",
-    ]],
-    [[{ type: "reasoning", summary: [] }, vendorSpecific("mcp_call"), model("a")], [
-      "assistant: reasoning vendor_specific text",
-    ]],
-    [[call("1"), vendorSpecific("computer_call"), output("1"), vendorSpecific("computer_call_output")], [
-      "assistant: tool_call vendor_specific",
-      "user: tool_result vendor_specific",
-    ]],
-    [[vendorSpecific("compaction"), user("a"), vendorSpecific("compaction_trigger")], [
-      "assistant: vendor_specific",
-      "user: text",
-      "user: vendor_specific",
-    ]],
-    [[{ role: "user", content: [] }, { role: "assistant", content: [] }], ["user: ", "assistant: "]],
-  ];
-  for (const [input, turns] of cases) {
-    const { messages } = read({ input });
-    assertEquals(messages.map(({ role, blocks }) => `${role}: ${blocks.map(({ type }) => type).join(" ")}`), turns);
-  }
 });
 
 Deno.test("readPrompt() reads each kind of content part", () => {

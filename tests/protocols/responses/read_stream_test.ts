@@ -47,17 +47,6 @@ Deno.test("reader() reads every stream", async (t) => {
   }
 });
 
-Deno.test("reader() needs only the event types in the data", () => {
-  for (const name of Object.keys(STREAMS)) {
-    const frames = streamFrames(name);
-    assertEquals(outcomeOf(read(frames.map(({ data }) => ({ data })))), outcomeOf(read(frames)), name);
-  }
-});
-
-Deno.test("reader() starts with the id of the response", () => {
-  assertEquals(read(streamFrames("text"))[0], { type: "start", id: "resp_01" });
-});
-
 Deno.test("reader() starts nothing if an error comes first", () => {
   const [, , failed] = streamFrames("failed_context");
   assert(failed !== undefined);
@@ -82,24 +71,6 @@ Deno.test("reader() emits text at once", () => {
     [],
     ["finish"],
   ]);
-});
-
-Deno.test("reader() holds an item until the previous one has ended", () => {
-  const reader = responsesUpstream.reader(ORIGIN);
-  const frames = streamFrames("interleaved_calls");
-  const indices = frames.map((frame) => reader.push(frame).flatMap((event) => "index" in event ? [event.index] : []));
-  assertEquals(indices.flat(), indices.flat().toSorted());
-  assertEquals(indices.at(2), [0]);
-  assertEquals(indices.at(3), []);
-});
-
-Deno.test("reader() emits nothing after the end", () => {
-  for (const name of ["text", "error_flat", "failed_prompt"]) {
-    const reader = responsesUpstream.reader(ORIGIN);
-    streamFrames(name).forEach((frame) => reader.push(frame));
-    assertEquals(streamFrames("text").flatMap((frame) => reader.push(frame)), [], name);
-    assertEquals(reader.end(), [], name);
-  }
 });
 
 Deno.test("reader() ends with an error for a frame that is not JSON", () => {

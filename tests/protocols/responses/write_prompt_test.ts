@@ -240,34 +240,6 @@ Deno.test("writePrompt() reverses readPrompt() for our own clients", async (t) =
   }
 });
 
-Deno.test("reasoning of another issuer, or unsigned, is not sent back", () => {
-  const request = {
-    model: "a/b",
-    input: [
-      { type: "message", role: "user", content: [{ type: "input_text", text: "Hi" }] },
-      { type: "reasoning", id: "rs_1", summary: [{ type: "summary_text", text: "bare" }] },
-      { type: "reasoning", id: "rs_2", summary: [], encrypted_content: "gAAA" },
-    ],
-  };
-  const prompt = responses.readPrompt(request);
-  const target = targetOf();
-  assertEquals(objectsOf(runToEnd(responsesUpstream.writePrompt(prompt, target)).input).length, 2);
-  assertEquals(target.dropped.names, ["input.reasoning"]);
-  const other = { ...targetOf(), issuer: "acme" };
-  assertEquals(objectsOf(runToEnd(responsesUpstream.writePrompt(prompt, other)).input).length, 1);
-});
-
-Deno.test("a token returns to its issuer without an envelope, with the id of its own item", () => {
-  const encrypted = `sluice1.${
-    btoa(JSON.stringify({ issuer: "openai", value: "gAAA", id: "rs_far" })).replaceAll("=", "")
-  }`;
-  const item = { type: "reasoning", id: "rs_r1_0", summary: [{ type: "summary_text", text: "S" }] };
-  const prompt = responses.readPrompt({ model: "a/b", input: [{ ...item, encrypted_content: encrypted }] });
-  assertEquals(runToEnd(responsesUpstream.writePrompt(prompt, targetOf())).input, [
-    { ...item, id: "rs_far", encrypted_content: "gAAA" },
-  ]);
-});
-
 Deno.test("unsigned reasoning returns to upstreams that require it", () => {
   const { body } = write({
     messages: [{ role: "assistant", blocks: [{ type: "reasoning", text: "Hm" }] }],
@@ -366,18 +338,6 @@ Deno.test("a translated conversation becomes items in the order of its blocks", 
     messageOf("developer", "Later"),
   ]);
   assertEquals(dropped, ["messages.thinking", "citations", "cache_control"]);
-});
-
-Deno.test("system text stays an item if it has other parts, or is the only input", () => {
-  const media: Message = {
-    role: "system",
-    blocks: [{ type: "media", media: { kind: "url", url: "https://e.com/a.png" } }],
-  };
-  const system: Message = { role: "system", blocks: [{ type: "text", text: "S" }] };
-  const user: Message = { role: "user", blocks: [{ type: "text", text: "Hi" }] };
-  assertEquals(write({ messages: [media, user] }).body.instructions, undefined);
-  assertEquals(write({ messages: [system, media, user] }).body.instructions, "S");
-  assertEquals(write({ messages: [system] }).body.input, [messageOf("developer", "S")]);
 });
 
 Deno.test("files are written by type", () => {

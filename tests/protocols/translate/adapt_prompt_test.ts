@@ -65,18 +65,6 @@ Deno.test("adaptPrompt() keeps the prefix of a growing conversation", () => {
   }
 });
 
-Deno.test("a restored answer to a plain prompt is the answer itself", () => {
-  for (const kind of KINDS) {
-    for (const seed of SEEDS) {
-      const { restore } = adapt(promptOf([user("hi")]), targetOf(kind));
-      const answer = randomAnswer(seed);
-      const machine = restore();
-      assertEquals(answer.flatMap((event) => machine.push(event)), answer, `${kind}, seed ${seed}`);
-      assertEquals(machine.end(), []);
-    }
-  }
-});
-
 Deno.test("a restored answer obeys the grammar, and calls tools by the client's names", () => {
   for (const kind of KINDS) {
     for (const seed of SEEDS) {

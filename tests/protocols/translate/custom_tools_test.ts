@@ -1,13 +1,10 @@
 import { assert, assertEquals } from "@std/assert";
 import { runToEnd } from "../../../lib/scheduler.ts";
-import { aggregateEvents, eventsOf } from "../../../lib/protocols/canonical/aggregate_events.ts";
-import type { ReplyEvent } from "../../../lib/protocols/canonical/types.ts";
-import { unwrapCustomCalls, wrapCustomTools } from "../../../lib/protocols/translate/custom_tools.ts";
+import { wrapCustomTools } from "../../../lib/protocols/translate/custom_tools.ts";
 import { inputDecoder } from "../../../lib/protocols/translate/input_decoder.ts";
 import { type Random, seeded } from "../../support/random.ts";
 import { pieces } from "./random_prompt.ts";
-import { promptOf, user } from "../canonical/messages.ts";
-import { adapt, targetOf } from "./targets.ts";
+import { promptOf } from "../canonical/messages.ts";
 
 /** Arguments as a model sends them, and the input they mean. */
 const INPUTS: [string, string][] = [
@@ -85,40 +82,6 @@ Deno.test("endless arguments are kept up to a limit", () => {
   assert(performance.now() - start < 2_000);
 });
 
-Deno.test("a custom tool becomes a function that describes its grammar", () => {
-  const tools = runToEnd(wrapCustomTools(promptOf([], {
-    tools: [
-      {
-        type: "custom",
-        name: "patch",
-        description: "Edits files",
-        format: { type: "grammar", syntax: "lark", definition: "start: LINE" },
-        cache: { ttl: "5m" },
-      },
-      { type: "custom", name: "note", format: { type: "text" } },
-    ],
-    toolChoice: { type: "tool", name: "note", custom: true },
-  })));
-  const parameters = {
-    type: "object",
-    properties: { input: { type: "string" } },
-    required: ["input"],
-    additionalProperties: false,
-  };
-  assertEquals(tools.tools, [
-    {
-      type: "function",
-      name: "patch",
-      description:
-        "Edits files\n\nThe input is free-form text, not JSON. It must match this lark grammar:\nstart: LINE",
-      cache: { ttl: "5m" },
-      parameters,
-    },
-    { type: "function", name: "note", description: "The input is free-form text, not JSON.", parameters },
-  ]);
-  assertEquals(tools.toolChoice, { type: "tool", name: "note" });
-});
-
 Deno.test("past calls and results of custom tools are wrapped too", () => {
   const { messages } = runToEnd(wrapCustomTools(promptOf([
     { role: "assistant", blocks: [{ type: "tool_call", id: "c", name: "patch", arguments: 'a "b"\n', custom: true }] },
@@ -137,43 +100,6 @@ Deno.test("past calls and results of custom tools are wrapped too", () => {
     },
     { role: "user", blocks: [{ type: "tool_result", callId: "c", blocks: [] }] },
   ]);
-});
-
-Deno.test("calls of wrapped tools come back as custom calls, others as they are", () => {
-  const { restore } = adapt(
-    promptOf([user("go")], {
-      tools: [{ type: "custom", name: "patch", namespace: "files" }, { type: "function", name: "f" }],
-    }),
-    targetOf("messages"),
-  );
-  const machine = restore();
-  const events = eventsOf({
-    blocks: [
-      { type: "tool_call", id: "1", name: "files__patch", arguments: '{"input":"+ line"}' },
-      { type: "tool_call", id: "2", name: "f", arguments: '{"input":"+ line"}' },
-      { type: "tool_call", id: "3", name: "files__patch", arguments: '{"input":""}' },
-    ],
-    finish: "tool_use",
-    usage: {},
-  });
-  assertEquals(aggregateEvents(events.flatMap((event) => machine.push(event))).blocks, [
-    { type: "tool_call", id: "1", name: "patch", arguments: "+ line", custom: true, namespace: "files" },
-    { type: "tool_call", id: "2", name: "f", arguments: '{"input":"+ line"}' },
-    { type: "tool_call", id: "3", name: "patch", arguments: "", custom: true, namespace: "files" },
-  ]);
-});
-
-Deno.test("an error in the middle of a wrapped call is passed on", () => {
-  const machine = unwrapCustomCalls();
-  const open: ReplyEvent = { type: "open", index: 0, block: { type: "tool_call", id: "1", name: "p", custom: true } };
-  const finish: ReplyEvent = { type: "finish", reason: "length", usage: {} };
-  assertEquals(
-    [open, { type: "delta" as const, index: 0, text: "{" }, finish].flatMap((event) => machine.push(event)),
-    [
-      open,
-      finish,
-    ],
-  );
 });
 
 /** JSON text with some of its characters written as escapes. */

@@ -1,8 +1,6 @@
 import { assertEquals, assertNotEquals } from "@std/assert";
-import { legalCallId, legalizeCallIds } from "../../../lib/protocols/translate/fit_content.ts";
+import { legalCallId } from "../../../lib/protocols/translate/fit_content.ts";
 import { hashText, isLegal } from "../../../lib/protocols/translate/legal_names.ts";
-import { runToEnd } from "../../../lib/scheduler.ts";
-import { assistant, call, promptOf, result, user } from "../canonical/messages.ts";
 import { DIALECTS } from "./targets.ts";
 
 const ANTHROPIC = DIALECTS.messages.dialect.callId;
@@ -37,12 +35,4 @@ Deno.test("ids that only differ in illegal characters stay different", () => {
 Deno.test("a hash is the same on every machine", () => {
   assertEquals(hashText("call_1", 9), "RksXkbv4v");
   assertEquals(hashText("", 9), "5IxLHpeEW");
-});
-
-Deno.test("a call and its result get the same id", () => {
-  const id = legalCallId("a b", ANTHROPIC);
-  const { messages } = runToEnd(
-    legalizeCallIds(promptOf([assistant(call("a b")), user(result("a b", "x"))]), ANTHROPIC),
-  );
-  assertEquals(messages, [assistant(call(id)), user(result(id, "x"))]);
 });

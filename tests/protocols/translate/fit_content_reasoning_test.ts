@@ -3,35 +3,10 @@ import { runToEnd } from "../../../lib/scheduler.ts";
 import type { ContentBlock, Message, Reasoning, ToolChoice } from "../../../lib/protocols/canonical/types.ts";
 import { dropUnreadableReasoning, fitReasoning } from "../../../lib/protocols/translate/fit_content.ts";
 import { assistant, call, promptOf, result, user } from "../canonical/messages.ts";
-import { type Kind, targetOf } from "./targets.ts";
+import { targetOf } from "./targets.ts";
 
 const OWN: ContentBlock = { type: "reasoning", text: "a", signature: { issuer: "anthropic", value: "s" } };
-const HIDDEN: ContentBlock = {
-  type: "reasoning",
-  text: "",
-  hidden: true,
-  signature: { issuer: "anthropic", value: "h" },
-};
 const OTHER: ContentBlock = { type: "reasoning", text: "b", signature: { issuer: "openai", value: "s" } };
-const UNSIGNED: ContentBlock = { type: "reasoning", text: "c" };
-const VOID: ContentBlock = { type: "reasoning", text: "" };
-
-Deno.test("reasoning returns to its issuer only, complete and in order", () => {
-  const blocks: ContentBlock[] = [OWN, HIDDEN, OTHER, call("1"), OWN, UNSIGNED, VOID, call("2"), HIDDEN];
-  const cases: [Kind, ContentBlock[], string[]][] = [
-    ["messages", [OWN, HIDDEN, call("1"), OWN, call("2"), HIDDEN], ["reasoning_details", "reasoning_content"]],
-    ["messages with prefill", [OWN, HIDDEN, call("1"), OWN, UNSIGNED, call("2"), HIDDEN], ["reasoning_details"]],
-    ["responses", [OTHER, call("1"), call("2")], ["reasoning_details", "reasoning_content"]],
-    ["chat", [call("1"), UNSIGNED, call("2")], ["reasoning_details"]],
-  ];
-  for (const [kind, left, names] of cases) {
-    const target = targetOf(kind);
-    assertEquals(runToEnd(dropUnreadableReasoning(promptOf([assistant(...blocks)]), target)).messages, [
-      assistant(...left),
-    ]);
-    assertEquals(target.dropped.names, names, kind);
-  }
-});
 
 Deno.test("a message with foreign reasoning only is dropped", () => {
   const { messages } = runToEnd(dropUnreadableReasoning(

@@ -82,64 +82,12 @@ Deno.test("messages are put in legal order", () => {
   for (const [claim, messages, expected] of cases) assertEquals(order(messages), expected, claim);
 });
 
-Deno.test("messages stay separate if roles need not alternate", () => {
-  const cases: [string, Message[], Message[]][] = [
-    ["what is in order stays", [
-      user("a"),
-      user("b"),
-      system("s"),
-      assistant(call("1"), call("2")),
-      user(result("1")),
-      user(result("2")),
-      user("c"),
-    ], [
-      user("a"),
-      user("b"),
-      system("s"),
-      assistant(call("1"), call("2")),
-      user(result("1")),
-      user(result("2")),
-      user("c"),
-    ]],
-    ["results and words of one message stay together", [assistant(call("1")), user(result("1"), "c")], [
-      assistant(call("1")),
-      user(result("1"), "c"),
-    ]],
-    ["results move to the message of their calls", [
-      assistant(call("1")),
-      assistant(call("2")),
-      user("x"),
-      system("s"),
-      user(result("2")),
-      user(result("1"), "y"),
-    ], [
-      assistant(call("1")),
-      user(result("1")),
-      assistant(call("2")),
-      user(result("2")),
-      user("x"),
-      system("s"),
-      user("y"),
-    ]],
-    ["a beginning for the model to continue stays", [user("a"), assistant("b ")], [user("a"), assistant("b ")]],
-  ];
-  for (const [claim, messages, expected] of cases) assertEquals(order(messages, "chat"), expected, claim);
-});
-
 Deno.test("members of a message stay with it, even if its blocks are separated", () => {
   const unknownMembers = { from: "chat" as const, members: { name: "n" } };
   assertEquals(
     order([assistant(call("1")), { ...user(result("1")), unknownMembers }, { ...user("x"), unknownMembers }], "chat"),
     [assistant(call("1")), { ...user(result("1")), unknownMembers }, { ...user("x"), unknownMembers }],
   );
-});
-
-Deno.test("a final assistant text without prefill gets a request to continue, which is named", () => {
-  const target = targetOf("messages");
-  const { messages } = orderMessages(promptOf([user("a"), assistant("{")]), target);
-  assertEquals(messages.slice(0, 2), [user("a"), assistant("{")]);
-  assertEquals([messages.length, messages[2]?.role], [3, "user"]);
-  assertEquals(target.dropped.names, ["prefill"]);
 });
 
 Deno.test("a prefill for Anthropic ends without white space", () => {

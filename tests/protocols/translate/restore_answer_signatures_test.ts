@@ -2,7 +2,6 @@ import { assertEquals } from "@std/assert";
 import { checkGrammar } from "../canonical/event_grammar.ts";
 import type { ContentBlock, ReplyEvent } from "../../../lib/protocols/canonical/types.ts";
 import { aggregateEvents, eventsOf } from "../../../lib/protocols/canonical/aggregate_events.ts";
-import { GatewayError } from "../../../lib/errors.ts";
 import { dropTrailingSignatures } from "../../../lib/protocols/translate/restore_answer.ts";
 
 const SIGNATURE: ContentBlock = {
@@ -38,12 +37,4 @@ Deno.test("a signature after the last text is dropped, and everything else stays
     [[], []],
   ];
   for (const [given, kept] of cases) assertEquals(passed(given), kept);
-});
-
-Deno.test("an error after a signature follows it", () => {
-  const machine = dropTrailingSignatures();
-  const events = eventsOf({ blocks: [TEXT, SIGNATURE], finish: "end", usage: {} }).slice(0, -1);
-  const error: ReplyEvent = { type: "error", error: new GatewayError("upstream", "Broke off") };
-  const reported = [...events, error].flatMap((event) => machine.push(event));
-  assertEquals(reported.map(({ type }) => type), ["start", "open", "delta", "close", "open", "close", "error"]);
 });

@@ -85,13 +85,6 @@ Deno.test("usage of a cut answer is the input reported at its start", () => {
   });
 });
 
-Deno.test("nothing follows a stop sequence", () => {
-  const machine = chainMachines([enforceStopSequences(["STOP"])]);
-  say("STOP").slice(0, 3).forEach((event) => machine.push(event));
-  assertEquals(say("more").flatMap((event) => machine.push(event)), []);
-  assertEquals(machine.end(), []);
-});
-
 Deno.test("text is held back only while it may begin a stop sequence", () => {
   const machine = enforceStopSequences(["STOP"]);
   const given = say("abcdef", "g", "ST", "OMP").slice(0, 6).map((event) => machine.push(event));
@@ -116,16 +109,6 @@ Deno.test("reasoning and arguments are not searched for stop sequences", () => {
     usage: {},
   };
   assertEquals(aggregateEvents(pass(eventsOf(reply), enforceStopSequences(["STOP"]))), reply);
-});
-
-Deno.test("a stop sequence is searched in every text, but not across texts", () => {
-  const reply: Reply = { blocks: [text("a ST"), text("OP b"), text("c STOP")], finish: "end", usage: {} };
-  assertEquals(aggregateEvents(pass(eventsOf(reply), enforceStopSequences(["STOP"]))), {
-    blocks: [text("a ST"), text("OP b"), text("c ")],
-    finish: "stop_sequence",
-    stopSequence: "STOP",
-    usage: {},
-  });
 });
 
 Deno.test("the finish reason follows from the calls", () => {

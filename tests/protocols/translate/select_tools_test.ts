@@ -1,7 +1,6 @@
-import { assertEquals, assertThrows } from "@std/assert";
+import { assertEquals } from "@std/assert";
 import { runToEnd } from "../../../lib/scheduler.ts";
 import type { Prompt, Tool, ToolChoice } from "../../../lib/protocols/canonical/types.ts";
-import { GatewayError } from "../../../lib/errors.ts";
 import { isLegal } from "../../../lib/protocols/translate/legal_names.ts";
 import { renameTools } from "../../../lib/protocols/translate/tool_names.ts";
 import { selectTools } from "../../../lib/protocols/translate/select_tools.ts";
@@ -11,15 +10,6 @@ import { adapt, DIALECTS, targetOf } from "./targets.ts";
 const SEARCH: Tool = { type: "hosted", from: "messages", value: { type: "web_search_20250305", name: "web_search" } };
 const A: Tool = { type: "function", name: "a" };
 const B: Tool = { type: "custom", name: "b", namespace: "ns" };
-
-Deno.test("hosted tools of other vendors are dropped and named", () => {
-  const target = targetOf("chat");
-  assertEquals(selectTools(promptOf([], { tools: [SEARCH, A] }), target).tools, [A]);
-  assertEquals(target.dropped.names, ["tools.web_search_20250305"]);
-  const own = targetOf("messages");
-  assertEquals(selectTools(promptOf([], { tools: [SEARCH] }), own).tools, [SEARCH]);
-  assertEquals(own.dropped.names, []);
-});
 
 Deno.test("a choice is reduced to what the target supports", () => {
   const cases: [ToolChoice | undefined, Tool[], Pick<Prompt, "tools" | "toolChoice">][] = [
@@ -47,49 +37,6 @@ Deno.test("a choice is reduced to what the target supports", () => {
     const { tools: left, toolChoice: choice } = selectTools(requested, targetOf("chat"));
     assertEquals({ tools: left, ...(choice !== undefined && { toolChoice: choice }) }, expected);
   }
-});
-
-Deno.test("an allowed choice stays in the client's own protocol", () => {
-  const requested = promptOf([], { tools: [A, B], toolChoice: { type: "allowed", mode: "auto", names: ["a"] } });
-  assertEquals(selectTools(requested, targetOf("chat")), requested);
-});
-
-Deno.test("a choice that forces a dropped tool is rejected", () => {
-  const cases: [ToolChoice, Tool[]][] = [
-    [{ type: "required" }, [SEARCH]],
-    [{ type: "tool", name: "web_search" }, [SEARCH, A]],
-    [{ type: "tool", name: "x" }, [A]],
-    [{ type: "allowed", mode: "required", names: ["web_search"] }, [SEARCH, A]],
-    [{ type: "vendor_specific", from: "responses", value: { type: "web_search" } }, [A]],
-  ];
-  for (const [toolChoice, tools] of cases) {
-    const requested = promptOf([], { protocol: "messages", tools, toolChoice });
-    const error = assertThrows(() => selectTools(requested, targetOf("chat")), GatewayError);
-    assertEquals([error.kind, error.param], ["invalid", "tool_choice"]);
-    const ofGemini = promptOf([], { tools, toolChoice, protocol: "gemini" });
-    const other = assertThrows(() => selectTools(ofGemini, targetOf("chat")), GatewayError);
-    assertEquals(other.param, "toolConfig");
-  }
-});
-
-Deno.test("a choice without tools is dropped, and named if it forces a call", () => {
-  const cases: [ToolChoice, string[]][] = [
-    [{ type: "auto" }, []],
-    [{ type: "none" }, []],
-    [{ type: "required" }, ["tool_choice"]],
-    [{ type: "tool", name: "a" }, ["tool_choice"]],
-  ];
-  for (const [toolChoice, names] of cases) {
-    const target = targetOf("messages");
-    assertEquals(selectTools(promptOf([], { toolChoice }), target), promptOf([]));
-    assertEquals(target.dropped.names, names);
-  }
-});
-
-Deno.test("parallel calls without tools are ignored", () => {
-  const requested = promptOf([], { parallelToolCalls: false });
-  assertEquals("parallelToolCalls" in selectTools(requested, targetOf("chat")), false);
-  assertEquals(selectTools({ ...requested, tools: [A] }, targetOf("chat")).parallelToolCalls, false);
 });
 
 Deno.test("legal names stay, others become legal and unique everywhere", () => {
@@ -141,16 +88,6 @@ Deno.test("a tool in a namespace and a tool with the joined name are separate", 
     { ...block, name: "b" },
     { ...block, name: "b", custom: true },
   ]);
-});
-
-Deno.test("a past call without a namespace matches the tool with its name", () => {
-  const tools: Tool[] = [{ type: "function", name: "b", namespace: "a" }];
-  const { prompt } = adapt(
-    promptOf([assistant(call("1", "b")), user(result("1"))], { tools, toolChoice: { type: "tool", name: "a.b" } }),
-    targetOf("chat"),
-  );
-  assertEquals(prompt.messages[0]?.blocks, [call("1", "a__b")]);
-  assertEquals(prompt.toolChoice, { type: "tool", name: "a__b" });
 });
 
 Deno.test("a past call matches the best fitting tool, the first of several", () => {
