@@ -18,7 +18,7 @@ export interface Phase {
 const GRAIN_MS = 10;
 /** Time between two looks at the phases of streams, in milliseconds. */
 const TICK_MS = 100;
-/** Most time that a phase of a stream is ended too late, in milliseconds: a phase that must not be is shorter by it. */
+/** Longest delay of the end of a stream's phase, in milliseconds. A phase that must end in time is shorter by it. */
 export const MOST_LATE_MS = 2 * TICK_MS;
 
 /** The timers of one app. */

@@ -26,8 +26,8 @@ export async function addSignInLink(
 }
 
 /**
- * Uses a link up and returns whether it was valid. It is looked up by its hash, so the time that this takes says nothing
- * about valid tokens. @param now Unix time in milliseconds
+ * Uses a link up and returns whether it was valid. A lookup by hash takes a time that reveals nothing about valid
+ * tokens. @param now Unix time in milliseconds
  */
 export async function takeSignInLink(
   operators: Pick<OperatorStore, "takeSignInLink">,

@@ -63,7 +63,7 @@ export async function listChanges(request: Request, { gateway }: RouteContext): 
 /**
  * Reads a page of the log.
  * @param request only changes of this request; absent: all
- * @throws {GatewayError} `invalid` for a limit or cursor that cannot be
+ * @throws {GatewayError} `invalid` for a wrong limit or cursor
  */
 export async function readChanges(
   { operators }: { operators: Pick<OperatorStore, "changes"> },

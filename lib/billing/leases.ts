@@ -30,8 +30,7 @@ interface Lease {
   until: number;
   /** Latest time that the lease is renewed to. */
   last: number;
-  /** False: it is no longer renewed. */
-  lives: boolean;
+  isRenewed: boolean;
 }
 
 /** Holds of this process's running requests. */
@@ -55,7 +54,11 @@ export class Leases {
    */
   async hold(hold: Omit<Hold, "leaseUntil">, forMs: number): Promise<HoldAnswer> {
     const at = this.#clock();
-    const lease = { until: at + this.#parts.leaseMs, last: at + Math.ceil(forMs) + this.#parts.leaseMs, lives: true };
+    const lease = {
+      until: at + this.#parts.leaseMs,
+      last: at + Math.ceil(forMs) + this.#parts.leaseMs,
+      isRenewed: true,
+    };
     this.#open.set(hold.id, lease);
     this.#schedule();
     try {
@@ -67,7 +70,7 @@ export class Leases {
       return answer;
     } catch (cause) {
       // The store may hold the amount although its answer was lost.
-      lease.lives = false;
+      lease.isRenewed = false;
       throw notEntered(cause);
     }
   }
@@ -83,12 +86,12 @@ export class Leases {
     this.#parts.log({ level: "warn", event: "budget_exhausted", scope, id, budget_usd: formatUsd(budget) });
   }
 
-  /** Stops renewing a hold: its entry is written, or (`kept` false) never will be, and the hold ends with its lease. */
-  end(id: string, kept: boolean): void {
+  /** Stops renewing a hold. `isEntered` false: its entry will never be written, so the hold ends with its lease. */
+  end(id: string, isEntered: boolean): void {
     const lease = this.#open.get(id);
     if (lease === undefined) return;
-    if (kept) this.#open.delete(id);
-    else lease.lives = false;
+    if (isEntered) this.#open.delete(id);
+    else lease.isRenewed = false;
   }
 
   /** Voids expired holds. Never rejects. */
@@ -151,7 +154,7 @@ export class Leases {
     const usual: string[] = [];
     const last: [string, Lease][] = [];
     for (const [id, lease] of this.#open) {
-      if (!lease.lives) continue;
+      if (!lease.isRenewed) continue;
       if (lease.last >= until) usual.push(id);
       else if (lease.last > lease.until) last.push([id, lease]);
     }

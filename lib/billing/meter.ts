@@ -325,7 +325,7 @@ export class Meter {
     this.#settle();
   }
 
-  /** Without the error's words where a target was asked: they may be a vendor's, which may quote a prompt. */
+  /** Removes the broken rule if a vendor may have worded it: it may quote the prompt. */
   #withoutQuotes({ rule, ...reason }: EntryReason): EntryReason {
     const made = this.#attemptsMade ?? [];
     const isOwn = this.#attempts === 0 || made.length === this.#attempts && made.every(isUnfit);

@@ -20,7 +20,7 @@ import type { PriceSheet } from "../store/ledger.ts";
 const ASK_MS = 20;
 
 /** Options of a client watch. */
-export interface Watching {
+export interface ClientWatchOptions {
   /** True: the client gets a stream, so that its signal is read at once. */
   stream: boolean;
   timers: PhaseTimers;
@@ -36,7 +36,7 @@ export class ClientWatch {
   readonly #timer: Timer | undefined;
   #signal: AbortSignal | undefined;
 
-  constructor(request: Request, { stream, timers, disconnected }: Watching) {
+  constructor(request: Request, { stream, timers, disconnected }: ClientWatchOptions) {
     this.#request = request;
     this.#timers = timers;
     this.#disconnected = disconnected;
@@ -62,7 +62,7 @@ export class ClientWatch {
   }
 }
 
-/** Facts about the call. */
+/** Facts about the upstream request. */
 export interface SentRequest {
   model: Pick<Model, "reasoning" | "architecture">;
   /** Protocol of the upstream; absent for embedded models. */
@@ -71,7 +71,7 @@ export interface SentRequest {
   dropped: UnsupportedParameters;
 }
 
-/** Facts about the stream so far. */
+/** Facts about the answer so far. */
 export interface Shown {
   /** True if the upstream sent a reasoning block. */
   reasoning: boolean;

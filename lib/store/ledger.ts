@@ -171,7 +171,7 @@ export interface UpstreamDaySum extends Omit<UsageSum, "name" | "thenName" | "sa
   counted: number;
 }
 
-/** The place up to which the sums are made that follow the entries some time later. */
+/** Progress of the sums that are made from entries in the background. */
 export interface SumsHead {
   /** Seq of the last entry in the sums. */
   seq: number;

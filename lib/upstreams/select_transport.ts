@@ -40,7 +40,7 @@ export interface TransportSelectorOptions {
   onFallback: (reason: string) => void;
 }
 
-/** Returns the transport that an address starts with. */
+/** Returns the transport that is tried first. */
 export function transportKindFor(
   { url, wanted, env = (name) => Deno.env.get(name) }: Pick<TransportSelectorOptions, "url" | "wanted" | "env">,
 ): TransportKind {
@@ -51,11 +51,11 @@ export function transportKindFor(
 export function createTransportSelector(options: TransportSelectorOptions): TransportSelector {
   const { url, wanted, onFallback, guard, trace = () => undefined } = options;
   const kind = transportKindFor(options);
-  let fallen = false;
+  let usesFetch = false;
 
-  function fall(reason: string): void {
-    if (fallen) return;
-    fallen = true;
+  function fallBack(reason: string): void {
+    if (usesFetch) return;
+    usesFetch = true;
     onFallback(reason);
   }
 
@@ -66,7 +66,7 @@ export function createTransportSelector(options: TransportSelectorOptions): Tran
 
     async function send(outgoing: Outgoing): Promise<Incoming> {
       let request = outgoing;
-      while (!fallen) {
+      while (!usesFetch) {
         const traced = trace(request.url);
         let status: number | undefined;
         try {
@@ -81,7 +81,7 @@ export function createTransportSelector(options: TransportSelectorOptions): Tran
           if (error.fault === "stale") request = { ...request, fresh: true };
           else if (wanted === "http1" || !(error.cause instanceof HttpVersionError)) throw error;
           else {
-            fall(error.cause.message);
+            fallBack(error.cause.message);
             // A consumed stream cannot be sent again. The request was not processed, so another target may be tried.
             if (request.body instanceof ReadableStream) throw error;
           }

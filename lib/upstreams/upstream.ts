@@ -87,7 +87,7 @@ export interface Upstream {
   protocolFor?(client: Prompt["protocol"], target: Target): string;
   /** Fewest tokens that an answer of a target may be limited to, as `Dialect.leastTokens`; absent: any number. */
   leastTokens?(client: Prompt["protocol"], target: Target): number;
-  /** Starts an answer. @throws {GatewayError} where it cannot even start; with fault `unfit` where it was not asked */
+  /** Starts an answer. @throws {GatewayError} if it cannot start; with fault `unfit` if the upstream was not asked */
   generate(call: Call): Promise<Answer>;
   /** Frees connections. */
   close(): void;
