@@ -199,7 +199,8 @@ export class StreamLoop {
     const { writer, target, meter } = this.#answer as StreamedAnswer;
     try {
       const step = Array.isArray(read) || read === undefined ? writer?.write(read) : read;
-      if (step !== undefined) target.take(step.events);
+      // An answer that the loop has cancelled reads like one that broke off.
+      if (step !== undefined && this.#stage !== "over") target.take(step.events);
       const metered = meter.take(step);
       if (metered instanceof Promise) metered.then(this.#deliver, this.#fail);
       else this.#deliver(metered);
@@ -275,6 +276,7 @@ export class StreamLoop {
 
   /** Handles a failed read. */
   readonly #failRead = (thrown: unknown): void => {
+    if (this.#stage === "over") return;
     const error = this.#blameClient(thrown);
     this.#answer?.target.broken(error);
     this.#fail(error);
