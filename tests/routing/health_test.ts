@@ -320,6 +320,22 @@ Deno.test("failures open the breaker for all keys if they would without any sing
   assertEquals(isOut(), true);
 });
 
+Deno.test("of two keys with equally many failures the one with fewer requests is the worse", () => {
+  const one = permitRequest(place("a"));
+  const { health, send } = clocked();
+  for (let round = 0; round < 4; round++) {
+    send(by("half", one), 1, FAILURE);
+    send(by("all", one), 1, FAILURE);
+    send(by("half", one), 1, SUCCESS);
+  }
+  for (let round = 0; round < 2; round++) {
+    send(by("few", one), 3, SUCCESS);
+    send(by("few", one), 1, FAILURE);
+  }
+  // Without "all" 6 of 16 requests failed. Without "half" 6 of 12 did, which would open the breaker.
+  assertEquals(health.acquirePermit(by("other", one)).granted, true);
+});
+
 Deno.test("a key whose own requests fail does not keep a recovered target from others", () => {
   const one = permitRequest(place("a"));
   const { health, send, pass } = clocked();
