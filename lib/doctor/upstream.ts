@@ -12,7 +12,7 @@ import {
   type ProbeReply,
   type ProbeRequest,
 } from "../upstreams/probe.ts";
-import { baseUrlOf, vendorOf } from "../upstreams/vendors.ts";
+import { baseUrlOf, usualPath, vendorOf } from "../upstreams/vendors.ts";
 import { transportKindFor } from "../upstreams/select_transport.ts";
 import { createNotes, type Finding, type Notes, reasonOf } from "./finding.ts";
 import { checkConnection, type ConnectionCheckOptions, noteTlsFailure } from "./connection.ts";
@@ -182,9 +182,10 @@ async function tryEmpty(visit: Visit, listStatus?: number): Promise<void> {
   if (heard.status >= 300 && heard.status < 400) return redirected(notes, heard);
   if (mayRefuseKey(heard)) return refused(visit, heard);
   if (heard.status === 404 && listStatus === 404) {
+    const path = usualPath(visit.host.vendor);
     return notes.error(
       "It answers 404 for its list of models and for its endpoint",
-      "Check base_url: a path such as /v1 may be missing",
+      `Check base_url: ${path === "/" ? "its path may be wrong" : `a path such as ${path} may be missing`}`,
     );
   }
   if (heard.status === 429 || heard.status >= 500) {

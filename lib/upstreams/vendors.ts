@@ -125,6 +125,12 @@ export function baseUrlOf({ vendor, base_url }: { vendor: VendorName; base_url?:
   return (base_url ?? vendorOf(vendor).baseUrl ?? "").replace(/\/+$/, "");
 }
 
+/** Returns the path of a vendor's default address; `/v1` without one. */
+export function usualPath(name: VendorName): string {
+  const { baseUrl } = vendorOf(name);
+  return baseUrl === undefined ? "/v1" : new URL(baseUrl).pathname;
+}
+
 /** Returns all protocols that may be configured for a vendor. */
 export function protocolsOf({ protocols, perhaps = [] }: Vendor): readonly Protocol[] {
   return [...protocols, ...perhaps];

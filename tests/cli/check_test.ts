@@ -76,7 +76,12 @@ Deno.test("each warning names the member and what to do", () => {
       "models[0].targets: No target is usable",
     ]],
     [keyed({ base_url: "http://api.example.com/v1" }), ['upstreams.host.base_url: Prompts and the key go to "api.']],
-    [keyed({ base_url: "https://api.example.com" }), ["upstreams.host.base_url: It has no path"]],
+    [keyed({ base_url: "https://api.example.com" }), [
+      'upstreams.host.base_url: It has no path; such hosts usually answer below "/v1": add it',
+    ]],
+    [keyed({ vendor: "gemini", base_url: "https://generativelanguage.googleapis.com" }), [
+      'upstreams.host.base_url: It has no path; such hosts usually answer below "/v1beta": add it',
+    ]],
     [keyed({ base_url: "https://a.example.com/v1/chat/completions" }), [
       'upstreams.host.base_url: The protocol\'s path is appended to it: remove "/chat/completions"',
     ]],

@@ -164,6 +164,19 @@ Deno.test("an upstream is checked and the findings are reported", async (t) => {
   }
 });
 
+Deno.test("an address without its path is reported with the path of the vendor", async () => {
+  await using server = startUpstream(() => json({}, { status: 404 }));
+  const cases: [vendor: string, advice: string][] = [
+    ["gemini", "Check base_url: a path such as /v1beta may be missing"],
+    ["openai", "Check base_url: a path such as /v1 may be missing"],
+    ["anthropic", "Check base_url: its path may be wrong"],
+  ];
+  for (const [vendor, advice] of cases) {
+    const { findings } = await look(hostOf({ vendor, base_url: server.url, api_key: { env: "KEY" } }));
+    assertEquals(findings.at(-1)?.advice, advice);
+  }
+});
+
 Deno.test("a silent upstream is reported after the time limit, a slow one with its time", async () => {
   const never = Promise.withResolvers<void>();
   await using silent = startUpstream(() => json(LIST, { before: never.promise }));

@@ -109,7 +109,8 @@ export const CODE_ENTRIES = {
   model_not_found: {
     about: "No model has this id or alias, the key may not use it, or the vendor does not know it",
     see: "`GET /v1/models` with the same key; `sluice check` shows all models with their targets",
-    act: "Correct the id, add it to `models`, or allow it in the group",
+    act:
+      "Correct the id, add it to `models`, or allow it in the group. If the vendor does not know it, `sluice doctor` tells whether the `base_url` of its upstream lacks a path such as /v1 or /v1beta",
   },
   context_length_exceeded: {
     about: "The prompt and the answer do not fit into the model's context window",

@@ -1,7 +1,7 @@
 /** Warnings about upstreams: their addresses and their keys. */
 import type { Config, HttpUpstreamConfig } from "../../config.ts";
 import { pathText } from "../../config/problems.ts";
-import { vendorOf } from "../../upstreams/vendors.ts";
+import { usualPath, vendorOf } from "../../upstreams/vendors.ts";
 import type { Warning } from "./warning.ts";
 import { isOwnHost } from "./network.ts";
 
@@ -70,7 +70,7 @@ function addressWarnings({ base_url, vendor }: HttpUpstreamConfig, path: string)
   } else if (vendor === "anthropic" && /\/v1\/?$/.test(pathname)) {
     warnings.push({ path, message: '"/v1/messages" is appended to it: remove "/v1"' });
   } else if (vendor !== "anthropic" && pathname === "/") {
-    warnings.push({ path, message: 'It has no path; such hosts usually answer below "/v1": add it' });
+    warnings.push({ path, message: `It has no path; such hosts usually answer below "${usualPath(vendor)}": add it` });
   }
   return warnings;
 }
