@@ -1,5 +1,5 @@
 /** The two vendors of the demo. Both answer in their own protocols; one of them has a model with problems. */
-import type { TestProtocol as Protocol } from "../upstream/replies.ts";
+import type { Protocol } from "../../lib/protocols/canonical/types.ts";
 import { delay } from "../../lib/abort.ts";
 import { frames, whole } from "../upstream/frames.ts";
 import {

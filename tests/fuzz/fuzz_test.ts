@@ -12,7 +12,7 @@ import { assertQuiet, fuzz, KEY, startFuzzed } from "./run.ts";
 import { fuzzAnswers } from "./run_answers.ts";
 import { exchange } from "../server/serve.ts";
 import { oneModel, startGateway } from "../support/gateway.ts";
-import { ALL_PROTOCOLS, prompt } from "../upstream/replies.ts";
+import { prompt, PROTOCOLS } from "../upstream/replies.ts";
 import { rounds } from "../support/skip.ts";
 
 /** Another one: `SLUICE_FUZZ_SEED=7 SLUICE_FUZZ_REQUESTS=100000 deno test -A tests/fuzz/fuzz_test.ts`. */
@@ -53,7 +53,7 @@ Deno.test("requests that once caused a wrong answer are answered correctly", asy
 
 Deno.test("upstream answers that were once passed on wrongly are passed on correctly", async () => {
   for (const { about, frame, seen, ...names } of regressions.answers) {
-    const client = oneOf(ALL_PROTOCOLS, names.client);
+    const client = oneOf(PROTOCOLS, names.client);
     const spoken = oneOf(SPOKEN, names.spoken);
     const { opening, pieces, ...others } = soundAnswer(spoken, true);
     const odd = { ...others, opening, pieces: pieces.flatMap((piece, at) => at === 2 ? [frame, piece] : [piece]) };

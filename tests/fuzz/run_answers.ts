@@ -8,7 +8,7 @@ import { endOf } from "../e2e/fault/matrix/seen.ts";
 import { asking, type Play, startWire } from "../e2e/fault/matrix/wire.ts";
 import { seeded } from "../support/random.ts";
 import { model, startGateway, upstream } from "../support/gateway.ts";
-import { ALL_PROTOCOLS } from "../upstream/replies.ts";
+import { PROTOCOLS } from "../upstream/replies.ts";
 import { brokenAnswer } from "./answers.ts";
 import { until } from "../support/soon.ts";
 
@@ -48,7 +48,7 @@ export async function fuzzAnswers({ seed, answers, transport }: AnswersOptions):
       const own = random.below(2 ** 31);
       const chosen = seeded(own);
       const requested = {
-        protocol: chosen.pick(ALL_PROTOCOLS),
+        protocol: chosen.pick(PROTOCOLS),
         spoken: chosen.pick(SPOKEN),
         stream: chosen.chance(0.6),
       };

@@ -4,7 +4,7 @@ import type { WireFault } from "../e2e/fault/matrix/fault.ts";
 import { FAULTS, GROUPS } from "../e2e/fault/matrix/faults.ts";
 import { SPOKEN } from "../e2e/fault/matrix/sound_answer.ts";
 import { type Bench, type Cell, type Outcome, startBench } from "../e2e/fault/matrix/trial.ts";
-import { ALL_PROTOCOLS } from "../upstream/replies.ts";
+import { PROTOCOLS } from "../upstream/replies.ts";
 import type { FaultRow, Seens } from "./fault_table.ts";
 import { publish } from "./figures.ts";
 
@@ -39,7 +39,7 @@ Deno.test("every fault, protocol and transport: reported in the client's protoco
     }
     await end(bench);
   }
-  const requests = ALL_PROTOCOLS.length * SPOKEN.length * 2 * TRANSPORT_KINDS.length * FAULTS.length;
+  const requests = PROTOCOLS.length * SPOKEN.length * 2 * TRANSPORT_KINDS.length * FAULTS.length;
   await publish("faults", {
     faults: FAULTS.length,
     cells: requests,
@@ -56,7 +56,7 @@ Deno.test("every fault, protocol and transport: reported in the client's protoco
 });
 
 function* cellsOf(fault: WireFault): Generator<Cell> {
-  for (const client of ALL_PROTOCOLS) {
+  for (const client of PROTOCOLS) {
     for (const spoken of SPOKEN) {
       for (const stream of [true, false]) yield { fault, client, spoken, stream };
     }

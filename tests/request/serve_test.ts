@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import type { Protocol } from "../../lib/protocols/canonical/types.ts";
 import { model, oneModel, startGateway, type TestGateway, upstream } from "../support/gateway.ts";
-import { ALL_PROTOCOLS, errorBody, prompt, STREAMED, SUCCESS, WHOLE } from "../upstream/replies.ts";
+import { errorBody, prompt, PROTOCOLS, STREAMED, SUCCESS, WHOLE } from "../upstream/replies.ts";
 import { events, json, type ScriptedAnswer, startUpstream } from "../upstream/mod.ts";
 
 const KEEP_ALIVES: Readonly<Record<Protocol, string>> = {
@@ -32,7 +32,7 @@ async function rest(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<st
 }
 
 Deno.test("a stream whose upstream is silent begins with keep-alives, and the answer follows", async () => {
-  await Promise.all(ALL_PROTOCOLS.map(async (protocol) => {
+  await Promise.all(PROTOCOLS.map(async (protocol) => {
     const ready = Promise.withResolvers<void>();
     await using server = startUpstream(() => events(STREAMED.chat.join(""), { before: ready.promise }));
     await using gateway = startGateway({ ...oneModel("chat", server.url), keep_alive_seconds: 1 });
@@ -67,7 +67,7 @@ Deno.test("a stream that began with keep-alives can still fail over to another t
 });
 
 Deno.test("a failure after keep-alives is written in the client's protocol, and logged", async () => {
-  await Promise.all(ALL_PROTOCOLS.map(async (protocol) => {
+  await Promise.all(PROTOCOLS.map(async (protocol) => {
     const ready = Promise.withResolvers<void>();
     await using server = startUpstream(() => json(errorBody("chat", "busy"), { status: 503, before: ready.promise }));
     await using gateway = startGateway({ ...oneModel("chat", server.url), keep_alive_seconds: 1 });

@@ -129,11 +129,18 @@ export function upstream(vendor: string, url: string, more: JsonObject = {}): Js
   return { vendor, base_url: url + path, api_key: { env: "UPSTREAM_KEY" }, ...more };
 }
 
+/** The vendor that is native to a protocol. */
+export const VENDORS: Readonly<Record<Protocol, string>> = {
+  chat: "openai",
+  responses: "openai",
+  messages: "anthropic",
+  gemini: "gemini",
+};
+
 /** One model, `acme/one`, with the vendor that is native to a protocol behind it. */
-export function oneModel(protocol: Protocol | "gemini", url: string, more: JsonObject = {}): JsonObject {
-  const vendor = { chat: "openai", responses: "openai", messages: "anthropic", gemini: "gemini" }[protocol];
+export function oneModel(protocol: Protocol, url: string, more: JsonObject = {}): JsonObject {
   return {
-    upstreams: { one: upstream(vendor, url, more) },
+    upstreams: { one: upstream(VENDORS[protocol], url, more) },
     models: [model("acme/one", [{ upstream: "one", model: "real-one", protocol }])],
   };
 }

@@ -1,15 +1,9 @@
 /** Short real answers of each protocol, for tests whose subject is not the text. */
 import type { Protocol } from "../../lib/protocols/canonical/types.ts";
-import type { JsonObject } from "../../lib/json/mod.ts";
+import type { Json, JsonObject } from "../../lib/json/mod.ts";
 
-/** Client protocols whose model and streaming mode are in the body, which most tests run in. */
-export const PROTOCOLS = ["chat", "responses", "messages"] as const satisfies readonly Protocol[];
-
-/** All client protocols. */
-export const ALL_PROTOCOLS = [...PROTOCOLS, "gemini"] as const satisfies readonly Protocol[];
-
-/** One of them. */
-export type TestProtocol = typeof PROTOCOLS[number];
+/** All protocols, of clients and of upstreams. */
+export const PROTOCOLS = ["chat", "responses", "messages", "gemini"] as const satisfies readonly Protocol[];
 
 /** A prompt of one text. */
 export function prompt(protocol: Protocol, more: JsonObject = {}, text = "Hello"): JsonObject {
@@ -18,6 +12,35 @@ export function prompt(protocol: Protocol, more: JsonObject = {}, text = "Hello"
   if (protocol === "gemini") return { ...base, contents: [{ role: "user", parts: [{ text }] }], ...more };
   const messages = [{ role: "user", content: text }];
   return protocol === "chat" ? { ...base, messages, ...more } : { ...base, max_tokens: 100, messages, ...more };
+}
+
+/** The members of a request with this user message. */
+export function saying(protocol: Protocol, text: string): JsonObject {
+  if (protocol === "responses") return { input: text };
+  return protocol === "gemini"
+    ? { contents: [{ role: "user", parts: [{ text }] }] }
+    : { messages: [{ role: "user", content: text }] };
+}
+
+/** The invalid member that an error names. */
+export function paramIn(protocol: Protocol, { error }: { error: JsonObject }): Json | undefined {
+  if (protocol !== "gemini") return error.param;
+  const fields = (error.details as { fieldViolations?: { field: string }[] }[] | undefined) ?? [];
+  return fields.flatMap(({ fieldViolations = [] }) => fieldViolations)[0]?.field;
+}
+
+/** Members that limit the answer to a request; `null` names no limit. */
+export function limitedTo(protocol: Protocol, tokens: number | null): JsonObject {
+  switch (protocol) {
+    case "chat":
+      return { max_completion_tokens: tokens };
+    case "responses":
+      return { max_output_tokens: tokens };
+    case "messages":
+      return { max_tokens: tokens };
+    case "gemini":
+      return { generationConfig: { maxOutputTokens: tokens } };
+  }
 }
 
 /** A whole answer with the text "Hello there". */

@@ -2,21 +2,12 @@ import { assert, assertEquals, assertMatch } from "@std/assert";
 import type { Protocol } from "../../lib/protocols/canonical/types.ts";
 import type { JsonObject } from "../../lib/json/mod.ts";
 import { oneModel, startGateway, UPSTREAM_KEY } from "../support/gateway.ts";
-import {
-  ALL_PROTOCOLS,
-  errorBody,
-  errorFrame,
-  OPENING,
-  prompt,
-  STREAMED,
-  SUCCESS,
-  WHOLE,
-} from "../upstream/replies.ts";
+import { errorBody, errorFrame, OPENING, prompt, PROTOCOLS, STREAMED, SUCCESS, WHOLE } from "../upstream/replies.ts";
 import { events, json, type ScriptedAnswer, startUpstream } from "../upstream/mod.ts";
 
 /** Client and upstream protocol: relayed where they are the same, translated otherwise. */
-const PAIRS: [client: Protocol, upstream: Protocol][] = ALL_PROTOCOLS.flatMap((client) =>
-  ALL_PROTOCOLS.map((upstream): [Protocol, Protocol] => [client, upstream])
+const PAIRS: [client: Protocol, upstream: Protocol][] = PROTOCOLS.flatMap((client) =>
+  PROTOCOLS.map((upstream): [Protocol, Protocol] => [client, upstream])
 );
 
 /** Checks that an answer is an error in its protocol's shape, and that it reveals nothing. */
@@ -86,7 +77,7 @@ Deno.test("the upstream's retry-after reaches the client", async () => {
     [{ "retry-after": "soon" }, null],
     [{ "retry-after": "Wed, 21 Oct 2015 07:28:00 GMT" }, null],
   ];
-  for (const protocol of ALL_PROTOCOLS) {
+  for (const protocol of PROTOCOLS) {
     let headers: Record<string, string> = {};
     await using server = startUpstream(() => json(errorBody(protocol, "slower"), { status: 429, headers }));
     await using gateway = startGateway(oneModel(protocol, server.url));
@@ -101,7 +92,7 @@ Deno.test("the upstream's retry-after reaches the client", async () => {
 
 Deno.test("upstream redirects are never followed", async () => {
   await using trap = startUpstream(() => json({ caught: true }));
-  for (const protocol of ALL_PROTOCOLS) {
+  for (const protocol of PROTOCOLS) {
     let status = 0;
     await using server = startUpstream(() => ({ status, headers: { location: `${trap.url}/v1/x` }, body: "moved" }));
     await using gateway = startGateway(oneModel(protocol, server.url));

@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertGreater, assertStrictEquals } from "@std/assert";
 import { runToEnd } from "../../lib/scheduler.ts";
 import type { ContentBlock, Message } from "../../lib/protocols/canonical/types.ts";
-import type { TestProtocol as Protocol } from "../upstream/replies.ts";
+import type { Protocol } from "../../lib/protocols/canonical/types.ts";
 import { isObject, type JsonObject, writeJson } from "../../lib/json/mod.ts";
 import { geminiUpstream } from "../../lib/protocols/gemini/upstream.ts";
 import { readLongInputs } from "../../lib/upstreams/long_inputs.ts";
@@ -262,7 +262,7 @@ interface ClientAnswer {
 }
 
 function saidBy(
-  client: Protocol,
+  client: Exclude<Protocol, "gemini">,
   { choices, content, output }: ClientAnswer,
 ): { text: string | undefined; input: string | undefined } {
   switch (client) {

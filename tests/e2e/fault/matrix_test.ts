@@ -1,13 +1,13 @@
 import { assertEquals } from "@std/assert";
 import { TRANSPORT_KINDS } from "../../../lib/upstreams/select_transport.ts";
-import { ALL_PROTOCOLS } from "../../upstream/replies.ts";
+import { PROTOCOLS } from "../../upstream/replies.ts";
 import { FAULTS } from "./matrix/faults.ts";
 import { SPOKEN } from "./matrix/sound_answer.ts";
 import { type Cell, startBench } from "./matrix/trial.ts";
 import { skipInQuick } from "../../support/skip.ts";
 
 /** Pairs of client and upstream protocol. */
-const PAIRS = ALL_PROTOCOLS.flatMap((client) => SPOKEN.map((spoken) => ({ client, spoken })));
+const PAIRS = PROTOCOLS.flatMap((client) => SPOKEN.map((spoken) => ({ client, spoken })));
 
 const isHalf = skipInQuick("Every fault streamed and whole");
 

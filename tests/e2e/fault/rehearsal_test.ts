@@ -1,8 +1,8 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import type { TestProtocol as Protocol } from "../../upstream/replies.ts";
+import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import { entriesOf } from "../request/world.ts";
-import { model, startGateway, type TestGateway, upstream } from "../../support/gateway.ts";
+import { model, startGateway, type TestGateway, upstream, VENDORS } from "../../support/gateway.ts";
 import { prompt, PROTOCOLS, SUCCESS } from "../../upstream/replies.ts";
 import { type Rehearsal, REHEARSALS, type Seen } from "./rehearsals.ts";
 import { startServer } from "../../fault/start_server.ts";
@@ -12,7 +12,12 @@ import { until } from "../../support/soon.ts";
 const WAYS = ["relayed", "translated", "embedded"] as const;
 type Way = typeof WAYS[number];
 
-const OTHER: Readonly<Record<Protocol, Protocol>> = { chat: "messages", responses: "chat", messages: "responses" };
+const OTHER: Readonly<Record<Protocol, Protocol>> = {
+  chat: "messages",
+  responses: "gemini",
+  messages: "responses",
+  gemini: "chat",
+};
 
 /** Time limits for faults that must run into them, in milliseconds. */
 const SHORT: JsonObject = { first_byte_ms: 150, idle_ms: 150, total_ms: 400 };
@@ -25,12 +30,11 @@ function gatewayFor(
   { way, protocol, stalls }: { way: Way; protocol: Protocol; stalls: boolean },
 ): TestGateway {
   const spoken = way === "translated" ? OTHER[protocol] : protocol;
-  const vendor = spoken === "messages" ? "anthropic" : "openai";
   const target = way === "embedded"
     ? { upstream: "embedded", model: "fault" }
     : { upstream: "faulty", model: "real-one", protocol: spoken };
   return startGateway({
-    upstreams: { faulty: upstream(vendor, url) },
+    upstreams: { faulty: upstream(VENDORS[spoken], url) },
     models: [model("acme/one", [{ ...target, ...(stalls && { timeouts: SHORT }) }], { pricing: PRICING })],
     groups: {
       default: { key_limits: { concurrency: 1 }, key_budget: { usd: "1", period: "total" } },
@@ -42,6 +46,7 @@ const ERROR_WITHIN: Readonly<Record<Protocol, RegExp>> = {
   chat: /^data: \{[^\n]*"error":\{/m,
   responses: /^event: (error|response\.failed)$/m,
   messages: /^event: error$/m,
+  gemini: /^data: \{"error":\{/m,
 };
 
 /** Asserts what a client saw. Returns whether it was the answer. */

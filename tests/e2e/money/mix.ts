@@ -8,7 +8,7 @@ import type { Store } from "../../../lib/store/store.ts";
 import { checkReports } from "../../billing/simulator/reports_checker.ts";
 import { assertSameBill, type Bill, streamedBill, usd, wholeBill } from "../request/bills.ts";
 import { type Random, seeded } from "../../support/random.ts";
-import { ALL_PROTOCOLS, prompt, SUCCESS } from "../../upstream/replies.ts";
+import { prompt, PROTOCOLS, SUCCESS } from "../../upstream/replies.ts";
 import { costAt, FATES, IMAGE_TOKENS, openShop, POOR_USD, type Shop, SLOTS, TEXT_MODELS } from "./shop.ts";
 
 /** Concurrent clients. */
@@ -64,7 +64,7 @@ interface Ways {
 
 /** A text: in any protocol, streamed or not, of any model or one after the other. */
 async function write(number: number, { shop, random }: Ways): Promise<Tried[]> {
-  const protocol = random.pick(ALL_PROTOCOLS);
+  const protocol = random.pick(PROTOCOLS);
   const one: Tried = { number, protocol };
   const stream = random.chance(0.6);
   const fate = random.pick(FATES);

@@ -1,5 +1,5 @@
 /** A whole gateway with models, prices and budgets, behind it upstreams that treat each request as scripted. */
-import type { TestProtocol as Protocol } from "../../upstream/replies.ts";
+import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import type { BilledTokens } from "../../../lib/store/ledger.ts";
 import type { Store } from "../../../lib/store/store.ts";

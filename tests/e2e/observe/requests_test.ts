@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import type { LogEntry } from "../../../lib/log_events.ts";
-import { model, oneModel, startGateway, type TestGateway, upstream } from "../../support/gateway.ts";
+import { addressed, model, oneModel, startGateway, type TestGateway, upstream } from "../../support/gateway.ts";
 import { errorBody, prompt, PROTOCOLS, STREAMED, WHOLE } from "../../upstream/replies.ts";
 import { events, json, startUpstream } from "../../upstream/mod.ts";
 import { lint, readExposition, valueOf } from "./exposition.ts";
@@ -36,8 +36,9 @@ Deno.test("an ended request has one log line that agrees with its entry, whole o
     for (const stream of [false, true]) {
       await using server = startUpstream(() => stream ? events(STREAMED.chat.join("")) : json(WHOLE.chat));
       await using gateway = startGateway(priced(server.url));
-      const body = JSON.stringify(prompt(protocol, { stream }));
-      const response = await gateway.ask(protocol, body);
+      const asked = prompt(protocol, { stream });
+      const { body } = addressed(protocol, asked);
+      const response = await gateway.ask(protocol, asked);
       const bytes = (await response.bytes()).length;
       const [line] = await lines(gateway, 1);
       assert(line !== undefined);

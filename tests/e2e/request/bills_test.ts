@@ -2,8 +2,8 @@ import { assert, assertEquals } from "@std/assert";
 import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
 import { loadTokenCounter } from "../../../lib/o200k/mod.ts";
 import { othersTurns } from "../../support/others_turns.ts";
-import { model, PATHS, startGateway, upstream } from "../../support/gateway.ts";
-import { prompt, PROTOCOLS } from "../../upstream/replies.ts";
+import { model, startGateway, upstream } from "../../support/gateway.ts";
+import { limitedTo, prompt, PROTOCOLS } from "../../upstream/replies.ts";
 import { assertSameBill, streamedBill } from "./bills.ts";
 import { frames, whole } from "../../upstream/frames.ts";
 import { startUpstream, type Step } from "../../upstream/mod.ts";
@@ -140,9 +140,9 @@ Deno.test("correcting the usage of a whole answer leaves the rest as written", a
       const text = whole(protocol, "Hello there", reportedUsage);
       await using world = startWorld({ protocol, way: "relayed", says: () => ({ steps: [text] }) });
       const answer = await (await world.gateway.ask(protocol, prompt(protocol))).json();
-      const { usage: _, ...rest } = answer;
-      const { usage: __, ...expected } = JSON.parse(text);
-      assertEquals(rest, { ...expected, model: "acme/one" });
+      const { usage: _, usageMetadata: _usage, ...rest } = answer;
+      const { usage: __, usageMetadata: __usage, ...expected } = JSON.parse(text);
+      assertEquals(rest, { ...expected, [protocol === "gemini" ? "modelVersion" : "model"]: "acme/one" });
     }
   }
 });
@@ -172,8 +172,9 @@ Deno.test("every answer and refusal is in the ledger by its id, with the client'
     const cases: [status: number, ending: string, body: unknown, more?: object][] = [
       [200, "end", prompt(protocol)],
       [200, "end", prompt(protocol, { stream: true })],
-      [400, "refused", "{"],
-      [400, "refused", { model: "acme/one", messages: 7, input: 7 }],
+      // Gemini's protocol has the model in the path, which is made from the body.
+      ...(protocol === "gemini" ? [] : [[400, "refused", "{"] as [number, string, unknown]]),
+      [400, "refused", { model: "acme/one", messages: 7, input: 7, contents: 7 }],
       [404, "refused", prompt(protocol, { model: "acme/two" })],
       [403, "refused", prompt(protocol), { key: narrow }],
       [413, "refused", prompt(protocol, { metadata: { a: long.repeat(2) } })],
@@ -181,7 +182,7 @@ Deno.test("every answer and refusal is in the ledger by its id, with the client'
         ? [[200, "end", prompt(protocol), { key: limited }] as [number, string, unknown, object]]
         : []),
       [429, "refused", prompt(protocol), { key: limited }],
-      [429, "refused", prompt(protocol, { max_tokens: 5_000, max_output_tokens: 5_000 }), { key: poor }],
+      [429, "refused", prompt(protocol, limitedTo(protocol, 5_000)), { key: poor }],
     ];
     for (const [status, ending, body, more] of cases) {
       const requested = typeof body === "string" ? body : JSON.stringify(body);
@@ -199,5 +200,4 @@ Deno.test("every answer and refusal is in the ledger by its id, with the client'
   const entries = await entriesOf(world.gateway.store.ledger, seen.length);
   assertEquals(entries.map(({ id, status, endpoint, ending }) => [id, status, endpoint, ending]).sort(), seen.sort());
   for (const entry of entries) assertEquals(entry.cost > 0n, entry.status === 200, entry.id);
-  assertEquals(Object.keys(PATHS).length, PROTOCOLS.length);
 });

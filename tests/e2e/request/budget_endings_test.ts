@@ -4,10 +4,10 @@ import type { KeptEntry } from "../../../lib/store/ledger.ts";
 import { openSqliteStore } from "../../../lib/store/sqlite/store.ts";
 import type { Store } from "../../../lib/store/store.ts";
 import type { TestGateway, TestKey } from "../../support/gateway.ts";
-import { PROTOCOLS } from "../../upstream/replies.ts";
+import { limitedTo, PROTOCOLS } from "../../upstream/replies.ts";
 import { inFolder } from "../../store/in_folder.ts";
 import { rounds } from "../../support/skip.ts";
-import { answer, asking, COST, leftOf, MOST, startBudgeted, worth } from "./budgeted.ts";
+import { answer, asking, COST, leftOf, startBudgeted, worth } from "./budgeted.ts";
 import { usd } from "./bills.ts";
 import { frames } from "../../upstream/frames.ts";
 import type { ScriptedAnswer, UpstreamRequest } from "../../upstream/mod.ts";
@@ -93,7 +93,7 @@ Deno.test(`requests that end in every way never exceed a budget, and leave its r
         for (let times = 0; times < 4; times++) {
           const leave = new AbortController();
           // Most of the hold is released: the answer is shorter.
-          const body = asking(protocol, { [MOST[protocol]]: 40, stream: true });
+          const body = asking(protocol, { ...limitedTo(protocol, 40), stream: true });
           const response = await gateway.ask(protocol, body, { key, signal: leave.signal });
           if (client % 8 === 7) {
             await response.body?.getReader().read();
@@ -225,7 +225,7 @@ Deno.test("usage beyond the request's maximum is not charged to the customer", a
     for (const stream of [false, true]) {
       const held = COST * 3n / 5n;
       const key = await gateway.addKey(worth(held));
-      const response = await gateway.ask(protocol, asking(protocol, { [MOST[protocol]]: 3, stream }), { key });
+      const response = await gateway.ask(protocol, asking(protocol, { ...limitedTo(protocol, 3), stream }), { key });
       assertEquals(response.status, 200);
       await response.text();
       const entry = await gateway.store.ledger.find(response.headers.get("x-request-id")?.replace("req_", "") ?? "");
@@ -243,7 +243,7 @@ Deno.test("a key's own budget replaces the group's budget for every key", async 
   for (const [own, most] of [[undefined, 5], [3n * COST, 15], [COST / 5n, 1]] as const) {
     const key = await gateway.addKey({ group: "small", ...(own !== undefined && worth(own)) });
     for (const [tokens, status] of [[most + 1, 429], [most, 200]] as const) {
-      const response = await gateway.ask("chat", asking("chat", { [MOST.chat]: tokens }), { key });
+      const response = await gateway.ask("chat", asking("chat", limitedTo("chat", tokens)), { key });
       assertEquals(response.status, status, await response.text());
     }
   }

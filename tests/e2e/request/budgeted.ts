@@ -1,10 +1,10 @@
 /** A gateway with budgets that are easy to calculate: the input is free, and an answer costs the reported output. */
-import type { TestProtocol as Protocol } from "../../upstream/replies.ts";
+import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import type { BudgetClaim } from "../../../lib/store/ledger.ts";
 import type { Store } from "../../../lib/store/store.ts";
-import { model, startGateway, type TestGateway, upstream } from "../../support/gateway.ts";
-import { prompt } from "../../upstream/replies.ts";
+import { model, startGateway, type TestGateway, upstream, VENDORS } from "../../support/gateway.ts";
+import { limitedTo, prompt } from "../../upstream/replies.ts";
 import { usd } from "./bills.ts";
 import { frames, REPORTED, whole } from "../../upstream/frames.ts";
 import { type FakeUpstream, type ScriptedAnswer, startUpstream, type UpstreamRequest } from "../../upstream/mod.ts";
@@ -16,13 +16,6 @@ export const PRICE = 10_000_000n;
 export const PRICING = { prompt: "0", completion: "0.00001" };
 /** Cost of an answer that reports its usage. */
 export const COST = BigInt(REPORTED.completion) * PRICE;
-
-/** The member that names a most number of tokens. */
-export const MOST: Readonly<Record<Protocol, string>> = {
-  chat: "max_completion_tokens",
-  responses: "max_output_tokens",
-  messages: "max_tokens",
-};
 
 /** A gateway and its upstream. */
 export interface Budgeted extends AsyncDisposable {
@@ -45,9 +38,8 @@ export function startBudgeted(
   } = {},
 ): Budgeted {
   const one = startUpstream(says);
-  const vendor = spoken === "messages" ? "anthropic" : "openai";
   const gateway = startGateway({
-    upstreams: { one: upstream(vendor, one.url, { protocols: [spoken] }) },
+    upstreams: { one: upstream(VENDORS[spoken], one.url, { protocols: [spoken] }) },
     models: [
       model("acme/one", [{ upstream: "one", model: "m" }], { pricing: PRICING, ...row }),
       model("acme/free", [{ upstream: "one", model: "m" }]),
@@ -78,7 +70,7 @@ export function answer(spoken: Protocol): (request: UpstreamRequest) => Scripted
 
 /** A prompt whose maximum output is exactly the scripted answer. */
 export function asking(protocol: Protocol, more: JsonObject = {}): JsonObject {
-  return prompt(protocol, { [MOST[protocol]]: REPORTED.completion, ...more });
+  return prompt(protocol, { ...limitedTo(protocol, REPORTED.completion), ...more });
 }
 
 /** A key with a budget for so much, in all. */

@@ -1,10 +1,10 @@
 import { assertEquals, assertMatch } from "@std/assert";
-import type { TestProtocol as Protocol } from "../../upstream/replies.ts";
+import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import type { TestGateway } from "../../support/gateway.ts";
 import { frames } from "../../upstream/frames.ts";
-import { prompt, PROTOCOLS } from "../../upstream/replies.ts";
-import { answer, leftOf, MOST, PRICE, startBudgeted } from "./budgeted.ts";
+import { limitedTo, prompt, PROTOCOLS } from "../../upstream/replies.ts";
+import { answer, leftOf, PRICE, startBudgeted } from "./budgeted.ts";
 import { entriesOf } from "./world.ts";
 
 async function ask(
@@ -18,7 +18,6 @@ async function ask(
 
 Deno.test("a request beyond its budget is refused in each protocol's terms, and no SDK retries", async () => {
   for (const protocol of PROTOCOLS) {
-    const most = MOST[protocol];
     for (const stream of [false, true]) {
       await using budgeted = startBudgeted({
         spoken: protocol,
@@ -26,13 +25,16 @@ Deno.test("a request beyond its budget is refused in each protocol's terms, and 
         groups: { default: { key_budget: { usd: "0.01", period: "total" } } },
       });
       const { gateway, upstream } = budgeted;
-      const { status, headers, text } = await ask(gateway, protocol, { [most]: 1_001, stream });
+      const { status, headers, text } = await ask(gateway, protocol, { ...limitedTo(protocol, 1_001), stream });
       assertEquals([status, upstream.requests.length], [429, 0], text);
       const { error } = JSON.parse(text);
-      assertEquals(
-        [error.type, error.code],
-        protocol === "messages" ? ["rate_limit_error", undefined] : ["insufficient_quota", "insufficient_quota"],
-      );
+      const words: Readonly<Record<Protocol, unknown[]>> = {
+        chat: ["insufficient_quota", "insufficient_quota", undefined],
+        responses: ["insufficient_quota", "insufficient_quota", undefined],
+        messages: ["rate_limit_error", undefined, undefined],
+        gemini: [undefined, 429, "RESOURCE_EXHAUSTED"],
+      };
+      assertEquals([error.type, error.code, error.status], words[protocol]);
       assertMatch(
         error.message,
         /^Cannot pay for this request: it may cost up to 0\.01001 USD, more than is left of the budget of this API key \(0\.01 USD in all, of which 0\.01 USD is left\)/,
@@ -41,7 +43,7 @@ Deno.test("a request beyond its budget is refused in each protocol's terms, and 
         ["x-should-retry", "retry-after", "retry-after-ms", "x-sluice-cost"].map((name) => headers.get(name)),
         ["false", null, null, "0"],
       );
-      assertEquals((await ask(gateway, protocol, { [most]: 1_000, stream })).status, 200);
+      assertEquals((await ask(gateway, protocol, { ...limitedTo(protocol, 1_000), stream })).status, 200);
     }
   }
 });

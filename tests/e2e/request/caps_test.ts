@@ -1,11 +1,11 @@
-import { assert, assertEquals, assertMatch } from "@std/assert";
+import { assert, assertEquals, assertMatch, assertObjectMatch } from "@std/assert";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import { LEAST_OUTPUT } from "../../../lib/billing/token_bound.ts";
 import type { KeptEntry } from "../../../lib/store/ledger.ts";
 import type { TestGateway } from "../../support/gateway.ts";
 import { rounds } from "../../support/skip.ts";
-import { prompt, PROTOCOLS } from "../../upstream/replies.ts";
-import { answer, asking, COST, leftOf, MOST, PRICE, startBudgeted, worth } from "./budgeted.ts";
+import { limitedTo, prompt, PROTOCOLS, saying } from "../../upstream/replies.ts";
+import { answer, asking, COST, leftOf, PRICE, startBudgeted, worth } from "./budgeted.ts";
 import { usd } from "./bills.ts";
 
 /** Tokens that a budget pays for: more than the minimum for a request, less than the model's maximum. */
@@ -13,7 +13,13 @@ const TOKENS = 300;
 const BUDGET = BigInt(TOKENS) * PRICE;
 
 /** Protocols that do not require a maximum number of tokens. */
-const OPEN = ["chat", "responses"] as const;
+const OPEN = ["chat", "responses", "gemini"] as const;
+
+const CUT = {
+  chat: /"finish_reason":"length"/,
+  responses: /max_output_tokens/,
+  gemini: /"finishReason":"MAX_TOKENS"/,
+} as const;
 
 async function entryOf({ store }: TestGateway, response: Response): Promise<KeptEntry | undefined> {
   return await store.ledger.find(response.headers.get("x-request-id")?.replace("req_", "") ?? "");
@@ -25,13 +31,13 @@ Deno.test("a request without a maximum gets the tokens that its budget pays for,
     const { gateway, upstream } = budgeted;
     for (const protocol of OPEN) {
       for (const stream of [false, true]) {
-        for (const unsaid of [{}, { [MOST[protocol]]: null }]) {
+        for (const unsaid of [{}, limitedTo(protocol, null)]) {
           const about = `${protocol} to ${spoken}, ${stream}, ${JSON.stringify(unsaid)}`;
           const key = await gateway.addKey(worth(BUDGET));
           const response = await gateway.ask(protocol, prompt(protocol, { stream, ...unsaid }), { key });
           const text = await response.text();
           assertEquals([response.status, response.headers.get("x-sluice-max-tokens")], [200, `${TOKENS}`], about);
-          assertEquals(upstream.requests.at(-1)?.json[MOST[spoken]], TOKENS, about);
+          assertObjectMatch(upstream.requests.at(-1)?.json ?? {}, limitedTo(spoken, TOKENS), about);
           // An answer in this protocol repeats the request; a relayed one is the upstream's own.
           if (protocol === "responses" && spoken !== protocol) {
             assert(text.includes(`"max_output_tokens":${TOKENS}`), `${about}: ${text}`);
@@ -108,7 +114,8 @@ Deno.test("a request whose budget pays for too few tokens is refused and reaches
       const key = await gateway.addKey(worth(budget));
       const response = await gateway.ask(protocol, prompt(protocol, more), { key });
       const { error } = await response.json();
-      assertEquals([response.status, error.code], [429, "insufficient_quota"]);
+      const code = protocol === "gemini" ? 429 : "insufficient_quota";
+      assertEquals([response.status, error.code], [429, code]);
       assertMatch(error.message, /it may cost up to 10 USD, more than is left/);
       assertEquals(response.headers.get("x-sluice-max-tokens"), null);
     }
@@ -124,9 +131,9 @@ Deno.test("a named maximum is never reduced: an unaffordable one is refused", as
   const { gateway, upstream } = budgeted;
   for (const protocol of PROTOCOLS) {
     const key = await gateway.addKey(worth(BUDGET));
-    const refused = await gateway.ask(protocol, asking(protocol, { [MOST[protocol]]: TOKENS + 1 }), { key });
+    const refused = await gateway.ask(protocol, asking(protocol, limitedTo(protocol, TOKENS + 1)), { key });
     assertEquals(refused.status, 429, await refused.text());
-    const paid = await gateway.ask(protocol, asking(protocol, { [MOST[protocol]]: TOKENS }), { key });
+    const paid = await gateway.ask(protocol, asking(protocol, limitedTo(protocol, TOKENS)), { key });
     await paid.text();
     assertEquals([paid.status, paid.headers.get("x-sluice-max-tokens")], [200, null]);
   }
@@ -143,7 +150,7 @@ Deno.test("the input is paid first, at its most expensive class, and the cap is 
       const budget = 12_345_678_901n;
       const key = await gateway.addKey(worth(budget));
       const said = "x".repeat(length);
-      const body = protocol === "chat" ? { messages: [{ role: "user", content: said }] } : { input: said };
+      const body = saying(protocol, said);
       const response = await gateway.ask(protocol, prompt(protocol, body), { key });
       assertEquals(response.status, 200, await response.text());
       const cap = Number(response.headers.get("x-sluice-max-tokens"));
@@ -162,10 +169,10 @@ Deno.test("the embedded model stops at the budget", async () => {
     for (const stream of [false, true]) {
       const key = await gateway.addKey(worth(BUDGET));
       const said = "one two three ".repeat(200);
-      const body = protocol === "chat" ? { messages: [{ role: "user", content: said }] } : { input: said };
+      const body = saying(protocol, said);
       const response = await gateway.ask(protocol, prompt(protocol, { ...body, stream }), { key });
       assertEquals(response.headers.get("x-sluice-max-tokens"), `${TOKENS}`);
-      assertMatch(await response.text(), protocol === "chat" ? /"finish_reason":"length"/ : /max_output_tokens/);
+      assertMatch(await response.text(), CUT[protocol]);
       const entry = await entryOf(gateway, response);
       assertEquals([entry?.ending, entry?.tokens.completion, entry?.cost], ["length", TOKENS, BUDGET]);
       const next = await gateway.ask(protocol, prompt(protocol), { key });

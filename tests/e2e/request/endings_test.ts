@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import type { TestProtocol as Protocol } from "../../upstream/replies.ts";
+import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
 import { loadTokenCounter } from "../../../lib/o200k/mod.ts";
 import type { Ending } from "../../../lib/store/ledger.ts";
 import { errorBody, errorFrame, PROTOCOLS, SUCCESS } from "../../upstream/replies.ts";
@@ -12,6 +12,7 @@ import {
   disconnectsAfter,
   disconnectWatch,
   type Expected,
+  heldBy,
   HTTP,
   PIECES,
   type Planned,
@@ -51,7 +52,7 @@ function disconnected(protocol: Protocol, way: Way, pieces: number): Expected {
   return {
     status: 200,
     ending: "client_disconnected",
-    tokens: tokens({ ...input, completion: counted(pieces) }),
+    tokens: tokens({ ...input, completion: counted(pieces + heldBy(protocol, way)) }),
     source: "counted",
   };
 }
@@ -115,6 +116,8 @@ function disconnectsEarly(stream: boolean, expected: Expected): Case["act"] {
     return { expected };
   };
 }
+
+const KEEP_ALIVE = { chat: "keep-alive", responses: "keep-alive", messages: "ping", gemini: "\n\n" } as const;
 
 const never = new Promise<never>(() => {});
 
@@ -228,7 +231,7 @@ const CASES: readonly Case[] = [
     act: async (world) => {
       const disconnect = new AbortController();
       const response = await ask(world, true, disconnect.signal);
-      await disconnectsAfter(response, world.protocol === "messages" ? "ping" : "keep-alive", { disconnect });
+      await disconnectsAfter(response, KEEP_ALIVE[world.protocol], { disconnect });
       await world.upstream.requests[0]?.gone;
       return { response, expected: { status: 499, ...FAILED } };
     },
@@ -268,6 +271,8 @@ const CASES: readonly Case[] = [
       const body = { model: "acme/one", stream: true, messages: [{ role: "user", content: "one two ".repeat(9_000) }] };
       const requested = world.protocol === "responses"
         ? { ...body, messages: undefined, input: "one two ".repeat(9_000) }
+        : world.protocol === "gemini"
+        ? { model: "acme/one", stream: true, contents: [{ role: "user", parts: [{ text: "one two ".repeat(9_000) }] }] }
         : {
           ...body,
           max_tokens: 20_000,

@@ -1,6 +1,6 @@
 /** One exchange: the upstream's answer, the client's behaviour, and the expected entry. */
 import { assert, assertEquals } from "@std/assert";
-import type { TestProtocol as Protocol } from "../../upstream/replies.ts";
+import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import type { BilledTokens, Ending, KeptEntry, UsageSource } from "../../../lib/store/ledger.ts";
 import { othersTurns } from "../../support/others_turns.ts";
@@ -53,7 +53,12 @@ export function stepsOf(spoken: Protocol, stream: boolean, told: ReportedUsage):
   return [...opening, ...pieces, ...ending];
 }
 
-/** An upstream that streams, with other steps in place of what follows so many pieces. */
+/** Number of pieces that wait for the next event: Gemini's last event needs content. */
+export function heldBy(protocol: Protocol, way: Way): number {
+  return protocol === "gemini" && way !== "relayed" ? 1 : 0;
+}
+
+/** An upstream that streams, with other steps in place of what follows so many pieces that reach the client. */
 export function streamsThen(
   count: number,
   rest: (frames: { ending: string[]; pieces: string[]; spoken: Protocol } & Pick<Planned, "gone">) => Step[],
@@ -62,10 +67,11 @@ export function streamsThen(
   return ({ protocol, way, gone }) => {
     const spoken = spokenBy(protocol, way);
     const { opening, pieces, ending } = frames(spoken, PIECES, "reported");
+    const sent = count + heldBy(protocol, way);
     const steps = () => [
       ...opening,
-      ...pieces.slice(0, count),
-      ...rest({ ending, pieces: pieces.slice(count), spoken, gone }),
+      ...pieces.slice(0, sent),
+      ...rest({ ending, pieces: pieces.slice(sent), spoken, gone }),
     ];
     return { says: () => ({ steps: steps(), ...more }) };
   };

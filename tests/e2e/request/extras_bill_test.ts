@@ -1,6 +1,6 @@
 /** Usage beyond the plain price of tokens is held for, billed, explained and audited. */
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
-import type { TestProtocol as Protocol } from "../../upstream/replies.ts";
+import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import { formatUsd, parseUsd } from "../../../lib/billing/money.ts";
 import { auditLedger } from "../../../lib/billing/reports/audit.ts";
@@ -8,7 +8,14 @@ import { explainEntry } from "../../../lib/billing/reports/explain.ts";
 import { explanationText } from "../../../lib/billing/reports/explain_text.ts";
 import type { KeptEntry } from "../../../lib/store/ledger.ts";
 import { openSqliteStore } from "../../../lib/store/sqlite/store.ts";
-import { type GatewayOptions, model, startGateway, type TestGateway, upstream } from "../../support/gateway.ts";
+import {
+  type GatewayOptions,
+  model,
+  startGateway,
+  type TestGateway,
+  upstream,
+  VENDORS,
+} from "../../support/gateway.ts";
 import { prompt, WHOLE } from "../../upstream/replies.ts";
 import { events, startUpstream } from "../../upstream/mod.ts";
 import { entriesOf } from "./world.ts";
@@ -34,10 +41,8 @@ const GROUPS = {
   },
 };
 
-const VENDORS = { chat: "openai", responses: "openai", messages: "anthropic", gemini: "gemini" } as const;
-
 function start(
-  spoken: keyof typeof VENDORS,
+  spoken: Protocol,
   url: string,
   more: JsonObject = {},
   options: GatewayOptions = {},
@@ -50,10 +55,13 @@ function start(
   }, options);
 }
 
+/** Protocols whose answers name their searches in members of their own. */
+type SearchingProtocol = Exclude<Protocol, "gemini">;
+
 /** One answer and its expected cost. Its tokens are 7 and 2. */
 interface Billed {
   name: string;
-  protocol: Protocol;
+  protocol: SearchingProtocol;
   asks: JsonObject;
   /** Members of the answer; of messages, those of `usage` too. */
   answer: JsonObject;
@@ -65,7 +73,7 @@ interface Billed {
   group?: "default";
 }
 
-const SEARCH: Readonly<Record<Protocol, JsonObject>> = {
+const SEARCH: Readonly<Record<SearchingProtocol, JsonObject>> = {
   chat: { web_search_options: {} },
   responses: { tools: [{ type: "web_search" }] },
   messages: { tools: [{ type: "web_search_20250305", name: "web_search", max_uses: 3 }] },

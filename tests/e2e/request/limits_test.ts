@@ -1,8 +1,8 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import type { TestProtocol as Protocol } from "../../upstream/replies.ts";
+import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import { model, startGateway, type TestGateway, upstream } from "../../support/gateway.ts";
-import { prompt, PROTOCOLS } from "../../upstream/replies.ts";
+import { limitedTo, prompt, PROTOCOLS } from "../../upstream/replies.ts";
 import { frames, whole } from "../../upstream/frames.ts";
 import { type FakeUpstream, type ScriptedAnswer, startUpstream } from "../../upstream/mod.ts";
 import { entriesOf } from "./world.ts";
@@ -63,8 +63,7 @@ function answer({ stream }: { stream: boolean }): ScriptedAnswer {
 
 /** A prompt with a maximum output. */
 function asking(protocol: Protocol, more: JsonObject = {}): JsonObject {
-  const most = { chat: "max_completion_tokens", responses: "max_output_tokens", messages: "max_tokens" }[protocol];
-  return prompt(protocol, { [most]: 100, ...more });
+  return prompt(protocol, { ...limitedTo(protocol, 100), ...more });
 }
 
 /** All of them at once; the bodies are read. */
@@ -195,14 +194,15 @@ Deno.test("a refusal by one limit reserves nothing in the others", async () => {
 async function refusalOf(
   protocol: Protocol,
   response: Response,
-): Promise<{ type: string; message: string; code?: string }> {
+): Promise<{ type?: string; message: string; code?: string | number; status?: string }> {
   const body = await response.json();
   const id = response.headers.get("x-request-id");
   if (protocol === "messages") {
     assertEquals([body.type, body.request_id, response.headers.get("request-id")], ["error", id, id]);
     return body.error;
   }
-  assertEquals(body.error.param, null);
+  if (protocol === "gemini") assertEquals(Object.keys(body.error), ["code", "message", "status", "details"]);
+  else assertEquals(body.error.param, null);
   return body.error;
 }
 
@@ -230,8 +230,14 @@ Deno.test("a refusal says when to retry, in the terms of each protocol and clien
       assertEquals(response.status, 429);
       const refusal = await refusalOf(protocol, response);
       assertMatch(refusal.message, words);
-      if (protocol === "messages") assertEquals([refusal.type, refusal.code], ["rate_limit_error", undefined]);
-      else assertEquals([refusal.type, refusal.code], [type, "rate_limit_exceeded"]);
+      const openai = [type, "rate_limit_exceeded", undefined];
+      const terms: Readonly<Record<Protocol, unknown[]>> = {
+        chat: openai,
+        responses: openai,
+        messages: ["rate_limit_error", undefined, undefined],
+        gemini: [undefined, 429, "RESOURCE_EXHAUSTED"],
+      };
+      assertEquals([refusal.type, refusal.code, refusal.status], terms[protocol]);
       const ms = Number(headers.get("retry-after-ms"));
       // Claude Code does not wait for more than 60 s.
       const seconds = Math.ceil(ms / 1_000);

@@ -1,9 +1,9 @@
 import { assertEquals } from "@std/assert";
 import type { TestGateway, TestKey } from "../../support/gateway.ts";
-import { prompt, PROTOCOLS } from "../../upstream/replies.ts";
+import { limitedTo, prompt, PROTOCOLS } from "../../upstream/replies.ts";
 import { assertSameBill, streamedBill, wholeBill } from "./bills.ts";
-import { answer, asking, COST, leftOf, MOST, startBudgeted, worth } from "./budgeted.ts";
-import type { TestProtocol as Protocol } from "../../upstream/replies.ts";
+import { answer, asking, COST, leftOf, startBudgeted, worth } from "./budgeted.ts";
+import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
 import type { KeptEntry } from "../../../lib/store/ledger.ts";
 import type { ScriptedAnswer, UpstreamRequest } from "../../upstream/mod.ts";
 
@@ -110,7 +110,7 @@ Deno.test("a free model is never refused and never capped by a budget", async ()
     for (const protocol of PROTOCOLS) {
       for (const stream of [false, true]) {
         for (const most of protocol === "messages" ? [900_000] : [900_000, undefined]) {
-          const named = most === undefined ? {} : { [MOST[protocol]]: most };
+          const named = most === undefined ? {} : limitedTo(protocol, most);
           const response = await gateway.ask(protocol, prompt(protocol, { model, stream, ...named }), { key });
           const text = await response.text();
           assertEquals(response.status, 200, text);

@@ -1,9 +1,9 @@
 import { assertEquals } from "@std/assert";
 import { writeSignature } from "../../../lib/protocols/canonical/signature.ts";
-import type { TestProtocol as Protocol } from "../../upstream/replies.ts";
+import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import { model, startGateway, type TestGateway, upstream } from "../../support/gateway.ts";
-import { errorBody, prompt, PROTOCOLS, WHOLE } from "../../upstream/replies.ts";
+import { errorBody, paramIn, prompt, PROTOCOLS, WHOLE } from "../../upstream/replies.ts";
 import { type FakeUpstream, json, type ScriptedAnswer, startUpstream } from "../../upstream/mod.ts";
 
 /** An upstream that answers in the protocol it is asked in. */
@@ -44,8 +44,8 @@ async function who(gateway: TestGateway, protocol: Protocol, more: JsonObject): 
   const response = await gateway.ask(protocol, prompt(protocol, more));
   const text = await response.text();
   if (response.status === 200) return response.headers.get("x-sluice-upstream") ?? "";
-  const { error } = JSON.parse(text);
-  return [response.status, ...(error.param ? [error.param] : [])].join(" ");
+  const param = paramIn(protocol, JSON.parse(text));
+  return [response.status, ...(param ? [param] : [])].join(" ");
 }
 
 Deno.test("the provider object chooses upstreams, in every protocol", async () => {

@@ -2,16 +2,17 @@
 import { Session } from "node:inspector";
 import { assertEquals } from "@std/assert";
 import type { JsonObject } from "../../../lib/json/mod.ts";
-import type { TestProtocol as Protocol } from "../../upstream/replies.ts";
-import { model, startGateway, upstream } from "../../support/gateway.ts";
+import { model, startGateway, upstream, VENDORS } from "../../support/gateway.ts";
 import { startUpstream } from "../../upstream/mod.ts";
-import { PROTOCOLS } from "../../upstream/replies.ts";
 import { answer, PRICING } from "./budgeted.ts";
 
 const SCHEMA = { type: "object", properties: { path: { type: "string" } }, required: ["path"] };
 
+/** Gemini's requests are decoded: their members may be spelled in two ways. */
+const RELAYED = ["chat", "responses", "messages"] as const;
+
 /** A turn of a coding agent: tools, a call and its result. It asks for reasoning, which the model does not support. */
-const TURNS: Readonly<Record<Protocol, JsonObject>> = {
+const TURNS: Readonly<Record<typeof RELAYED[number], JsonObject>> = {
   chat: {
     messages: [
       { role: "system", content: "Be brief" },
@@ -57,7 +58,7 @@ const TURNS: Readonly<Record<Protocol, JsonObject>> = {
 };
 
 /** The files that read conversations. */
-const READERS: Readonly<Record<Protocol, string>> = {
+const READERS: Readonly<Record<typeof RELAYED[number], string>> = {
   chat: "/lib/protocols/chat/read_messages.ts",
   responses: "/lib/protocols/responses/read_input.ts",
   messages: "/lib/protocols/messages/read_content.ts",
@@ -94,15 +95,15 @@ interface ScriptCoverage {
   functions: { functionName: string; ranges: { count: number }[] }[];
 }
 
-for (const protocol of PROTOCOLS) {
+for (const protocol of RELAYED) {
   Deno.test(`a ${protocol} request is relayed without decoding its prompt, with limits and budgets`, async () => {
     await using one = startUpstream(answer(protocol));
     const other = protocol === "messages" ? "chat" : "messages";
     await using two = startUpstream(answer(other));
     await using gateway = startGateway({
       upstreams: {
-        one: upstream(protocol === "messages" ? "anthropic" : "openai", one.url, { protocols: [protocol] }),
-        two: upstream(other === "messages" ? "anthropic" : "openai", two.url, { protocols: [other] }),
+        one: upstream(VENDORS[protocol], one.url, { protocols: [protocol] }),
+        two: upstream(VENDORS[other], two.url, { protocols: [other] }),
       },
       // The budget pays for less than the model can write, so that the gateway sets a limit.
       models: [

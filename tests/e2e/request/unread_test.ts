@@ -1,8 +1,8 @@
 import { assert, assertEquals } from "@std/assert";
-import type { TestProtocol as Protocol } from "../../upstream/replies.ts";
+import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
 import { loadTokenCounter } from "../../../lib/o200k/mod.ts";
 import { simulateTime } from "../../support/simulated_time.ts";
-import { prompt, PROTOCOLS, SUCCESS } from "../../upstream/replies.ts";
+import { prompt, PROTOCOLS, saying, SUCCESS } from "../../upstream/replies.ts";
 import { frames, REPORTED } from "../../upstream/frames.ts";
 import type { ScriptedAnswer, Step } from "../../upstream/mod.ts";
 import { chargeOf, priceOf, spokenBy, startWorld, tokens, type Way, type World } from "./world.ts";
@@ -22,7 +22,8 @@ function textIn(stream: string): string {
   return events.map((event) => {
     if (event.type !== undefined && !/delta$/.test(event.type)) return "";
     if (typeof event.delta === "string") return event.delta;
-    return event.delta?.text ?? event.choices?.[0]?.delta.content ?? "";
+    return event.delta?.text ?? event.choices?.[0]?.delta.content ??
+      event.candidates?.[0].content.parts[0].text ?? "";
   }).join("");
 }
 
@@ -67,7 +68,7 @@ for (const [index, way] of (["relayed", "translated", "embedded"] as const).entr
         config: { resource_limits: { answer_unread_ms: 150 } },
       });
       const said = way === "embedded" ? EMBEDDED : "Hello";
-      const body = protocol === "responses" ? { input: said } : { messages: [{ role: "user", content: said }] };
+      const body = saying(protocol, said);
       const most = protocol === "messages" ? { max_tokens: 5_000_000 } : {};
       const response = await world.gateway.ask(protocol, prompt(protocol, { ...body, ...most, stream: true }));
       await world.entry();

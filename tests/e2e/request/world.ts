@@ -1,12 +1,19 @@
 /** One request through a whole gateway with limits, a budget and prices, and its ledger entry. */
 import { assert, assertEquals } from "@std/assert";
-import type { TestProtocol as Protocol } from "../../upstream/replies.ts";
+import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import { NO_TOKENS } from "../../../lib/store/days.ts";
 import type { BilledTokens, Entry, KeptEntry, LedgerStore } from "../../../lib/store/ledger.ts";
 import { openMemoryStore } from "../../../lib/store/sqlite/memory.ts";
 import type { Store } from "../../../lib/store/store.ts";
-import { type GatewayOptions, model, startGateway, type TestGateway, upstream } from "../../support/gateway.ts";
+import {
+  type GatewayOptions,
+  model,
+  startGateway,
+  type TestGateway,
+  upstream,
+  VENDORS,
+} from "../../support/gateway.ts";
 import { type FakeUpstream, type ScriptedAnswer, startUpstream, type UpstreamRequest } from "../../upstream/mod.ts";
 import { until } from "../../support/soon.ts";
 
@@ -19,7 +26,7 @@ export type Way = typeof WAYS[number];
 /** The protocol of the upstream. */
 export function spokenBy(protocol: Protocol, way: Way): Protocol {
   if (way === "relayed") return protocol;
-  return ({ chat: "messages", responses: "chat", messages: "responses" } as const)[protocol];
+  return ({ chat: "messages", responses: "gemini", messages: "responses", gemini: "chat" } as const)[protocol];
 }
 
 /** USD per token, and the factor of the group: what its keys pay. */
@@ -83,13 +90,12 @@ export function startWorld(options: WorldOptions): World {
   const spoken = spokenBy(protocol, way);
   const one = startUpstream(says);
   const two = startUpstream(options.then ?? says);
-  const vendor = spoken === "messages" ? "anthropic" : "openai";
   const more = { protocols: [spoken], ...(timeouts !== undefined && { timeouts }) };
   const targets = way === "embedded"
     ? [{ upstream: "embedded", model: "echo" }]
     : [{ upstream: "one", model: "real-one" }, { upstream: "two", model: "real-two", priority: 1 }];
   const gateway = startGateway({
-    upstreams: { one: upstream(vendor, one.url, more), two: upstream(vendor, two.url, more) },
+    upstreams: { one: upstream(VENDORS[spoken], one.url, more), two: upstream(VENDORS[spoken], two.url, more) },
     models: [
       model("acme/one", options.then === undefined ? targets.slice(0, 1) : targets, {
         pricing: PRICING,

@@ -33,7 +33,7 @@ function ask(gateway: TestGateway, more: JsonObject, key?: TestGateway["key"]): 
 function conversation({ requests }: FakeUpstream, index: number): string {
   const body = requests[index]?.json ?? {};
   assert(!("previous_response_id" in body));
-  return JSON.stringify(body.messages ?? body.input);
+  return JSON.stringify(body.messages ?? body.input ?? body.contents);
 }
 
 for (const protocol of PROTOCOLS) {

@@ -1,6 +1,6 @@
 /** Failover with rare requests: one every five seconds, so that no window ever has ten of them. */
 import { assert, assertEquals } from "@std/assert";
-import type { TestProtocol as Protocol } from "../../upstream/replies.ts";
+import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import { type SimulatedTime, simulateTime } from "../../support/simulated_time.ts";
 import { skipInQuick } from "../../support/skip.ts";

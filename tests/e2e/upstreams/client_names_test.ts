@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import type { TestProtocol as Protocol } from "../../upstream/replies.ts";
+import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import { model, startGateway, upstream } from "../../support/gateway.ts";
 import { prompt, WHOLE } from "../../upstream/replies.ts";

@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import type { TestProtocol as Protocol } from "../../upstream/replies.ts";
+import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
 import { seeded } from "../../support/random.ts";
 import { oneModel, startGateway, UPSTREAM_KEY } from "../../support/gateway.ts";
 import { prompt, PROTOCOLS, STREAMED, WHOLE } from "../../upstream/replies.ts";
@@ -69,6 +69,7 @@ const SENT = [
   "host",
   "user-agent",
   "x-api-key",
+  "x-goog-api-key",
 ];
 
 Deno.test("of 200 random and common client headers none reaches an upstream", async () => {
@@ -77,7 +78,9 @@ Deno.test("of 200 random and common client headers none reaches an upstream", as
     await using gateway = startGateway(oneModel(to, server.url));
     for (const client of PROTOCOLS) {
       for (const [at, strange] of strangers(7, "x").entries()) {
-        const headers = at === 0 ? { ...strange, ...OF_CLIENTS } : strange;
+        const headers: Record<string, string> = at === 0 ? { ...strange, ...OF_CLIENTS } : strange;
+        // Gemini's protocol reads the key there.
+        if (client === "gemini") delete headers["x-goog-api-key"];
         const response = await gateway.ask(client, prompt(client), { headers });
         assertEquals(response.status, 200, await response.text());
       }

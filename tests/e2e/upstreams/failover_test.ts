@@ -231,14 +231,22 @@ Deno.test("an upstream with the client's protocol is called in it, any other in 
     }
     return paths;
   };
-  assertEquals(await asked(upstream("openai", server.url)), ["/chat/completions", "/responses", "/responses"]);
+  assertEquals(await asked(upstream("openai", server.url)), [
+    "/chat/completions",
+    "/responses",
+    "/responses",
+    "/responses",
+  ]);
   assertEquals(
     await asked(upstream("openai", server.url, { protocols: ["chat"] })),
-    Array(3).fill("/chat/completions"),
+    Array(PROTOCOLS.length).fill("/chat/completions"),
   );
-  assertEquals(await asked(upstream("openai-compatible", server.url)), Array(3).fill("/chat/completions"));
+  assertEquals(
+    await asked(upstream("openai-compatible", server.url)),
+    Array(PROTOCOLS.length).fill("/chat/completions"),
+  );
   assertEquals(
     await asked(upstream("openai-compatible", server.url, { protocols: ["chat", "responses"] })),
-    ["/chat/completions", "/responses", "/chat/completions"],
+    ["/chat/completions", "/responses", "/chat/completions", "/chat/completions"],
   );
 });

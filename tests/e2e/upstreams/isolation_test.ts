@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import type { TestProtocol as Protocol } from "../../upstream/replies.ts";
+import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
 import { writeSignature } from "../../../lib/protocols/canonical/signature.ts";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import { model, oneModel, startGateway, upstream } from "../../support/gateway.ts";
@@ -130,6 +130,7 @@ Deno.test("URLs of images and files are passed on and never fetched", async () =
     messages: {
       messages: [{ role: "user", content: [{ type: "image", source: { type: "url", url: image } }] }],
     },
+    gemini: { contents: [{ role: "user", parts: [{ fileData: { mimeType: "image/png", fileUri: image } }] }] },
   };
   for (const client of PROTOCOLS) {
     for (const to of PROTOCOLS) {
@@ -147,7 +148,7 @@ Deno.test("URLs of images and files are passed on and never fetched", async () =
 });
 
 /** A conversation in which the assistant has thought. */
-function thought(protocol: Protocol, signature: string): JsonObject {
+function thought(protocol: Exclude<Protocol, "gemini">, signature: string): JsonObject {
   switch (protocol) {
     case "messages":
       return {

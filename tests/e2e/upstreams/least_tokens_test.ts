@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import type { TestProtocol as Protocol } from "../../upstream/replies.ts";
+import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import { model, oneModel, startGateway, type TestGateway, upstream } from "../../support/gateway.ts";
 import { prompt, PROTOCOLS } from "../../upstream/replies.ts";
@@ -13,7 +13,12 @@ interface Scene {
   incomplete?: boolean;
 }
 
-const LIMIT = { chat: "max_tokens", responses: "max_output_tokens", messages: "max_tokens" } as const;
+const LIMIT = {
+  chat: "max_tokens",
+  responses: "max_output_tokens",
+  messages: "max_tokens",
+  gemini: "generationConfig.maxOutputTokens",
+} as const;
 const WORDS = "one two three four five six seven eight nine ten";
 
 function text(text: string): JsonObject {
@@ -167,10 +172,23 @@ function readMessages(bodies: Any[]): Read {
   };
 }
 
-const READERS = { chat: readChat, responses: readResponses, messages: readMessages };
-const LENGTH = { chat: "length", responses: "max_output_tokens", messages: "max_tokens" };
-const END = { chat: "stop", responses: "completed", messages: "end_turn" };
-const TOOL_USE = { chat: "tool_calls", responses: "completed", messages: "tool_use" };
+function readGemini(bodies: Any[]): Read {
+  const candidates: Any[] = bodies.flatMap(({ candidates }) => candidates);
+  const parts: Any[] = candidates.flatMap(({ content }) => content.parts);
+  const { candidatesTokenCount, thoughtsTokenCount = 0 } = bodies.at(-1).usageMetadata;
+  return {
+    text: parts.map(({ text = "", thought }) => thought === true ? "" : text).join(""),
+    reasoning: parts.map(({ text, thought }) => thought === true ? text : "").join(""),
+    calls: parts.flatMap(({ functionCall }) => functionCall ? [JSON.stringify(functionCall.args)] : []),
+    finish: candidates.at(-1).finishReason,
+    output: candidatesTokenCount + thoughtsTokenCount,
+  };
+}
+
+const READERS = { chat: readChat, responses: readResponses, messages: readMessages, gemini: readGemini };
+const LENGTH = { chat: "length", responses: "max_output_tokens", messages: "max_tokens", gemini: "MAX_TOKENS" };
+const END = { chat: "stop", responses: "completed", messages: "end_turn", gemini: "STOP" };
+const TOOL_USE = { chat: "tool_calls", responses: "completed", messages: "tool_use", gemini: "STOP" };
 
 async function read(protocol: Protocol, response: Response): Promise<Read> {
   const body = await response.text();
@@ -186,7 +204,12 @@ function asking(protocol: Protocol, limit: number, stream: boolean): JsonObject 
     chat: [{ type: "function", function: tool }],
     responses: [{ type: "function", ...tool }],
     messages: [{ name: "look", input_schema: tool.parameters }],
+    gemini: [{ functionDeclarations: [tool] }],
   }[protocol];
+  if (protocol === "gemini") {
+    const generationConfig = { maxOutputTokens: limit, thinkingConfig: { includeThoughts: true } };
+    return prompt(protocol, { stream, tools, generationConfig });
+  }
   return prompt(protocol, {
     stream,
     tools,

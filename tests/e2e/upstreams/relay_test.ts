@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import type { TestProtocol as Protocol } from "../../upstream/replies.ts";
+import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
 import type { JsonObject } from "../../../lib/json/mod.ts";
-import { oneModel, startGateway } from "../../support/gateway.ts";
+import { oneModel, startGateway, type TestGateway } from "../../support/gateway.ts";
 import { prompt, PROTOCOLS, STREAMED, WHOLE } from "../../upstream/replies.ts";
 import { events, json, startUpstream } from "../../upstream/mod.ts";
 
@@ -72,6 +72,23 @@ const BODIES: Readonly<Record<Protocol, [sent: string, passed: string][]>> = {
       '{"model":"real-one","max_tokens":9,"messages":[{"role":"user","content":"a"}]}',
     ],
   ],
+  // The path has the model, which is sent apart.
+  gemini: [
+    [
+      '{\r\n\t"generationConfig" : {"temperature":1.0,"seed":9007199254740991,"x":[1e400,-0]},"x_future":{"b":1.50},\n' +
+      ' "contents":[ {"parts":[{"text":"caf\\u00e9 \\ud83d\\ude00 é","x":null}],"role":"user"} ,{"role":"model","parts":' +
+      '[{"functionCall":{"name":"f","args":{"id":12345678901234567890}},"thoughtSignature":"Eq/+="}]},{"role":"user",' +
+      '"parts":[{"functionResponse":{"name":"f","response":{"output":1.0}}}]}]}\n',
+      '{\r\n\t"generationConfig" : {"temperature":1.0,"seed":9007199254740991,"x":[1e400,-0]},"x_future":{"b":1.50},\n' +
+      ' "contents":[ {"parts":[{"text":"caf\\u00e9 \\ud83d\\ude00 é","x":null}],"role":"user"} ,{"role":"model","parts":' +
+      '[{"functionCall":{"name":"f","args":{"id":12345678901234567890}},"thoughtSignature":"Eq/+="}]},{"role":"user",' +
+      '"parts":[{"functionResponse":{"name":"f","response":{"output":1.0}}}]}]}\n',
+    ],
+    [
+      '{"provider":{"order":["one"]},"models":["acme/one"],"contents":[{"role":"user","parts":[{"text":"a"}]}]}',
+      '{"contents":[{"role":"user","parts":[{"text":"a"}]}]}',
+    ],
+  ],
 };
 
 for (const protocol of PROTOCOLS) {
@@ -85,7 +102,7 @@ for (const protocol of PROTOCOLS) {
     const pricing = { prompt: "0", completion: "0", hosted_tools: { web_search: "0" } };
     await using gateway = startGateway({ upstreams, models: [{ ...row, pricing }], groups });
     for (const [sent, passed] of BODIES[protocol]) {
-      const response = await gateway.ask(protocol, sent);
+      const response = await (protocol === "gemini" ? askGemini(gateway, sent) : gateway.ask(protocol, sent));
       assertEquals([response.status, await response.text()], [200, textOf(WHOLE[protocol])]);
       assertEquals(response.headers.get("x-sluice-dropped"), null);
       assertEquals(server.requests.at(-1)?.body, passed);
@@ -105,7 +122,7 @@ for (const protocol of PROTOCOLS) {
       ["with events of nothing", (text) => text.replaceAll("\n\n", "\n\nevent: x\ndata:\n\n")],
       ["with a byte order mark and ids", (text) => `\ufeff${text.replaceAll("data:", "id: 1\nretry: 5\ndata:")}`],
       ["without spaces", (text) => text.replaceAll("data: ", "data:").replaceAll("event: ", "event:")],
-      ["over several lines of data", (text) => text.replaceAll('"model":', '\ndata: "model":')],
+      ["over several lines of data", (text) => text.replaceAll(/"model(Version)?":/g, "\ndata: $&")],
     ];
     let sent = "";
     let chunkBytes = 1;
@@ -117,7 +134,7 @@ for (const protocol of PROTOCOLS) {
         const response = await gateway.ask(protocol, prompt(protocol, { stream: true }));
         assertEquals(response.headers.get("content-type"), "text/event-stream; charset=utf-8");
         const got = await response.text();
-        const spaced = name === "over several lines of data" ? got.replaceAll(' "model":', '"model":') : got;
+        const spaced = name === "over several lines of data" ? got.replaceAll(/ ("model(?:Version)?":)/g, "$1") : got;
         assertEquals(spaced, expectedStream(protocol, [...frames.slice(0, 2), future, ...frames.slice(2)]), name);
       }
     }
@@ -161,9 +178,15 @@ Deno.test("relayed chat: invalid JSON is an error, even between white space that
   assertEquals([response.status, (await response.json()).error.code], [502, "upstream_error"]);
 });
 
+/** Sends a body as it is. */
+function askGemini({ url, key }: TestGateway, body: string): Promise<Response> {
+  const headers = { "x-goog-api-key": key.key };
+  return fetch(`${url}/v1beta/models/acme/one:generateContent`, { method: "POST", headers, body });
+}
+
 /** A value as a scripted server writes it and the gateway returns it: with the public id of the model. */
 function textOf(value: JsonObject): string {
-  return JSON.stringify(value).replace('"model":"real-one"', '"model":"acme/one"');
+  return JSON.stringify(value).replace(/"(model|modelVersion)":"real-one"/, '"$1":"acme/one"');
 }
 
 /**
@@ -171,12 +194,12 @@ function textOf(value: JsonObject): string {
  * responses: an end mark.
  */
 function expectedStream(protocol: Protocol, frames: readonly string[]): string {
-  const named = frames.map((frame) => frame.replace('"model":"real-one"', '"model":"acme/one"'));
+  const named = frames.map((frame) => frame.replace(/"(model|modelVersion)":"real-one"/, '"$1":"acme/one"'));
   const costed = named.map((frame) =>
-    /^event: (message_delta|response\.completed)\n/.test(frame) ? withCost(frame) : frame
+    /^event: (message_delta|response\.completed)\n|"usageMetadata"/.test(frame) ? withCost(frame) : frame
   );
   if (protocol === "responses") return `${costed.join("")}data: [DONE]\n\n`;
-  if (protocol === "messages") return costed.join("");
+  if (protocol === "messages" || protocol === "gemini") return costed.join("");
   return named.filter((frame) => !frame.includes('"usage":{')).map((frame) => frame.replace(',"usage":null', "")).join(
     "",
   );

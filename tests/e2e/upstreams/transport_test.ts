@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import type { TestProtocol as Protocol } from "../../upstream/replies.ts";
+import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import { soon, until } from "../../support/soon.ts";
 import { watchTurns } from "../../support/turns.ts";
@@ -46,9 +46,9 @@ for (const transport of ["http1", "fetch"]) {
   Deno.test(`${transport}: 50 requests in a row share a connection, whole, streamed, refused and truncated`, async () => {
     for (const protocol of PROTOCOLS) {
       let status = 200;
-      await using server = startUpstream(({ body }) => {
+      await using server = startUpstream(({ stream }) => {
         if (status !== 200) return json({ error: { message: "no" } }, { status });
-        return body.includes('"stream":true') ? events(STREAMED[protocol].join("")) : json(WHOLE[protocol]);
+        return stream ? events(STREAMED[protocol].join("")) : json(WHOLE[protocol]);
       });
       await using gateway = startGateway(oneModel(protocol, server.url));
       for (let number = 0; number < 50; number++) {
@@ -92,6 +92,7 @@ for (const transport of ["http1", "fetch"]) {
       chat: ": keep-alive\n",
       responses: ": keep-alive\n",
       messages: 'event: ping\ndata: {"type": "ping"}\n\n',
+      gemini: "\n\n",
     };
     await Promise.all(PROTOCOLS.map(async (protocol) => {
       const ready = Promise.withResolvers<void>();
