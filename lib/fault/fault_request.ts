@@ -152,10 +152,22 @@ function wholeRequest(
   };
 }
 
+/** Google's names of statuses. https://cloud.google.com/apis/design/errors#handling_errors */
+const GOOGLE_STATUSES: ReadonlyMap<number, string> = new Map([
+  [401, "UNAUTHENTICATED"],
+  [403, "PERMISSION_DENIED"],
+  [404, "NOT_FOUND"],
+  [409, "ABORTED"],
+  [429, "RESOURCE_EXHAUSTED"],
+  [501, "UNIMPLEMENTED"],
+  [503, "UNAVAILABLE"],
+  [504, "DEADLINE_EXCEEDED"],
+]);
+
 function errorText(protocol: Protocol, status: number): string {
   const error = { type: status === 429 ? "rate_limit_error" : "api_error", message: `Rehearsal: status ${status}` };
   if (protocol === "gemini") {
-    const name = status === 429 ? "RESOURCE_EXHAUSTED" : "INTERNAL";
+    const name = GOOGLE_STATUSES.get(status) ?? (status < 500 ? "INVALID_ARGUMENT" : "INTERNAL");
     return JSON.stringify({ error: { code: status, message: error.message, status: name } });
   }
   return JSON.stringify(

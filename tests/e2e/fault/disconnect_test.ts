@@ -13,6 +13,8 @@ const PAIRS: readonly [client: Protocol, upstream: Protocol][] = [
   ["chat", "messages"],
   ["messages", "responses"],
   ["responses", "chat"],
+  ["gemini", "gemini"],
+  ["chat", "gemini"],
   ["gemini", "messages"],
   ["gemini", "chat"],
 ];

@@ -69,7 +69,7 @@ export const REHEARSALS: readonly Rehearsal[] = [
   { ask: "reset", streamed: 502, whole: 502, wire: true },
   { ask: "reset-after:0", streamed: 502, whole: 502, wire: true },
   { ask: "reset-after:3", streamed: "error within", whole: 502, wire: true },
-  { ask: "drip:1ms", streamed: 504, whole: 504, stalls: true, says: /no whole answer within/, wire: true },
+  { ask: "drip:5ms", streamed: 504, whole: 504, stalls: true, says: /no whole answer within/, wire: true },
   { ask: "split", streamed: "answer", whole: "answer", wire: true },
   { ask: "crlf", streamed: "answer", whole: "answer", wire: true },
   { ask: "bom", streamed: "answer", whole: "answer", wire: true },
