@@ -3,7 +3,7 @@ import { assertEquals } from "@std/assert";
 import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
 import { seeded } from "../../support/random.ts";
 import { model, startGateway } from "../../support/gateway.ts";
-import { prompt, PROTOCOLS } from "../../upstream/replies.ts";
+import { limitedTo, prompt, PROTOCOLS } from "../../upstream/replies.ts";
 
 const BEGIN = Date.UTC(2027, 0, 1);
 const UNITS = ["requests", "tokens"] as const;
@@ -78,11 +78,14 @@ export async function compareHeaders({ requests, seed }: { requests: number; see
     if (waitMs === 0) log.push(taken);
 
     const about = `seed ${seed}, request ${number}: ${protocol}${stream ? " stream" : ""} at ${now} ms`;
-    const name = { chat: "max_completion_tokens", responses: "max_output_tokens", messages: "max_tokens" }[protocol];
     const own = keys[key];
-    const response = await gateway.ask(protocol, prompt(protocol, { model: named, [name]: most, stream }), {
-      ...(own !== undefined && { key: own }),
-    });
+    const response = await gateway.ask(
+      protocol,
+      prompt(protocol, { model: named, ...limitedTo(protocol, most), stream }),
+      {
+        ...(own !== undefined && { key: own }),
+      },
+    );
     await response.text();
     await gateway.gateway.backgroundTasks.done();
     assertEquals(response.status, waitMs === 0 ? 200 : 429, about);

@@ -1,8 +1,9 @@
 import { assert, assertEquals } from "@std/assert";
+import type { JsonObject } from "../../../lib/json/mod.ts";
 import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
 import { mintKey } from "../../../lib/access/keys.ts";
-import { oneModel, PATHS, startGateway, UPSTREAM_KEY } from "../../support/gateway.ts";
-import { PROTOCOLS } from "../../upstream/replies.ts";
+import { addressed, oneModel, startGateway, UPSTREAM_KEY } from "../../support/gateway.ts";
+import { limitedTo, PROTOCOLS, saying } from "../../upstream/replies.ts";
 import { events, json, type ScriptedAnswer, startUpstream } from "../../upstream/mod.ts";
 import { until } from "../../support/soon.ts";
 
@@ -17,15 +18,15 @@ function leaksOf(text: string, words: readonly string[]): string[] {
   );
 }
 
-function body(protocol: Protocol, stream: boolean): Record<string, unknown> {
-  const messages = [{ role: "user", content: PROMPT }];
+function body(protocol: Protocol, stream: boolean): JsonObject {
   return {
     model: "acme/one",
     stream,
     [PROMPT]: PROMPT,
     user: PROMPT,
     metadata: { [PROMPT]: PROMPT },
-    ...(protocol === "responses" ? { input: PROMPT } : { messages, max_tokens: 50 }),
+    ...saying(protocol, PROMPT),
+    ...limitedTo(protocol, 50),
   };
 }
 
@@ -73,7 +74,7 @@ Deno.test("no secret and no text of a prompt or answer is in a log line, metric 
     for (const stream of [false, true]) {
       for (const each of PLAYS) {
         play = each(stream);
-        const response = await gateway.ask(protocol, JSON.stringify(body(protocol, stream)));
+        const response = await gateway.ask(protocol, body(protocol, stream));
         heads += JSON.stringify([...response.headers].filter(([name]) => name !== "x-sluice-dropped"));
         await response.text();
         asked++;
@@ -81,11 +82,11 @@ Deno.test("no secret and no text of a prompt or answer is in a log line, metric 
     }
     for (const key of [stranger, `${gateway.key.key}x`]) {
       const headers = { authorization: `Bearer ${key}`, "x-api-key": key, "anthropic-version": PROMPT };
-      await ask(PATHS[protocol], { method: "POST", headers, body: PROMPT });
+      await ask(addressed(protocol, { model: "acme/one" }).path, { method: "POST", headers, body: PROMPT });
     }
     const headers = { authorization: `Bearer ${gateway.key.key}`, "idempotency-key": PROMPT, "user-agent": PROMPT };
     for (const text of [PROMPT, `{"model":"${PROMPT}"}`, `{"model":"${PROMPT}","messages":[]}`, "[", ""]) {
-      await ask(PATHS[protocol], { method: "POST", headers, body: text });
+      await ask(addressed(protocol, { model: "acme/one" }).path, { method: "POST", headers, body: text });
     }
   }
   const headers = { authorization: `Bearer ${gateway.key.key}` };

@@ -114,7 +114,8 @@ Deno.test("a 403 is returned as 502 that explains possible causes without the ve
       assertEquals([response.status, response.headers.get("x-should-retry")], [502, "false"]);
       assertMatch(error.message, /vendor refused this request \(403\)/);
       assert(!/p-12345|abc/.test(error.message), error.message);
-      if (client !== "messages") assertEquals(error.code, "upstream_refused");
+      if (client === "gemini") assertEquals(error.details[0].reason, "UPSTREAM_REFUSED");
+      else if (client !== "messages") assertEquals(error.code, "upstream_refused");
     }
     assertEquals(gateway.gateway.health.snapshot().map(({ state, samples }) => [state, samples]), [["closed", 0]]);
     assertEquals(gateway.logs.filter(({ event }) => event === "target_failed").length, PROTOCOLS.length);
