@@ -14,14 +14,6 @@ export function prompt(protocol: Protocol, more: JsonObject = {}, text = "Hello"
   return protocol === "chat" ? { ...base, messages, ...more } : { ...base, max_tokens: 100, messages, ...more };
 }
 
-/** The members of a request with this user message. */
-export function saying(protocol: Protocol, text: string): JsonObject {
-  if (protocol === "responses") return { input: text };
-  return protocol === "gemini"
-    ? { contents: [{ role: "user", parts: [{ text }] }] }
-    : { messages: [{ role: "user", content: text }] };
-}
-
 /** The invalid member that an error names. */
 export function paramIn(protocol: Protocol, { error }: { error: JsonObject }): Json | undefined {
   if (protocol !== "gemini") return error.param;

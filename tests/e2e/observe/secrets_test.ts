@@ -3,7 +3,7 @@ import type { JsonObject } from "../../../lib/json/mod.ts";
 import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
 import { mintKey } from "../../../lib/access/keys.ts";
 import { addressed, oneModel, startGateway, UPSTREAM_KEY } from "../../support/gateway.ts";
-import { limitedTo, PROTOCOLS, saying } from "../../upstream/replies.ts";
+import { limitedTo, prompt, PROTOCOLS } from "../../upstream/replies.ts";
 import { events, json, type ScriptedAnswer, startUpstream } from "../../upstream/mod.ts";
 import { until } from "../../support/soon.ts";
 
@@ -19,15 +19,8 @@ function leaksOf(text: string, words: readonly string[]): string[] {
 }
 
 function body(protocol: Protocol, stream: boolean): JsonObject {
-  return {
-    model: "acme/one",
-    stream,
-    [PROMPT]: PROMPT,
-    user: PROMPT,
-    metadata: { [PROMPT]: PROMPT },
-    ...saying(protocol, PROMPT),
-    ...limitedTo(protocol, 50),
-  };
+  const members = { stream, [PROMPT]: PROMPT, user: PROMPT, metadata: { [PROMPT]: PROMPT } };
+  return prompt(protocol, { ...members, ...limitedTo(protocol, 50) }, PROMPT);
 }
 
 const ERROR = { error: { message: `${ANSWER} ${PROMPT} ${UPSTREAM_KEY}`, type: ANSWER, code: ANSWER, param: PROMPT } };

@@ -4,7 +4,7 @@ import { LEAST_OUTPUT } from "../../../lib/billing/token_bound.ts";
 import type { KeptEntry } from "../../../lib/store/ledger.ts";
 import type { TestGateway } from "../../support/gateway.ts";
 import { rounds } from "../../support/skip.ts";
-import { limitedTo, prompt, PROTOCOLS, saying } from "../../upstream/replies.ts";
+import { limitedTo, prompt, PROTOCOLS } from "../../upstream/replies.ts";
 import { answer, asking, COST, leftOf, PRICE, startBudgeted, worth } from "./budgeted.ts";
 import { usd } from "./bills.ts";
 
@@ -150,8 +150,7 @@ Deno.test("the input is paid first, at its most expensive class, and the cap is 
       const budget = 12_345_678_901n;
       const key = await gateway.addKey(worth(budget));
       const said = "x".repeat(length);
-      const body = saying(protocol, said);
-      const response = await gateway.ask(protocol, prompt(protocol, body), { key });
+      const response = await gateway.ask(protocol, prompt(protocol, {}, said), { key });
       assertEquals(response.status, 200, await response.text());
       const cap = Number(response.headers.get("x-sluice-max-tokens"));
       const { held = 0n } = await entryOf(gateway, response) ?? {};
@@ -169,8 +168,7 @@ Deno.test("the embedded model stops at the budget", async () => {
     for (const stream of [false, true]) {
       const key = await gateway.addKey(worth(BUDGET));
       const said = "one two three ".repeat(200);
-      const body = saying(protocol, said);
-      const response = await gateway.ask(protocol, prompt(protocol, { ...body, stream }), { key });
+      const response = await gateway.ask(protocol, prompt(protocol, { stream }, said), { key });
       assertEquals(response.headers.get("x-sluice-max-tokens"), `${TOKENS}`);
       assertMatch(await response.text(), CUT[protocol]);
       const entry = await entryOf(gateway, response);

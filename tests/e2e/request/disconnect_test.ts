@@ -3,7 +3,7 @@ import { othersTurns } from "../../support/others_turns.ts";
 import { type Random, seeded } from "../../support/random.ts";
 import { pause, until } from "../../support/soon.ts";
 import { skipInQuick } from "../../support/skip.ts";
-import { limitedTo, prompt, PROTOCOLS, saying } from "../../upstream/replies.ts";
+import { limitedTo, prompt, PROTOCOLS } from "../../upstream/replies.ts";
 import { frames, whole } from "../../upstream/frames.ts";
 import type { Step } from "../../upstream/mod.ts";
 import { spokenBy, startWorld, type Way } from "./world.ts";
@@ -66,10 +66,10 @@ for (const way of ["relayed", "translated", "embedded"] as const satisfies Way[]
             // The embedded model is fast: many clients must disconnect before its answer is complete.
             const text = `client ${number}: ` + "one two three ".repeat(way === "embedded" ? 400 : 1);
             // Without a limit each would hold so much of the budget that most of those at once are refused.
-            const body = { ...saying(protocol, text), ...limitedTo(protocol, 10_000) };
+            const body = { ...limitedTo(protocol, 10_000), stream };
             try {
               come("sent");
-              const requestBody = prompt(protocol, { ...body, stream });
+              const requestBody = prompt(protocol, body, text);
               const response = await world.gateway.ask(protocol, requestBody, { signal: disconnect.signal });
               come("answered");
               for await (const _ of response.body ?? []) come("read");

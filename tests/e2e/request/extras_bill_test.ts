@@ -377,7 +377,7 @@ Deno.test("calls beyond the hold are paid by the operator", async () => {
 
 Deno.test("calls are held for by the limit of the protocol itself, not by that of another one", async () => {
   const groups = { default: { ...GROUPS.allowed, price_factor: "1", budget: { usd: "1000", period: "total" } } };
-  const bounds: [Protocol, JsonObject, calls: bigint][] = [
+  const bounds: [SearchingProtocol, JsonObject, calls: bigint][] = [
     ["responses", { max_tool_calls: 4, max_output_tokens: 100 }, 4n],
     ["responses", { tools: [{ type: "web_search", max_uses: 4 }], max_output_tokens: 100 }, 32n],
     ["messages", { max_tool_calls: 1, max_tokens: 100 }, 3n],

@@ -2,7 +2,7 @@ import { assert, assertEquals } from "@std/assert";
 import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
 import { loadTokenCounter } from "../../../lib/o200k/mod.ts";
 import { simulateTime } from "../../support/simulated_time.ts";
-import { prompt, PROTOCOLS, saying, SUCCESS } from "../../upstream/replies.ts";
+import { prompt, PROTOCOLS, SUCCESS } from "../../upstream/replies.ts";
 import { frames, REPORTED } from "../../upstream/frames.ts";
 import type { ScriptedAnswer, Step } from "../../upstream/mod.ts";
 import { chargeOf, priceOf, spokenBy, startWorld, tokens, type Way, type World } from "./world.ts";
@@ -68,9 +68,8 @@ for (const [index, way] of (["relayed", "translated", "embedded"] as const).entr
         config: { resource_limits: { answer_unread_ms: 150 } },
       });
       const said = way === "embedded" ? EMBEDDED : "Hello";
-      const body = saying(protocol, said);
       const most = protocol === "messages" ? { max_tokens: 5_000_000 } : {};
-      const response = await world.gateway.ask(protocol, prompt(protocol, { ...body, ...most, stream: true }));
+      const response = await world.gateway.ask(protocol, prompt(protocol, { ...most, stream: true }, said));
       await world.entry();
       const stream = await response.text();
       assert(stream.includes("left unread"), stream.slice(-500));
