@@ -64,14 +64,16 @@ function writeMessage(reply: Reply, echo: Echo): JsonObject {
   const details: JsonObject[] = [];
   const annotations: JsonObject[] = [];
   const calls: JsonObject[] = [];
+  const isCited = reply.blocks.some((block) => block.type === "text" && block.citations !== undefined);
+  /** Code points of the content, counted for citations alone. */
+  let end = 0;
   for (const block of reply.blocks) {
     switch (block.type) {
       case "text": {
-        const citations = block.citations ?? [];
-        const start = citations.length === 0 ? 0 : countCodePoints(content);
+        const start = end;
         content += block.text;
-        const end = citations.length === 0 ? 0 : countCodePoints(content);
-        for (const citation of citations) {
+        if (isCited) end += countCodePoints(block.text);
+        for (const citation of block.citations ?? []) {
           const annotation = writeAnnotation(citation, { start, end });
           if (annotation !== undefined) annotations.push(annotation);
         }

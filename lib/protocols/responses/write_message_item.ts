@@ -19,6 +19,12 @@ interface Part {
   kind: Kind;
   text: string;
   annotations: JsonObject[];
+  /** Code points of the text before the current block, without those of `uncounted`. */
+  counted: number;
+  /** Text of earlier blocks whose code points no citation has needed yet. */
+  uncounted: string;
+  /** Text of the current block. */
+  block: string;
 }
 
 /**
@@ -32,8 +38,6 @@ export function messageItem(kind: Kind, position: ItemPosition): { item: OutputI
   let started = false;
   let part: Part | undefined;
   let current = kind;
-  /** Start of the block's text in its part, in UTF-16 code units. */
-  let begin = 0;
   let citations: Citation[] = [];
 
   const at = () => ({ item_id: id, output_index, content_index: content.length });
@@ -59,15 +63,17 @@ export function messageItem(kind: Kind, position: ItemPosition): { item: OutputI
     const events: ResponsesEvent[] = endPart();
     if (!started) events.push(itemAdded(output_index, { ...writeMessage("in_progress"), content: [] }));
     started = true;
-    part = { kind: current, text: "", annotations: [] };
-    begin = 0;
+    part = { kind: current, text: "", annotations: [], counted: 0, uncounted: "", block: "" };
     events.push({ type: "response.content_part.added", members: { ...at(), part: writePart(part) } });
     return { part, events };
   }
 
   function open(kind: Kind): ResponsesEvent[] {
     current = kind;
-    begin = part?.kind === kind ? part.text.length : 0;
+    if (part !== undefined) {
+      part.uncounted += part.block;
+      part.block = "";
+    }
     return kind === "refusal" ? openPart().events : [];
   }
 
@@ -81,6 +87,7 @@ export function messageItem(kind: Kind, position: ItemPosition): { item: OutputI
     delta(text) {
       const { part, events } = openPart();
       part.text += text;
+      part.block += text;
       events.push(
         current === "text"
           ? { type: "response.output_text.delta", members: { ...at(), delta: text, logprobs: [] } }
@@ -96,8 +103,9 @@ export function messageItem(kind: Kind, position: ItemPosition): { item: OutputI
       if (citations.length === 0) return [];
       const { part, events } = openPart();
       // A citation covers the whole block, so its range is known only now.
-      const start = codePoints(part.text.slice(0, begin));
-      const range = { start, end: start + codePoints(part.text.slice(begin)) };
+      part.counted += codePoints(part.uncounted);
+      part.uncounted = "";
+      const range = { start: part.counted, end: part.counted + codePoints(part.block) };
       for (const citation of citations) {
         const annotation = writeAnnotation(citation, range);
         if (annotation === undefined) continue;
