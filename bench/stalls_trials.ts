@@ -114,6 +114,12 @@ export const trialsOf = ({ rows, keys }: { rows: string; keys: string }): readon
   { name: "30 MB of escapes, compressed", path: CHAT, gzip: true, body: () => user("chat/json", "\n".repeat(15 * MB)) },
   { name: "30,000 calls of one id, translated", path: CHAT, body: () => manyCalls(() => "c") },
   { name: "30,000 calls with illegal ids, translated", path: CHAT, body: () => manyCalls((at) => `c!${at}`) },
+  {
+    name: "28,000 calls with illegal names, translated",
+    path: CHAT,
+    body: () => manyCalls((at) => `c${at}`, (at) => `f!${at}`),
+  },
+  ...odd(),
   { name: "30 MB in 4,000 messages, relayed", path: CHAT, body: () => conversation("chat/json", 1) },
   { name: "30 MB in 4,000 messages, translated", path: CHAT, body: () => conversation("messages/json", 1) },
   { name: "30 MB in 40,000 parts, relayed", path: CHAT, body: () => conversation("chat/json", 10) },
@@ -261,14 +267,117 @@ function called(...texts: string[]): string {
 }
 
 /** 30 messages of 1,000 calls each, without results. */
-function manyCalls(id: (at: number) => string): string {
-  const call = (at: number) => ({ id: id(at), type: "function", function: { name: "f", arguments: "{}" } });
+function manyCalls(id: (at: number) => string, name: (at: number) => string = () => "f"): string {
+  const call = (at: number) => ({ id: id(at), type: "function", function: { name: name(at), arguments: "{}" } });
   const message = (_: unknown, at: number) => ({
     role: "assistant",
     tool_calls: Array.from({ length: 1_000 }, (_, number) => call(at * 1_000 + number)),
   });
   const messages = [{ role: "user", content: "x" }, ...Array.from({ length: 30 }, message)];
   return JSON.stringify({ model: "messages/json", messages });
+}
+
+/** Requests of forms that no client sends: each once took 100 ms to minutes in one turn. */
+function odd(): Trial[] {
+  const list = <T>(length: number, of: (at: number) => T) => Array.from({ length }, (_, at) => of(at));
+  const members = (count: number, of: (at: number) => [string, unknown]) => Object.fromEntries(list(count, of));
+  const schema = (name: string, parameters: object): Trial => ({
+    name: `a schema of ${name}, translated`,
+    path: CHAT,
+    body: () => user("messages/json", "x", { tools: [{ type: "function", function: { name: "f", parameters } }] }),
+  });
+  const gemini = (name: string, body: () => object): Trial => ({
+    name: `Gemini: ${name}`,
+    path: "/v1beta/models/gemini/short:generateContent",
+    body: () => JSON.stringify({ contents: [{ role: "user", parts: [{ text: "x" }] }], ...body() }),
+  });
+  /** 60 messages of the model and the user by turns, with many blocks or parts each. */
+  const turns = (model: string, of: (isModel: boolean) => object) =>
+    list(60, (at) => ({ role: at % 2 === 1 ? model : "user", ...of(at % 2 === 1) }));
+  return [
+    schema("900 branches with 90 members each", {
+      anyOf: list(900, (branch) => ({ type: "object", properties: members(90, (at) => [`p${branch}_${at}`, true]) })),
+    }),
+    schema("300 references to 900 members", {
+      $defs: { large: { properties: members(900, (at) => [`p${at}`, {}]) } },
+      allOf: list(300, () => ({ $ref: "#/$defs/large" })),
+    }),
+    schema("two lists of 90,000 types", {
+      type: list(90_000, (at) => `t${at}`),
+      allOf: [{ type: list(90_000, (at) => `u${at}`) }],
+    }),
+    {
+      name: "an answer's schema with 100,000 required names, translated",
+      path: MESSAGES,
+      body: () => {
+        const properties = members(9_900, (at) => [`p${at}`, { type: "string" }]);
+        const required = [...list(100_000, (at) => `q${at}`), ...Object.keys(properties)];
+        const schema = { type: "object", additionalProperties: false, properties, required };
+        return user("chat/json", "x", { max_tokens: 16, output_config: { format: { type: "json_schema", schema } } });
+      },
+    },
+    {
+      name: "30,000 signed thoughts, relayed",
+      path: MESSAGES,
+      body: () => {
+        const thought = (at: number) => ({ type: "thinking", thinking: "t", signature: `s${at}`, odd: 1 });
+        const messages = turns("assistant", (isModel) => ({ content: isModel ? list(1_000, thought) : "x" }));
+        return JSON.stringify({ model: "messages/json", max_tokens: 16, messages });
+      },
+    },
+    {
+      name: "30,000 calls with three mistakes each",
+      path: CHAT,
+      body: () => {
+        const call = { id: 1, type: "function", function: {} };
+        const messages = list(30, () => ({ role: "assistant", tool_calls: list(1_000, () => call) }));
+        return JSON.stringify({ model: "chat/json", messages });
+      },
+    },
+    {
+      name: "1,250 misspelled members in 25 MB of tools",
+      path: CHAT,
+      body: () => {
+        const spelled = members(5, (at) => [["TYPE", "Type", "tYPE", "NAME", "Name"][at] ?? "", 1]);
+        const tool = { type: "function", function: { name: "f" }, ...spelled, x: "y".repeat(100_000) };
+        return user("chat/json", "x", { tools: list(250, () => tool) });
+      },
+    },
+    {
+      name: "180,000 unknown members",
+      path: CHAT,
+      body: () => {
+        const messages = list(4_000, (at) => ({
+          role: at % 2 === 1 ? "assistant" : "user",
+          content: "x",
+          ...members(44, (number) => [`u${at}_${number}`, 1]),
+        }));
+        return JSON.stringify({ model: "messages/json", messages });
+      },
+    },
+    gemini("60,000 parts", () => ({ contents: turns("model", () => ({ parts: list(1_000, () => ({ text: "x" })) })) })),
+    gemini("40,000 signed texts", () => ({
+      contents: [
+        { role: "user", parts: [{ text: "x" }] },
+        ...list(60, () => ({
+          role: "model",
+          parts: list(700, (at) => ({ text: "x", thoughtSignature: btoa(`s${at}`) })),
+        })),
+      ],
+    })),
+    gemini("30 MB, a member in snake case", () => ({
+      system_instruction: { parts: [{ text: "\n".repeat(14 * MB) }] },
+    })),
+    gemini("a result of 14 MB, sent twice", () => {
+      const functionResponse = { id: "c", name: "f", response: { text: "\n".repeat(7 * MB) } };
+      return {
+        contents: [
+          { role: "model", parts: [{ functionCall: { id: "c", name: "f", args: {} } }] },
+          { role: "user", parts: [{ functionResponse }, { functionResponse }] },
+        ],
+      };
+    }),
+  ];
 }
 
 /** A conversation with results of a tool. */

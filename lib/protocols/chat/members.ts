@@ -1,6 +1,6 @@
 /** Helpers to read members of chat bodies. */
 import type { UnknownMembers } from "../canonical/types.ts";
-import type { Json, JsonObject } from "../../json/mod.ts";
+import { type Json, type JsonObject, objectOfMembers } from "../../json/mod.ts";
 import { objectOf } from "../members.ts";
 
 const NONE = {};
@@ -29,8 +29,7 @@ export function unknownMembersOf(
     const within = unknownMembersOf(objectOf(object[name]) ?? NONE, inner[name] ?? []).unknownMembers;
     if (within !== undefined) (left ??= []).push([name, within.members]);
   }
-  // Entries keep a member called `__proto__` a member.
-  return left === undefined ? NONE : { unknownMembers: { from: "chat", members: Object.fromEntries(left) } };
+  return left === undefined ? NONE : { unknownMembers: { from: "chat", members: objectOfMembers(left) } };
 }
 
 /** Unread members; undefined if there are none, as nearly always. */
