@@ -1,6 +1,7 @@
 /** Opens the stream of a text request, and makes an answer of a target ready for it. */
 import { hostedCallsOf } from "../billing/extras.ts";
 import { isEstimated } from "../billing/prompt_parts.ts";
+import { OtherAnswers } from "./other_answers.ts";
 import { TargetMeasurement } from "./attempts.ts";
 import type { TargetAnswer } from "./send_to_targets.ts";
 import type { RequestState } from "./state.ts";
@@ -29,6 +30,7 @@ export function streamedAnswer(
 ): StreamedAnswer {
   if (answer.type === "text") throw new TypeError("Cannot give a whole answer to a client that asked for a stream");
   const { codec, context: { gateway, record, keeper }, meter } = state;
+  const { n = 1 } = prompt;
   const { health, monotonic, backgroundTasks, observer, config } = gateway;
   const shared = {
     totalMs: targetMs(attempt, config),
@@ -46,6 +48,7 @@ export function streamedAnswer(
       countInput,
       isEstimate: () => isEstimated(prompt),
       hostedCalls: hostedCallsOf(prompt),
+      others: n > 1 && answer.type === "frames" ? new OtherAnswers({ protocol: codec.protocol, n }) : undefined,
       wantsUsage: prompt.includeUsage === true,
       request: state,
       kept: keeper?.written,

@@ -7,6 +7,7 @@ import { CLIENT_DISCONNECTED } from "./request_meter.ts";
 import type { TargetReply } from "./send_to_targets.ts";
 import type { RequestState } from "./state.ts";
 import type { FinishReason, TokenUsage } from "../protocols/canonical/types.ts";
+import { otherBlocks } from "./other_answers.ts";
 import { readUsage, type UsageReading } from "../billing/price.ts";
 import { countReply, type ReplyTokens } from "../billing/count_prompt.ts";
 import { loadTokenCounter } from "../o200k/mod.ts";
@@ -20,8 +21,8 @@ export interface SettledReply {
 
 /** Charges a whole answer. @throws {GatewayError} `overloaded` where it cannot be entered in the ledger */
 export async function settleReply(
-  { reply, admitted: { prompt }, countInput }: TargetReply,
-  { meter, clientHasDisconnected }: RequestState,
+  { reply, text, admitted: { prompt }, countInput }: TargetReply,
+  { codec: { protocol }, meter, clientHasDisconnected }: RequestState,
 ): Promise<SettledReply> {
   meter.first();
   const hostedCalls = hostedCallsOf(prompt);
@@ -29,7 +30,11 @@ export async function settleReply(
   const charged = await readTokens({ usage: reply.usage, finish: reply.finish, hostedCalls }, {
     countInput,
     isEstimate: () => isEstimated(prompt),
-    countOutput: async () => await countReply(reply.blocks, await loadTokenCounter()),
+    countOutput: async () => {
+      const { n = 1 } = prompt;
+      const others = n > 1 && text !== undefined ? await otherBlocks(text, { protocol, n }) : [];
+      return await countReply([...reply.blocks, ...others], await loadTokenCounter());
+    },
   });
   const cost = await meter.deliver({
     status: clientHasDisconnected ? CLIENT_DISCONNECTED : 200,

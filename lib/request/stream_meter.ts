@@ -6,11 +6,13 @@ import type { BackgroundTasks } from "../billing/in_flight_requests.ts";
 import type { Meter } from "../billing/meter.ts";
 import { type Amount, formatUsd } from "../billing/money.ts";
 import type { HostedCalls } from "../billing/extras.ts";
+import type { ReplyTokens } from "../billing/count_prompt.ts";
 import { ReplyTokenCounter } from "../billing/reply_token_counter.ts";
 import type { Codec, Frame } from "../protocols/codec.ts";
 import type { Step } from "../upstreams/upstream.ts";
 import { type Charged, type Counts, type Ended, readTokens } from "./settle_reply.ts";
 import type { Shown } from "./client_disconnect.ts";
+import type { OtherAnswers } from "./other_answers.ts";
 import { CLIENT_DISCONNECTED, failDisconnected, reasonOf, SHUTDOWN } from "./request_meter.ts";
 
 /** Options of a stream meter. */
@@ -22,6 +24,8 @@ export interface StreamCharge {
   isEstimate: Counts["isEstimate"];
   /** Counts calls of hosted tools; absent if none can run. */
   hostedCalls?: HostedCalls | undefined;
+  /** Counts the answers beside the first; absent if there is one. */
+  others?: OtherAnswers | undefined;
   /** True if the client asked for usage, which is optional in its protocol. */
   wantsUsage: boolean;
   request: {
@@ -81,6 +85,7 @@ export class StreamMeter {
   take(step: Step | undefined): Step | undefined | Promise<Step | undefined> {
     if (this.#isCancelled) return undefined;
     if (step === undefined) return this.#isComplete ? undefined : this.#endEarly(cutAnswerError());
+    this.#charge.others?.push(step.frames);
     for (const event of step.events) {
       if (event.type === "start") {
         this.#input = event.usage ?? this.#input;
@@ -214,12 +219,18 @@ export class StreamMeter {
       return await readTokens({ ...ended, hostedCalls }, {
         countInput,
         isEstimate,
-        countOutput: () => this.#count.finish(),
+        countOutput: () => this.#countOutput(),
       });
     } catch (error) {
       await meter.fail(200, reasonOf(toGatewayError(error)));
       throw error;
     }
+  }
+
+  async #countOutput(): Promise<ReplyTokens> {
+    const { completion, reasoning } = await this.#count.finish();
+    const others = await this.#charge.others?.finish();
+    return { completion: completion + (others?.completion ?? 0), reasoning: reasoning + (others?.reasoning ?? 0) };
   }
 
   /** Writes the billed usage and its cost into the last usage frame, whatever the upstream reported. */
