@@ -7,7 +7,7 @@ import { Secret } from "../lib/secret.ts";
 import type { Entry, LedgerStore } from "../lib/store/ledger.ts";
 import { connect } from "../lib/store/postgres/client.ts";
 import { openPostgresLedger } from "../lib/store/postgres/ledger.ts";
-import { LEDGER_SHAPE } from "../lib/store/postgres/ledger_shape.ts";
+import { TABLES } from "../tests/store/postgres/ledgers.ts";
 import { startPostgres } from "../tests/support/databases.ts";
 import { entryOf, SHEET } from "../tests/billing/reports/entries.ts";
 
@@ -114,7 +114,7 @@ await using server = await startPostgres();
 const pools = Array.from({ length: NODES }, () => connect(new Secret(server.url), 6));
 const [sql] = pools;
 if (sql === undefined) throw new Error("Cannot measure: there are no nodes");
-await sql.unsafe(LEDGER_SHAPE);
+await sql.unsafe(TABLES);
 const ledgers = pools.map((pool) => openPostgresLedger(pool));
 const [ledger] = ledgers as [LedgerStore];
 

@@ -3,7 +3,6 @@
  * loses its connection never leaves a lock behind.
  */
 import { HOLDS_SHAPE } from "./ledger_holds_shape.ts";
-import { HOURS_STEP, SUMS_STEP } from "./sums_shape.ts";
 
 // Amounts are in 1e-12 USD: `bigint` for those of one request, `numeric` for sums, which may exceed 2^63. Texts use the
 // "C" collation: faster, and the same on every server.
@@ -309,6 +308,3 @@ BEGIN
     WHERE scope = spender_scope AND id = spender_id AND day >= ledger_charged.since);
 END $body$;
 `;
-
-/** The current tables of the ledger, for a new database. */
-export const LEDGER_SHAPE: string = LEDGER_STEP + DETAILS_STEP + SEARCH_STEP + USERS_STEP + SUMS_STEP + HOURS_STEP;

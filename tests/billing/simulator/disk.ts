@@ -4,9 +4,9 @@ import type { LedgerStore } from "../../../lib/store/ledger.ts";
 import { openMemoryStore } from "../../../lib/store/sqlite/memory.ts";
 import { connect } from "../../../lib/store/postgres/client.ts";
 import { openPostgresLedger } from "../../../lib/store/postgres/ledger.ts";
-import { LEDGER_SHAPE } from "../../../lib/store/postgres/ledger_shape.ts";
 import { openSqliteStore } from "../../../lib/store/sqlite/store.ts";
 import { freshDatabase } from "../../support/databases.ts";
+import { TABLES } from "../../store/postgres/ledgers.ts";
 import type { Clock } from "./clock.ts";
 
 /** A disk with a ledger on it. */
@@ -57,7 +57,7 @@ export async function withPostgresDisks(test: (disk: (clock: Clock) => Promise<D
   const beside = connect(url, 1);
   try {
     await test(async (clock) => {
-      await beside.unsafe(`DROP SCHEMA public CASCADE; CREATE SCHEMA public; ${LEDGER_SHAPE}; ${SERVER_CLOCK}`);
+      await beside.unsafe(`DROP SCHEMA public CASCADE; CREATE SCHEMA public; ${TABLES}; ${SERVER_CLOCK}`);
       return openPostgresDisk({ url, beside, clock });
     });
   } finally {

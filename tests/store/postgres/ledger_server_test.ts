@@ -5,12 +5,11 @@ import { auditLedger } from "../../../lib/billing/reports/audit.ts";
 import { Secret } from "../../../lib/secret.ts";
 import { connect } from "../../../lib/store/postgres/client.ts";
 import { openPostgresLedger } from "../../../lib/store/postgres/ledger.ts";
-import { LEDGER_SHAPE } from "../../../lib/store/postgres/ledger_shape.ts";
 import { HAS_POSTGRES, startPostgres } from "../../support/databases.ts";
 import { entryOf } from "../../billing/reports/entries.ts";
 import { entry, hold, ofKey, readChain } from "../behaviours_ledger.ts";
 import { SHEET } from "../../billing/reports/entries.ts";
-import { withLedgers } from "./ledgers.ts";
+import { TABLES, withLedgers } from "./ledgers.ts";
 
 const OPTIONS = { ignore: !HAS_POSTGRES };
 
@@ -104,7 +103,7 @@ Deno.test({
     await using server = await startPostgres();
     const sql = connect(new Secret(server.url), 2);
     try {
-      await sql.unsafe(LEDGER_SHAPE);
+      await sql.unsafe(TABLES);
       const graceMs = 4_000;
       const ledger = openPostgresLedger(sql, { graceMs });
       const leaseUntil = Date.now() + 50;
@@ -136,7 +135,7 @@ Deno.test("a crashed server has every acknowledged entry and hold once", OPTIONS
   await using server = await startPostgres();
   const sqls = [0, 1, 2].map(() => connect(new Secret(server.url), 3));
   try {
-    await sqls[0]?.unsafe(LEDGER_SHAPE);
+    await sqls[0]?.unsafe(TABLES);
     const ledgers = sqls.map((sql) => openPostgresLedger(sql));
     const acked: string[] = [];
     const held: string[] = [];

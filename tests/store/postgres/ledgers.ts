@@ -3,8 +3,11 @@ import { Secret } from "../../../lib/secret.ts";
 import type { LedgerStore } from "../../../lib/store/ledger.ts";
 import { connect, type Sql } from "../../../lib/store/postgres/client.ts";
 import { openPostgresLedger, type PostgresLedgerOptions } from "../../../lib/store/postgres/ledger.ts";
-import { LEDGER_SHAPE } from "../../../lib/store/postgres/ledger_shape.ts";
+import { MIGRATIONS } from "../../../lib/store/postgres/migrations.ts";
 import { freshDatabase } from "../../support/databases.ts";
+
+/** The SQL that makes the tables of a new database. */
+export const TABLES: string = MIGRATIONS.join(";\n");
 
 /** Connections of one node. */
 const CONNECTIONS = 3;
@@ -23,7 +26,7 @@ export async function withLedgers(
   const beside = connect(url, 2);
   const pools = Array.from({ length: nodes }, () => connect(url, CONNECTIONS));
   try {
-    await beside.unsafe(LEDGER_SHAPE);
+    await beside.unsafe(TABLES);
     await test(pools.map((sql) => openPostgresLedger(sql, options)) as Ledgers, beside);
   } finally {
     await Promise.all([beside, ...pools].map((sql) => sql.end({ timeout: 1 })));
