@@ -1,12 +1,5 @@
 /** The table of all faults that can be rehearsed, and what the client of a gateway sees of each. */
-
-/** Outcome for a client. A number: an error with this status, in the shape of its protocol. */
-export type Seen =
-  /** The answer, whole. */
-  | "answer"
-  /** Status 200, a part of the answer, and then an error event of its protocol. */
-  | "error within"
-  | number;
+import type { Seen } from "./matrix/fault.ts";
 
 /** One rehearsal. */
 export interface Rehearsal {
