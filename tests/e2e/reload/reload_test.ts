@@ -5,10 +5,10 @@ import { seeded } from "../../support/random.ts";
 import { goodFile, mutantOf, SECRETS } from "./mutants.ts";
 import { startReloadable } from "./reloadable_gateway.ts";
 import { rounds } from "../../support/skip.ts";
+import { prompt, PROTOCOLS } from "../../upstream/replies.ts";
 import { until } from "../../support/soon.ts";
 
 const MUTANTS = rounds(2_000);
-const ASK = { model: "acme/one", messages: [{ role: "user", content: "Hello" }] };
 
 Deno.test("under load, invalid files change nothing, and each is reported with the invalid member", async () => {
   await using world = await startReloadable(goodFile(), SECRETS);
@@ -17,9 +17,9 @@ Deno.test("under load, invalid files change nothing, and each is reported with t
   const random = seeded(20_261_121);
   let over = false;
   const statuses = new Map<number, number>();
-  const clients = Promise.all(Array.from({ length: 4 }, async () => {
+  const clients = Promise.all(PROTOCOLS.map(async (protocol) => {
     while (!over) {
-      const response = await world.ask(ASK);
+      const response = await world.ask(prompt(protocol), protocol);
       await response.text();
       statuses.set(response.status, (statuses.get(response.status) ?? 0) + 1);
     }
@@ -229,7 +229,8 @@ Deno.test("200 reloads leak no connection and no timer", async () => {
   const each = open;
   for (let number = 0; number < 200; number++) {
     world.write(JSON.stringify({ ...goodFile(), keep_alive_seconds: 20 + number }));
-    const requested = world.ask(ASK);
+    const protocol = PROTOCOLS[number % PROTOCOLS.length] ?? "chat";
+    const requested = world.ask(prompt(protocol), protocol);
     assertEquals((await reloader.reload("file")).outcome, "changed");
     count();
     assertEquals((await (await requested).text()).includes("Hello"), true);

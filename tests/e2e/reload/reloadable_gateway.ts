@@ -5,9 +5,11 @@ import { loadConfig } from "../../../lib/config/load.ts";
 import { closeGateway, type Gateway } from "../../../lib/gateway.ts";
 import type { LogEntry } from "../../../lib/log_events.ts";
 import { createApp } from "../../../lib/server/app.ts";
-import type { Json } from "../../../lib/json/mod.ts";
+import type { Json, JsonObject } from "../../../lib/json/mod.ts";
+import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
 import { openMemoryStore } from "../../../lib/store/sqlite/memory.ts";
 import { routes } from "../../../routes/manifest.ts";
+import { addressed } from "../../support/gateway.ts";
 
 /** A gateway whose configuration file is set by the test. */
 export interface ReloadWorld extends AsyncDisposable {
@@ -17,8 +19,8 @@ export interface ReloadWorld extends AsyncDisposable {
   env: Map<string, string>;
   /** Puts this in the file. */
   write(text: string): void;
-  /** Asks as a client. */
-  ask(body: Json): Promise<Response>;
+  /** Sends a request as a client. */
+  ask(body: JsonObject, protocol?: Protocol): Promise<Response>;
 }
 
 /** Starts one with this file. */
@@ -51,12 +53,11 @@ export async function startReloadable(file: Json, secrets: Record<string, string
     logs,
     env,
     write: (other) => void (text = other),
-    ask: (body) =>
-      fetch(`${origin}/v1/chat/completions`, {
-        method: "POST",
-        headers: { authorization: `Bearer ${key}` },
-        body: JSON.stringify(body),
-      }),
+    ask(body, protocol = "chat") {
+      const { path, body: text } = addressed(protocol, body);
+      const headers = { authorization: `Bearer ${key}`, "anthropic-version": "2023-06-01" };
+      return fetch(origin + path, { method: "POST", headers, body: text });
+    },
     async [Symbol.asyncDispose]() {
       await server.shutdown();
       await closeGateway(gateway());
