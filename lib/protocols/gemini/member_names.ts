@@ -1,6 +1,7 @@
 /**
- * Spelling of member names. Google's JSON has them in camel case or as in the protocol buffers, in snake case; from here
- * on they are in camel case.
+ * Spelling of members. Google's JSON has their names in camel case or as in the protocol buffers, in snake case, and may
+ * have the only item of a list in place of the list, as many of its examples do; from here on names are in camel case, and
+ * lists are lists.
  */
 import { GatewayError } from "../../errors.ts";
 import { isObject, type Json, type JsonObject } from "../../json/mod.ts";
@@ -31,6 +32,9 @@ const FREE: ReadonlySet<string> = new Set(
 const FREE_IN_SCHEMA: ReadonlySet<string> = new Set(["enum", "example", "default", "required", "propertyOrdering"]);
 const SCHEMAS: ReadonlySet<string> = new Set(["parameters", "responseSchema"]);
 
+/** Lists of objects. */
+const LISTS: ReadonlySet<string> = new Set(["contents", "parts", "tools", "functionDeclarations", "safetySettings"]);
+
 const SPELLINGS = spellingsOf(NAMES);
 const SCHEMA_SPELLINGS = spellingsOf(SCHEMA_NAMES);
 
@@ -44,29 +48,25 @@ function spell(name: string, spellings: ReadonlyMap<string, string>): string {
 }
 
 /**
- * Returns the body with known members in camel case; the same object if they are already.
+ * Returns the body with known members in camel case, and lists in place of only items; the same object if they are already.
  * @throws {GatewayError} `invalid` for a member that is there in two spellings
  */
 export function inCamelCase(body: JsonObject): JsonObject {
-  return renamed(
-    body,
-    "",
-    SPELLINGS,
-    (name, value, path) =>
-      FREE.has(name) ? value : SCHEMAS.has(name) ? schemaInCamelCase(value, path) : valueInCamelCase(value, path),
-  );
+  return objectInCamelCase(body, "");
+}
+
+function objectInCamelCase(object: JsonObject, path: string): JsonObject {
+  return renamed(object, path, SPELLINGS, (name, value, at) => {
+    if (FREE.has(name)) return value;
+    if (SCHEMAS.has(name)) return schemaInCamelCase(value, at);
+    if (LISTS.has(name) && isObject(value)) return [objectInCamelCase(value, `${at}[0]`)];
+    return valueInCamelCase(value, at);
+  });
 }
 
 function valueInCamelCase(value: Json, path: string): Json {
   if (Array.isArray(value)) return mapped(value, (item, index) => valueInCamelCase(item, `${path}[${index}]`));
-  if (!isObject(value)) return value;
-  return renamed(
-    value,
-    path,
-    SPELLINGS,
-    (name, inner, at) =>
-      FREE.has(name) ? inner : SCHEMAS.has(name) ? schemaInCamelCase(inner, at) : valueInCamelCase(inner, at),
-  );
+  return isObject(value) ? objectInCamelCase(value, path) : value;
 }
 
 function schemaInCamelCase(value: Json, path: string): Json {

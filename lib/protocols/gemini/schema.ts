@@ -116,7 +116,8 @@ const generationField = z.looseObject({
 /** Members of a request that are also counted by `countTokens`. */
 const shared = {
   model: z.string().min(1).max(256).describe("Model id, `<vendor>/<model_name>`"),
-  systemInstruction: contentField.nullish(),
+  // Google ignores its role; many clients send "system".
+  systemInstruction: contentField.extend({ role: z.string().max(64).nullish() }).nullish(),
   tools: z.array(toolField).max(COUNTS.tools).nullish(),
   toolConfig: toolConfigField.nullish(),
   generationConfig: generationField.nullish(),

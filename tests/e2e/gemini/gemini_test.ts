@@ -101,6 +101,29 @@ Deno.test("members in snake case are read, checked and passed on", async () => {
   assertEquals([both.status, (await both.json()).error.status], [400, "INVALID_ARGUMENT"]);
 });
 
+Deno.test("a list of one may be its item, and a system instruction may have any role, as at Google", async () => {
+  await using server = startUpstream(() => json(ANSWER));
+  await using gateway = startGateway(oneModel("gemini", server.url));
+  const part = { text: "Hi" };
+  const tool = { name: "now", parametersJsonSchema: { type: "object", properties: { parts: { type: "object" } } } };
+  const body = {
+    system_instruction: { role: "system", parts: part },
+    contents: { role: "user", parts: part },
+    tools: { functionDeclarations: tool },
+    safetySettings: { category: "HARM_CATEGORY_HARASSMENT", threshold: "BLOCK_NONE" },
+  };
+  const expected = {
+    systemInstruction: { role: "system", parts: [part] },
+    contents: [{ role: "user", parts: [part] }],
+    tools: [{ functionDeclarations: [tool] }],
+    safetySettings: [body.safetySettings],
+  };
+  const answered = await post(gateway, PATH, JSON.stringify(body));
+  assertEquals([answered.status, server.requests[0]?.json], [200, expected], await answered.text());
+  const counted = await post(gateway, PATH.replace("generateContent", "countTokens"), JSON.stringify(body));
+  assertEquals(counted.status, 200, await counted.text());
+});
+
 Deno.test("hosted tools, files and stored contents need permission, in any spelling", async () => {
   await using server = startUpstream(() => json(ANSWER));
   await using gateway = startGateway({ ...oneModel("gemini", server.url), groups: { default: {}, rich: RICH } });
