@@ -142,7 +142,9 @@ const CASES: readonly Case[] = [
 
   // Answers at another time, and configurations of the operator's account.
   { protocol: "chat", asks: '"deferred":true', dropped: ["deferred"] },
-  ...PROTOCOLS.map((protocol): Case => ({ protocol, asks: '"preset":"mail"', param: "preset", allow: STATE })),
+  refused("chat", '"preset":"mail"', "preset", STATE),
+  refused("responses", '"preset":"mail"', "preset", STATE),
+  refused("messages", '"preset":"mail"', "preset", STATE),
 
   // Names that only some servers read.
   dropped("chat", '"Service_Tier":"priority"', ["Service_Tier"]),
