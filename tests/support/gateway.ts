@@ -123,10 +123,13 @@ export function model(id: string, targets: JsonObject[], more: JsonObject = {}):
   };
 }
 
+/** Time limits of upstreams: a busy machine may take seconds to connect. */
+const TIMEOUTS = { connect_ms: 60_000 };
+
 /** An upstream of a vendor at an address. */
 export function upstream(vendor: string, url: string, more: JsonObject = {}): JsonObject {
   const path = vendor === "anthropic" ? "" : "/v1";
-  return { vendor, base_url: url + path, api_key: { env: "UPSTREAM_KEY" }, ...more };
+  return { vendor, base_url: url + path, api_key: { env: "UPSTREAM_KEY" }, timeouts: TIMEOUTS, ...more };
 }
 
 /** The vendor that is native to a protocol. */

@@ -7,9 +7,6 @@ import { begin, chunk, chunks, END, head, send, sendWhole, typeOf } from "./writ
 /** Pieces of text before a fault in the middle. */
 export const SOME = 3;
 
-/** Longest time that a client has to read them, in milliseconds. */
-const READ_MS = 5_000;
-
 /** The stream up to its middle, or the first half of a whole answer that announced its length. */
 export async function half(line: FaultConnection, answer: SoundAnswer): Promise<void> {
   if (answer.stream) {
@@ -22,12 +19,12 @@ export async function half(line: FaultConnection, answer: SoundAnswer): Promise<
   );
 }
 
-/** Waits until the client has read what came before the fault: a client that has read nothing gets a status instead. */
+/** Waits until the client has read some of what came before the fault, or has gone: a client that has read nothing gets a status instead. */
 async function untilRead(line: FaultConnection, { read }: SoundAnswer): Promise<void> {
-  const late = line.wait(READ_MS);
+  const gone = line.wait();
   // The caller is still informed by the returned promise.
-  late.catch(() => {});
-  await Promise.race([read, late]);
+  gone.catch(() => {});
+  await Promise.race([read, gone]);
 }
 
 /** Some of the answer, and then this. A whole answer is broken in the same way. */
