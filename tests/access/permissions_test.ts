@@ -10,6 +10,7 @@ import {
 import { ENDPOINTS, type Group, groupSchema, type KeyRules } from "../../lib/config.ts";
 import { ACCESS, type Endpoint, isOperatorCredential } from "../../lib/access/access_table.ts";
 import { GatewayError } from "../../lib/errors.ts";
+import { workedMs } from "../support/turns.ts";
 
 function caller(group: Partial<Group>, rules: KeyRules = {}): Caller {
   return { keyId: "k", keyName: "k", groupName: "g", group: { ...groupSchema.parse({}), ...group }, rules };
@@ -46,11 +47,11 @@ Deno.test("mayUse() matches whole ids, with * for any text", () => {
 
 Deno.test("mayUse() takes constant time for a hostile glob", () => {
   const slow = caller({ models: [`${"*a".repeat(100)}*b`] });
-  const start = performance.now();
+  const start = workedMs();
   for (let round = 0; round < 1000; round++) {
     assertEquals(mayUse(slow, "a".repeat(256)), false);
   }
-  assertLess(performance.now() - start, 2000);
+  assertLess(workedMs() - start, 2000);
 });
 
 Deno.test("the rules of a key narrow those of its group and never extend them", () => {

@@ -9,6 +9,7 @@ import { promptOf, user } from "../protocols/canonical/messages.ts";
 import { seeded } from "../support/random.ts";
 import { SHEET } from "./entries.ts";
 import { randomText } from "../o200k/random_text.ts";
+import { workedMs } from "../support/turns.ts";
 
 const MODEL = {
   context_length: 200_000,
@@ -167,12 +168,12 @@ Deno.test("estimateTokens() adds up all blocks, and media by size", () => {
 Deno.test("mostTokens() and estimateTokens() take linear time", () => {
   const large = prompt([{ type: "text", text: "Größe and more ".repeat(700_000) }]);
   mostTokens(large, MODEL);
-  const start = performance.now();
+  const start = workedMs();
   for (let round = 0; round < 5; round++) {
     mostTokens(large, MODEL);
     estimateTokens(large, MODEL);
   }
-  const ms = performance.now() - start;
+  const ms = workedMs() - start;
   assert(ms < 5_000, `${ms} ms for 10 times 10 MB`);
 });
 

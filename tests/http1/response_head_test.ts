@@ -1,6 +1,7 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { MalformedResponse } from "../../lib/http1/errors.ts";
 import { findHeadEnd, HEAD_LINES, LINE_BYTES, parseHead, RESPONSE_HEADERS } from "../../lib/http1/response_head.ts";
+import { workedMs } from "../support/turns.ts";
 
 const bytesOf = (text: string) => Uint8Array.from(text, (char) => char.charCodeAt(0));
 
@@ -128,10 +129,10 @@ Deno.test("each known header is found in any case", () => {
 Deno.test("a head of spaces takes no longer than one of letters", () => {
   const spaces = `upgrade: ${" ".repeat(LINE_BYTES - 100)}x${" ".repeat(50)}`;
   const head = bytesOf(`HTTP/1.1 200 OK\r\n${`${spaces}\r\n`.repeat(3)}\r\n`);
-  const started = performance.now();
+  const started = workedMs();
   for (let round = 0; round < 5; round++) {
     const { headers } = parseHead(head);
     assertEquals(headers.upgrade, "x, x, x");
   }
-  assert(performance.now() - started < 2_000);
+  assert(workedMs() - started < 2_000);
 });

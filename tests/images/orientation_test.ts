@@ -1,6 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { orientationOf } from "../../lib/images/orientation.ts";
 import { chunk, exif, exifSegment, join, jpegHead, png, pngHead, segment } from "./image_files.ts";
+import { workedMs } from "../support/turns.ts";
 
 /** A WebP of 4x3 pixels with chunks after its head. */
 function webp(...chunks: [name: string, data: Uint8Array<ArrayBuffer>][]): Uint8Array<ArrayBuffer> {
@@ -64,7 +65,7 @@ Deno.test("orientationOf() never throws for truncated or changed files", () => {
 Deno.test("orientationOf() gives up on endless segments", () => {
   const bytes = new Uint8Array(64 * 1024 * 1024).fill(0xff);
   bytes.set([0xff, 0xd8]);
-  const start = performance.now();
+  const start = workedMs();
   assertEquals(orientationOf(bytes), 1);
-  assert(performance.now() - start < 2_000);
+  assert(workedMs() - start < 2_000);
 });

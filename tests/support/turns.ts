@@ -1,4 +1,4 @@
-/** Measures turns of the event loop during long work. */
+/** Measures long work: its CPU time, and turns of the event loop meanwhile. */
 import process from "node:process";
 
 /** A measurement of the event loop. */
@@ -12,8 +12,11 @@ export interface Turns {
   [Symbol.dispose](): void;
 }
 
-/** CPU time of this thread, in milliseconds; of the whole process where the system has no such figure. */
-function workedMs(): number {
+/**
+ * CPU time of this thread, in milliseconds; of the whole process where the system has no such figure. A busy machine does
+ * not make it longer.
+ */
+export function workedMs(): number {
   try {
     return Number.parseInt(Deno.readTextFileSync("/proc/thread-self/schedstat")) / 1_000_000;
   } catch {

@@ -2,6 +2,7 @@ import { assert, assertEquals, assertLess } from "@std/assert";
 import { smallestInstance } from "../../../lib/protocols/canonical/smallest_instance.ts";
 import { isInstance } from "../../../lib/protocols/canonical/json_schema_instance.ts";
 import { type Json, parseJson } from "../../../lib/json/mod.ts";
+import { workedMs } from "../../support/turns.ts";
 
 const POINT: Json = {
   type: "object",
@@ -80,7 +81,7 @@ Deno.test("isInstance() accepts the smallest instance of a schema", () => {
 Deno.test("isInstance() takes bounded time for branching schemas", () => {
   let schema: Json = { const: 1 };
   for (let level = 0; level < 40; level++) schema = { anyOf: [schema, schema] };
-  const begin = performance.now();
+  const begin = workedMs();
   assertEquals(isInstance(2, schema), false);
-  assertLess(performance.now() - begin, 5_000);
+  assertLess(workedMs() - begin, 5_000);
 });

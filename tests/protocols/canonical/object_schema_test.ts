@@ -2,6 +2,7 @@ import { assert, assertEquals, assertLess } from "@std/assert";
 import { countedList } from "../../support/counted_list.ts";
 import { objectSchema } from "../../../lib/protocols/canonical/object_schema.ts";
 import type { JsonObject } from "../../../lib/json/mod.ts";
+import { workedMs } from "../../support/turns.ts";
 
 Deno.test("objectSchema() makes an object without branches of every schema", () => {
   const a = { type: "object", properties: { a: { type: "string" }, kind: { const: "a" } }, required: ["a", "kind"] };
@@ -45,9 +46,9 @@ Deno.test("objectSchema() ends for recursive and endlessly branching schemas", (
   for (let at = 0; at < 40; at++) {
     defs[`d${at}`] = { allOf: [{ $ref: `#/$defs/d${at + 1}` }, { $ref: `#/$defs/d${at + 1}` }] };
   }
-  const start = performance.now();
+  const start = workedMs();
   assertEquals(objectSchema({ $ref: "#/$defs/d0", $defs: defs }).type, "object");
-  assert(performance.now() - start < 5_000);
+  assert(workedMs() - start < 5_000);
 });
 
 Deno.test("objectSchema() keeps the members of hundreds of branches", () => {

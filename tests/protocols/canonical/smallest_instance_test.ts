@@ -1,6 +1,7 @@
 import { assertEquals, assertLess } from "@std/assert";
 import { smallestInstance } from "../../../lib/protocols/canonical/smallest_instance.ts";
 import { type Json, parseJson, writeJson } from "../../../lib/json/mod.ts";
+import { workedMs } from "../../support/turns.ts";
 
 /** Schema and smallest value, both as JSON text; no value: there is none. */
 const cases: [string, string?][] = [
@@ -153,7 +154,7 @@ Deno.test("smallestInstance() ends for infinite schemas", () => {
     { type: "string", minLength: 1e15 },
     { type: "object", required: ["a"], properties: { a: { $ref: "#" } } },
   ];
-  const begin = performance.now();
+  const begin = workedMs();
   for (const schema of schemas) assertEquals(smallestInstance(schema), undefined);
-  assertLess(performance.now() - begin, 5_000);
+  assertLess(workedMs() - begin, 5_000);
 });

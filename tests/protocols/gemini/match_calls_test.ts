@@ -1,5 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
 import { CallMatcher } from "../../../lib/protocols/gemini/match_calls.ts";
+import { workedMs } from "../../support/turns.ts";
 
 Deno.test("results find their calls by id, else by name in the order of the calls", () => {
   const calls = new CallMatcher();
@@ -23,9 +24,9 @@ Deno.test("tens of thousands of calls and of results without a call take less th
   calls.beginTurn();
   for (let index = 0; index < 40_000; index++) calls.begin(`f${index}`, undefined);
   for (let index = 0; index < 80_000; index++) calls.begin("same", undefined);
-  const start = performance.now();
+  const start = workedMs();
   for (let index = 0; index < 40_000; index++) assertEquals(calls.end(`g${index}`, undefined), "");
   for (let index = 40_000; index-- > 0;) assertEquals(calls.end(`f${index}`, undefined), `call_${index + 1}`);
   for (let index = 0; index < 80_000; index++) assertEquals(calls.end("same", undefined), `call_${index + 40_001}`);
-  assert(performance.now() - start < 5_000);
+  assert(workedMs() - start < 5_000);
 });

@@ -5,6 +5,7 @@ import { inputDecoder } from "../../../lib/protocols/translate/input_decoder.ts"
 import { type Random, seeded } from "../../support/random.ts";
 import { pieces } from "./random_prompt.ts";
 import { promptOf } from "../canonical/messages.ts";
+import { workedMs } from "../../support/turns.ts";
 
 /** Arguments as a model sends them, and the input they mean. */
 const INPUTS: [string, string][] = [
@@ -76,10 +77,10 @@ Deno.test("endless arguments are kept up to a limit", () => {
   const given = Array.from({ length: 30 }, () => decoder.push(piece)).join("") + decoder.end();
   assertEquals(given, piece.repeat(30));
   const white = inputDecoder();
-  const start = performance.now();
+  const start = workedMs();
   const blank = Array.from({ length: 200_000 }, () => white.push(" ")).join("") + white.end();
   assertEquals(blank.length, 200_000);
-  assert(performance.now() - start < 2_000);
+  assert(workedMs() - start < 2_000);
 });
 
 Deno.test("past calls and results of custom tools are wrapped too", () => {
