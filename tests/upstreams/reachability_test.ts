@@ -10,9 +10,9 @@ import { prompt, PROTOCOLS, WHOLE } from "../upstream/replies.ts";
 import { json, startUpstream } from "../upstream/mod.ts";
 import { TRANSPORTS } from "./transports.ts";
 
-const LIMITS: TimeLimits = { connectMs: 400, firstByteMs: 5_000, idleMs: 5_000, totalMs: 5_000 };
+const LIMITS: TimeLimits = { connectMs: 400, firstByteMs: 60_000, idleMs: 60_000, totalMs: 60_000 };
 /** Allowed delay of a time limit, in milliseconds. */
-const LATE_MS = 2_000;
+const LATE_MS = 30_000;
 
 /** The error of a call, and its time in milliseconds. */
 async function failureOf(

@@ -243,11 +243,9 @@ for (const [name, create] of Object.entries(TRANSPORTS)) {
         const failed = failureOf(call);
         await soon("request", arrived.promise);
         await new Promise((resolve) => setTimeout(resolve, 10));
-        const left = performance.now();
         client.abort(reason);
         assertEquals(await soon(phase, failed), reason, phase);
         await soon(`${phase}: connection closed`, server.ended(1));
-        assert(performance.now() - left < 4_000, phase);
         assertEquals(server.accepted, 1, `${phase}, ${kept ? "kept" : "new"}`);
         transport.close();
       }
@@ -355,7 +353,7 @@ for (const [name, create] of Object.entries(TRANSPORTS)) {
         error instanceof GatewayError && error.kind === "timeout" && error.message.includes(says),
         `${says}: ${error}`,
       );
-      assert(ms >= 59 && ms < 4_000, `${says}: ${ms} ms`);
+      assert(ms >= 59, `${says}: ${ms} ms`);
       await soon("connection closed", server.ended(1));
       transport.close();
     }

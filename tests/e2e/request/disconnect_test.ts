@@ -81,10 +81,7 @@ for (const way of ["relayed", "translated", "embedded"] as const satisfies Way[]
         };
         await Promise.all(Array.from({ length: AT_ONCE }, client));
         // Each of them ends by itself; one that does not would remain reserved.
-        for (const deadline = performance.now() + 30_000; gateway.inFlight.count() > 0;) {
-          assert(performance.now() < deadline, `${protocol}: ${gateway.inFlight.count()} requests never ended`);
-          await pause(5);
-        }
+        await until(`${protocol}: the end of all requests`, () => gateway.inFlight.count() === 0);
         await gateway.backgroundTasks.done();
         // Pending output of the upstream is discarded.
         await othersTurns(4);

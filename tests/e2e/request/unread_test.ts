@@ -167,11 +167,11 @@ Deno.test("a slow client that reads now and then gets its whole stream", async (
   await world.assertSettled(entry, "slow");
 });
 
-function* slowly(frames: readonly string[]): Generator<Step> {
-  for (const frame of frames) {
-    yield new Promise((resolve) => setTimeout(resolve, 150));
-    yield frame;
-  }
+/** Pauses once, after the first frame. */
+function* slowly([first = "", ...rest]: readonly string[]): Generator<Step> {
+  yield first;
+  yield new Promise((resolve) => setTimeout(resolve, 1_500));
+  yield* rest;
 }
 
 Deno.test("a client that waits for its model is not taken for one that does not read", async () => {
@@ -181,7 +181,7 @@ Deno.test("a client that waits for its model is not taken for one that does not 
       protocol: "chat",
       way,
       says: () => ({ steps: slowly([...opening, ...pieces, ...ending]) }),
-      config: { resource_limits: { answer_unread_ms: 60 } },
+      config: { resource_limits: { answer_unread_ms: 1_000 } },
     });
     const response = await world.gateway.ask("chat", prompt("chat", { stream: true }));
     const text = await response.text();
