@@ -9,10 +9,10 @@ const SLICE_MS = 8;
  */
 export const LARGE_BODY_BYTES = 4_000_000;
 
-/**
- * Characters of a text that one turn reads or writes at most: 1 million escapes of lone surrogates take 10 ms. Requests
- * with more of them yield between steps, too: 60,000 parts take 10 to 20 ms to check, to decode or to estimate.
- */
+/** Bytes of a request that yields between its steps: 60,000 parts take 10 to 20 ms to check, to decode or to estimate. */
+export const LONG_REQUEST_BYTES = 400_000;
+
+/** Characters of a text that one turn reads or writes at most: 1 million escapes of lone surrogates take 10 ms. */
 export const LONG_TEXT_CHARS = 1_000_000;
 
 const waiting: (() => void)[] = [];

@@ -4,7 +4,7 @@ import { documentSize, type JsonObject, writeMembersSliced } from "../json/mod.t
 import { gemini, inCamelCase, withoutRepeatedResults } from "../protocols/gemini/mod.ts";
 import { arrayFraming } from "../protocols/gemini/array_framing.ts";
 import { serve } from "../request/serve.ts";
-import { LONG_TEXT_CHARS, yieldToEventLoop } from "../scheduler.ts";
+import { LONG_REQUEST_BYTES, yieldToEventLoop } from "../scheduler.ts";
 import { readTarget } from "../server/route_matcher.ts";
 import type { JsonBody } from "../server/body.ts";
 import type { RouteContext } from "../server/router.ts";
@@ -68,7 +68,7 @@ function withModel(context: RouteContext, members: JsonObject): RouteContext {
     async readJson() {
       const body = await context.readJson();
       const value = withoutRepeatedResults(inCamelCase(body.value));
-      if (documentSize(body) > LONG_TEXT_CHARS) await yieldToEventLoop();
+      if (documentSize(body) > LONG_REQUEST_BYTES) await yieldToEventLoop();
       return new NamedBody(value === body.value ? body : await writeMembersSliced(value), { ...value, ...members });
     },
   };

@@ -132,6 +132,8 @@ export interface Codec {
    * @throws {GatewayError} `invalid` for rules beyond the schema
    */
   readPrompt(body: JsonObject, texts?: Texts, permits?: Permits): Prompt;
+  /** `readPrompt` in steps, for long bodies. Absent: it takes at most some 20 ms. */
+  readSteps?(body: JsonObject, texts?: Texts, permits?: Permits): Generator<void, Prompt>;
   /** Contents that are decoded only when needed; absent: all bodies are decoded at once. */
   readonly plain?: PlainReader;
   /** Features of a body that cost more than tokens. */

@@ -6,7 +6,7 @@ import { isObject, type JsonObject, scanMembers, splicePath } from "../json/mod.
 import type { LimitRequest } from "../limits/limiter.ts";
 import type { Echo } from "../protocols/codec.ts";
 import { withSettings } from "../protocols/plain_contents.ts";
-import { LONG_TEXT_CHARS, yieldToEventLoop } from "../scheduler.ts";
+import { LONG_REQUEST_BYTES, yieldToEventLoop } from "../scheduler.ts";
 import type { ClientRequest } from "../upstreams/upstream.ts";
 import type { Candidate } from "./candidates.ts";
 import { BETAS, type Screened } from "./extras.ts";
@@ -84,7 +84,7 @@ async function admitFirst(
   for (const { model } of others) forMs += longestMs(model, gateway.config);
   const limitRequests = limitRequestsFor(first, caller);
   // Before any reservation, so that no other request waits for it.
-  if (context.record.bytesIn > LONG_TEXT_CHARS) await yieldToEventLoop();
+  if (context.record.bytesIn > LONG_REQUEST_BYTES) await yieldToEventLoop();
   const taking = meter.admit({
     model: first.model,
     sheet: first.sheet,

@@ -5,7 +5,7 @@ import { writeLongParts } from "../billing/prompt_parts.ts";
 import type { Gateway } from "../gateway.ts";
 import { documentSize } from "../json/mod.ts";
 import { acceptsHead, checkBody } from "../protocols/fields.ts";
-import { LONG_TEXT_CHARS, yieldToEventLoop } from "../scheduler.ts";
+import { LONG_REQUEST_BYTES, runSlicedNow, yieldToEventLoop } from "../scheduler.ts";
 import { headOf } from "../server/body.ts";
 import { Screened } from "./extras.ts";
 import { attributeRequest, attributeUser } from "./request_meter.ts";
@@ -45,10 +45,12 @@ export async function decodePrompt(screened: Screened, { codec }: RequestState):
   if (scanned !== undefined && codec.plain !== undefined) {
     prompt = codec.plain.readPrompt(scanned.head, scanned.sizes, () => body.value);
   } else {
-    const isLong = documentSize(body) > LONG_TEXT_CHARS;
+    const isLong = documentSize(body) > LONG_REQUEST_BYTES;
     if (isLong) await yieldToEventLoop();
     const texts = isLong ? await codec.writeTexts?.(body.value) : undefined;
-    prompt = codec.readPrompt(body.value, texts, screened);
+    prompt = isLong && codec.readSteps !== undefined
+      ? await runSlicedNow(codec.readSteps(body.value, texts, screened))
+      : codec.readPrompt(body.value, texts, screened);
     if (isLong) {
       await yieldToEventLoop();
       await writeLongParts(prompt);

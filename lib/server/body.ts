@@ -2,7 +2,7 @@
 import { createAdmissionQueue } from "../admission_queue.ts";
 import { GatewayError } from "../errors.ts";
 import { isObject, type JsonDocument, JsonError, type JsonObject, parseDocument, type ScanPlan } from "../json/mod.ts";
-import { LARGE_BODY_BYTES, LONG_TEXT_CHARS, yieldToEventLoop } from "../scheduler.ts";
+import { LARGE_BODY_BYTES, LONG_REQUEST_BYTES, yieldToEventLoop } from "../scheduler.ts";
 import { Utf8Error } from "../text.ts";
 import type { PhaseTimers } from "../phase_timers.ts";
 import { bodyTooLarge, checkTransfer, type HeaderValues } from "./head.ts";
@@ -137,7 +137,7 @@ export class RequestBody implements Keeper {
       const sent = await readBytes(this.#request, this.#rules, this);
       const body = await (coding === undefined ? this.#parse(sent, scan) : this.#parseInflated(sent, { coding, scan }));
       record.bytesIn += this.#bytes;
-      if (this.#bytes > LONG_TEXT_CHARS) await yieldToEventLoop();
+      if (this.#bytes > LONG_REQUEST_BYTES) await yieldToEventLoop();
       return body;
     } finally {
       bodyArrived();

@@ -2,6 +2,8 @@ import { assertEquals, assertLess } from "@std/assert";
 import type { ContentBlock, Prompt } from "../../lib/protocols/canonical/types.ts";
 import type { JsonObject } from "../../lib/json/mod.ts";
 import { structuredOutputSchema } from "../../lib/protocols/canonical/structured_schema.ts";
+import { readSteps as readChat } from "../../lib/protocols/chat/read_prompt.ts";
+import { readSteps as readGemini } from "../../lib/protocols/gemini/read_prompt.ts";
 import { adaptPrompt } from "../../lib/protocols/translate/adapt_prompt.ts";
 import { UPSTREAM_CODECS } from "../../lib/upstreams/protocols.ts";
 import { runToEnd } from "../../lib/scheduler.ts";
@@ -121,5 +123,15 @@ Deno.test("Gemini's signatures go to the nearest free text on their side, else o
     const body = runToEnd(UPSTREAM_CODECS.gemini.writePrompt(promptOf([user("x"), assistant(...blocks)]), target));
     const parts = (body.contents as JsonObject[])[1]?.parts as JsonObject[];
     assertEquals(parts.map(({ thoughtSignature }) => thoughtSignature), expected, claim);
+  }
+});
+
+Deno.test("long bodies are read in steps", () => {
+  const messages = Array.from({ length: 4_000 }, () => ({ role: "user", content: "x" }));
+  assertLess(20, stepsOf(readChat({ model: "m", messages })));
+  const parts = Array.from({ length: 1_000 }, () => ({ text: "x", thoughtSignature: "c2ln" }));
+  for (const roles of [["model", "model"], ["model", "user"]]) {
+    const contents = [0, 1, 2, 3].map((at) => ({ role: roles[at % 2], parts }));
+    assertLess(roles[1] === "model" ? 10 : 5, stepsOf(readGemini({ model: "m", contents } as JsonObject)));
   }
 });

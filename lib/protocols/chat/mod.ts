@@ -5,7 +5,7 @@ import type { Codec } from "../codec.ts";
 import { openaiErrorReply } from "../error_bodies.ts";
 import { chatExtras } from "./extras.ts";
 import { plainContents } from "./plain_contents.ts";
-import { readPlainPrompt, readPrompt } from "./read_prompt.ts";
+import { readPlainPrompt, readPrompt, readSteps } from "./read_prompt.ts";
 import { writeReply } from "./write_reply.ts";
 import { chatRequest } from "./schema.ts";
 import { streamWriter } from "./write_stream.ts";
@@ -19,6 +19,7 @@ export const chat: Codec = {
   protocol: "chat",
   schema: chatRequest,
   readPrompt,
+  readSteps,
   plain: { contents: plainContents, readPrompt: readPlainPrompt },
   extras: chatExtras,
   writeReply,

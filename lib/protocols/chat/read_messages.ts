@@ -9,6 +9,9 @@ import { unknownMembersOf } from "./members.ts";
 import { readContent } from "./read_parts.ts";
 import { readReasoning, REASONING_MEMBERS } from "./reasoning_details.ts";
 
+/** Messages read in one step. */
+const MESSAGES_AT_ONCE = 64;
+
 /** Facts about earlier calls that later messages need. */
 interface Calls {
   /** Ids of custom tool calls. */
@@ -20,13 +23,18 @@ interface Calls {
 }
 
 /**
- * Reads the conversation. A tool result becomes a user message with one block.
+ * Reads the conversation, in steps. A tool result becomes a user message with one block.
  * @param permits absent: no files that the vendor keeps
  * @throws {GatewayError} `invalid`, for file ids, recorded audio and broken data
  */
-export function readMessages(body: JsonObject, permits?: Permits): Message[] {
+export function* readMessages(body: JsonObject, permits?: Permits): Generator<void, Message[]> {
   const calls: Calls = { custom: new Set(), functions: new Map(), permits };
-  return objectsOf(body.messages).map((message, index) => readMessage(message, index, calls));
+  const messages: Message[] = [];
+  for (const message of objectsOf(body.messages)) {
+    messages.push(readMessage(message, messages.length, calls));
+    if (messages.length % MESSAGES_AT_ONCE === 0) yield;
+  }
+  return messages;
 }
 
 function readMessage(message: JsonObject, index: number, calls: Calls): Message {

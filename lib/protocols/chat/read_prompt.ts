@@ -8,6 +8,7 @@ import { booleanOf, numberOf, objectOf, present, stringOf, textsOf } from "../me
 import { plainPrompt, plainSizes, type ToolList } from "../plain_contents.ts";
 import { optional, unknownMembersOf, usesLegacyFunctions } from "./members.ts";
 import { readMessages } from "./read_messages.ts";
+import { runToEnd } from "../../scheduler.ts";
 import { readReasoningOptions } from "./read_reasoning_options.ts";
 import { readToolChoice, readTools } from "./read_tools.ts";
 
@@ -49,10 +50,15 @@ const OPTIONS = { stream_options: ["include_usage"] };
  * Reads a request that the schema has accepted.
  * @throws {GatewayError} `invalid`, for contradictions and for what cannot be served
  */
-export function readPrompt(body: JsonObject, _texts?: Texts, permits?: Permits): Prompt {
+export function readPrompt(body: JsonObject, texts?: Texts, permits?: Permits): Prompt {
+  return runToEnd(readSteps(body, texts, permits));
+}
+
+/** `readPrompt` in steps. */
+export function* readSteps(body: JsonObject, _texts?: Texts, permits?: Permits): Generator<void, Prompt> {
   refuseAudio(body);
   const tools = readTools(body);
-  const messages = readMessages(body, permits);
+  const messages = yield* readMessages(body, permits);
   limitImages(messages);
   return { ...readSettings(body, { count: tools.length, list: () => tools }), messages, tools };
 }
@@ -65,7 +71,7 @@ export function readPlainPrompt(head: JsonObject, sizes: ContentSizes, body: () 
   return plainPrompt(
     readSettings(head, { count: plain.tools, list: () => readTools(body()) }),
     plain,
-    () => ({ messages: readMessages(body()), tools: readTools(body()) }),
+    () => ({ messages: runToEnd(readMessages(body())), tools: readTools(body()) }),
   );
 }
 

@@ -5,7 +5,7 @@ import type { Codec } from "../codec.ts";
 import { googleErrorReply } from "../error_bodies.ts";
 import { geminiExtras } from "./extras.ts";
 import { writeObjects } from "./read_contents.ts";
-import { readPrompt } from "./read_prompt.ts";
+import { readPrompt, readSteps } from "./read_prompt.ts";
 import { schema } from "./schema.ts";
 import { writeUsage } from "./write_gemini_usage.ts";
 import { writeReply } from "./write_reply.ts";
@@ -25,6 +25,7 @@ export const gemini: Codec = {
   schema,
   writeTexts: writeObjects,
   readPrompt,
+  readSteps,
   extras: geminiExtras,
   writeReply,
   writer: streamWriter,

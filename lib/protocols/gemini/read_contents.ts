@@ -4,7 +4,7 @@ import { collectUnknownMembers } from "../canonical/unknown_members.ts";
 import { isObject, type Json, type JsonObject, writeEachSliced } from "../../json/mod.ts";
 import type { Texts } from "../codec.ts";
 import { listOf, objectOf, objectsOf } from "../members.ts";
-import { type GeminiReadContext, readModelParts, readUserParts } from "./read_parts.ts";
+import { type GeminiReadContext, PARTS_AT_ONCE, readModelParts, readUserParts } from "./read_parts.ts";
 
 const CONTENT = new Set(["role", "parts"]);
 
@@ -16,19 +16,33 @@ export function readSystem(value: Json | undefined, context: GeminiReadContext):
   return blocks.some((block) => !isEmpty(block)) ? [{ role: "system", blocks }] : [];
 }
 
-/** Reads the conversation. @throws {GatewayError} `invalid` */
-export function readContents(value: Json | undefined, context: GeminiReadContext): Message[] {
-  return joinModelContents(objectsOf(value)).flatMap(({ content, parts, index }): Message[] => {
-    const path = `contents[${index}].parts`;
-    const byModel = content.role === "model";
-    if (byModel) context.calls.beginTurn();
-    const read = byModel ? readModelParts(parts, path, context) : readUserParts(parts, path, context);
-    const kept = read.filter((block) => !isEmpty(block));
-    const blocks = kept.length > 0 ? kept : read.slice(0, 1);
-    if (blocks.length === 0) return [];
-    const unknown = collectUnknownMembers("gemini", content, { modelled: CONTENT });
-    return [{ role: byModel ? "assistant" : "user", blocks, ...unknown }];
-  });
+/** Reads the conversation, in steps. @throws {GatewayError} `invalid` */
+export function* readContents(value: Json | undefined, context: GeminiReadContext): Generator<void, Message[]> {
+  const messages: Message[] = [];
+  let parts = 0;
+  for (const placed of joinModelContents(objectsOf(value))) {
+    const message = yield* readContent(placed, context);
+    if (message !== undefined) messages.push(message);
+    if ((parts += placed.parts.length) < PARTS_AT_ONCE) continue;
+    parts = 0;
+    yield;
+  }
+  return messages;
+}
+
+function* readContent(
+  { content, parts, index }: PlacedContent,
+  context: GeminiReadContext,
+): Generator<void, Message | undefined> {
+  const path = `contents[${index}].parts`;
+  const byModel = content.role === "model";
+  if (byModel) context.calls.beginTurn();
+  const read = byModel ? yield* readModelParts(parts, path, context) : readUserParts(parts, path, context);
+  const kept = read.filter((block) => !isEmpty(block));
+  const blocks = kept.length > 0 ? kept : read.slice(0, 1);
+  if (blocks.length === 0) return undefined;
+  const unknown = collectUnknownMembers("gemini", content, { modelled: CONTENT });
+  return { role: byModel ? "assistant" : "user", blocks, ...unknown };
 }
 
 /** A content with its parts and its place in the request. */

@@ -32,6 +32,9 @@ const VENDOR_PARTS = ["executableCode", "codeExecutionResult", "toolCall", "tool
 /** Members of which a part has one. https://ai.google.dev/api/caching#Part */
 const DATA = ["text", "inlineData", "fileData", "functionCall", "functionResponse", ...VENDOR_PARTS];
 
+/** Parts read in one step. */
+export const PARTS_AT_ONCE = 256;
+
 /** Keys of a response that hold all of it. https://ai.google.dev/api/caching#FunctionResponse */
 const OUTPUTS = ["output", "result"];
 
@@ -47,11 +50,15 @@ export function readUserParts(parts: readonly JsonObject[], path: string, contex
 }
 
 /**
- * Reads the parts of a content of the model. Signatures become reasoning before their part; an envelope replaces the
+ * Reads the parts of a content of the model, in steps. Signatures become reasoning before their part; an envelope replaces the
  * thoughts that it has.
  * @throws {GatewayError} `invalid`
  */
-export function readModelParts(parts: readonly JsonObject[], path: string, context: GeminiReadContext): ContentBlock[] {
+export function* readModelParts(
+  parts: readonly JsonObject[],
+  path: string,
+  context: GeminiReadContext,
+): Generator<void, ContentBlock[]> {
   const blocks: ContentBlock[] = [];
   const seen = new Set<string>();
   /** Index from which blocks may have reasoning that an envelope replaces. */
@@ -72,6 +79,7 @@ export function readModelParts(parts: readonly JsonObject[], path: string, conte
 
   for (const [index, part] of parts.entries()) {
     const at = `${path}[${index}]`;
+    if (index % PARTS_AT_ONCE === PARTS_AT_ONCE - 1) yield;
     const datum = checkData(part, at);
     const signature = nonEmptyStringOf(part.thoughtSignature);
     const call = objectOf(part.functionCall);

@@ -3,6 +3,7 @@ import type { OutputFormat, Prompt, Reasoning, Sampling, UnknownMembers } from "
 import { EFFORTS } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import { isInteger, isRawNumber, type Json, type JsonObject } from "../../json/mod.ts";
+import { runToEnd } from "../../scheduler.ts";
 import type { Permits, Texts } from "../codec.ts";
 import { COUNTS } from "../fields.ts";
 import { booleanOf, numberOf, objectOf, present, stringOf, textsOf } from "../members.ts";
@@ -41,8 +42,13 @@ const TYPES: ReadonlySet<string> = new Set(["", "text/plain", JSON_TYPE]);
 
 /** Reads a request. @throws {GatewayError} `invalid`, for what the schema cannot check */
 export function readPrompt(body: JsonObject, texts?: Texts, permits?: Permits): Prompt {
+  return runToEnd(readSteps(body, texts, permits));
+}
+
+/** `readPrompt` in steps. */
+export function* readSteps(body: JsonObject, texts?: Texts, permits?: Permits): Generator<void, Prompt> {
   const context: GeminiReadContext = { calls: new CallMatcher(), texts, permits, images: 0 };
-  const messages = [...readSystem(body.systemInstruction, context), ...readContents(body.contents, context)];
+  const messages = [...readSystem(body.systemInstruction, context), ...yield* readContents(body.contents, context)];
   if (messages.every(({ role }) => role === "system")) {
     throw new GatewayError("invalid", "Expected contents with at least one part", { param: "contents" });
   }

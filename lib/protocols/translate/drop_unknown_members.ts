@@ -65,8 +65,8 @@ export function* dropUnknownMembers(prompt: Prompt, target: RestTarget): Generat
     : carryBody(unknownMembers, target);
   const thinking = reasoning && localReasoning(reasoning, target);
   const localized = yield* mapPrompt(prompt, localBlock);
-  const messages = mapEach<Message>(localized.messages, local);
-  const tools = mapEach<Tool>(localized.tools, local);
+  const messages = yield* mapEach<Message>(localized.messages, local);
+  const tools = yield* mapEach<Tool>(localized.tools, local);
   if (thinking === reasoning && body === unknownMembers && tools === localized.tools) {
     return withMessages(localized, messages);
   }

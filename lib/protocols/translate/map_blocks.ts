@@ -20,14 +20,17 @@ export function withMessages(prompt: Prompt, messages: Message[]): Prompt {
   return messages === prompt.messages ? prompt : { ...prompt, messages };
 }
 
-/** Maps a list; returns the same list if nothing changes. */
-export function mapEach<T>(items: T[], step: (item: T) => T): T[] {
+/** Items mapped in one step: each may have many members. */
+const ITEMS_AT_ONCE = 64;
+
+/** Maps a list, in steps; returns the same list if nothing changes. */
+export function* mapEach<T>(items: T[], step: (item: T) => T): Generator<void, T[]> {
   let mapped: T[] | undefined;
   let index = 0;
   for (const item of items) {
     const made = step(item);
     if (made !== item) (mapped ??= [...items])[index] = made;
-    index++;
+    if (++index % ITEMS_AT_ONCE === 0) yield;
   }
   return mapped ?? items;
 }
