@@ -14,7 +14,7 @@ import { EVERY_PARAMETER } from "../protocols/canonical/every_parameter.ts";
 export const CLIENTS = CLIENT_CODECS;
 
 /** Clients' protocols. */
-export const PROTOCOLS: readonly Protocol[] = ["chat", "responses", "messages", "gemini"];
+export { PROTOCOLS } from "../upstream/replies.ts";
 
 /** Upstreams' protocols. */
 export const UPSTREAMS: readonly Protocol[] = ["chat", "responses", "messages", "gemini"];
