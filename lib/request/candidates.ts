@@ -6,6 +6,7 @@ import type { Prompt } from "../protocols/canonical/types.ts";
 import { kindOfModalities, type Model, type ModelKind } from "../catalog/model.ts";
 import { GatewayError, toGatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
+import type { JsonBody } from "../server/body.ts";
 import type { RouteContext } from "../server/router.ts";
 import { pricesAt, type RequestPrices, unitPrices } from "../billing/price.ts";
 import { isPayable, NO_PREFERENCES, parsePreferences, type ProviderPreferences } from "../routing/preferences.ts";
@@ -21,6 +22,12 @@ export interface Candidate extends RequestPrices {
   dropped: UnsupportedParameters;
 }
 
+/** A request body, and the names of members that were removed for every model. */
+interface NamedBody {
+  body: Pick<JsonBody, "value">;
+  dropped: readonly string[];
+}
+
 /** Candidates and the client's provider preferences. */
 export interface Candidates {
   preferences: ProviderPreferences;
@@ -31,16 +38,15 @@ export interface Candidates {
 /**
  * Finds the models. A model that the key may not use, that cannot meet the request, or whose price is above what the client
  * allows is passed over where another one is left.
- * @param lost names of members that were removed for every model
  * @throws {GatewayError} the first one's error where none is left; `overloaded` where the client's preferences leave none
  */
-export function findCandidates(asked: Prompt, context: RouteContext, lost: readonly string[] = []): Candidates {
+export function findCandidates(asked: Prompt, context: RouteContext, body: NamedBody): Candidates {
   const { provider, fallbacks } = asked;
   const preferences = readPreferences(provider, context.gateway);
   const ids = fallbacks === undefined ? [asked.model] : new Set([asked.model, ...fallbacks]);
   return {
     preferences,
-    candidates: collectCandidates(ids, preferences, (id) => candidateOf(id, asked, { context, lost })),
+    candidates: collectCandidates(ids, preferences, (id) => candidateOf(id, asked, { context, body })),
   };
 }
 
@@ -85,11 +91,16 @@ export function noTargetLeft(why: string): GatewayError {
 function candidateOf(
   id: string,
   asked: Prompt,
-  { context, lost }: { context: RouteContext; lost: readonly string[] },
+  { context, body: { dropped: lost, body } }: { context: RouteContext; body: NamedBody },
 ): Candidate {
   const param = PARAMETER_NAMES[asked.protocol].fallbacks;
   const model = id === asked.model ? findModel(id, context) : findNamedFallback(id, { context, param });
-  const dropped = new UnsupportedParameters();
+  const dropped = new UnsupportedParameters({
+    prompt: asked,
+    get request() {
+      return body.value;
+    },
+  });
   for (const name of lost) dropped.add(name);
   const prompt = checkModelRules(asked, model, dropped, context.gateway.config.private_networks);
   const { group } = requireCaller(context.caller);

@@ -23,7 +23,7 @@ export function checkModelRules(
 ): Prompt {
   const { maxTokens, plain, protocol, reasoning } = prompt;
   if (maxTokens !== undefined && maxTokens > model.top_provider.max_completion_tokens) {
-    throw tooManyTokens(prompt, model);
+    throw tooManyTokens(prompt, model, dropped.nameOf(PARAMETER_NAMES[protocol].maxTokens));
   }
   const tools = plain === undefined ? prompt.tools.length : plain.tools;
   if (tools > 0 && !model.supported_parameters.includes("tools")) {
@@ -42,8 +42,7 @@ export function checkModelRules(
   return withSettings(prompt, { reasoning: undefined });
 }
 
-function tooManyTokens({ maxTokens, protocol }: Prompt, { id, top_provider }: Model): GatewayError {
-  const param = PARAMETER_NAMES[protocol].maxTokens;
+function tooManyTokens({ maxTokens }: Prompt, { id, top_provider }: Model, param: string): GatewayError {
   const most = top_provider.max_completion_tokens;
   return new GatewayError(
     "invalid",

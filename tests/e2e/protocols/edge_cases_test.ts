@@ -39,3 +39,13 @@ Deno.test("the size of the input is reported at the start, including system text
   });
   assert(full > plain + 10, `${full} tokens with system text and tools, ${plain} without`);
 });
+
+Deno.test("a refusal of too large a limit names the member that the client sent", async () => {
+  await using server = startUpstream(() => json(WHOLE.chat));
+  await using gateway = startGateway(oneModel("chat", server.url));
+  for (const name of ["max_tokens", "max_completion_tokens"]) {
+    const response = await gateway.ask("chat", prompt("chat", { [name]: 1_000_000_000 }));
+    const { error } = await response.json();
+    assertEquals([response.status, error.param, error.message.split(":")[0]], [400, name, name]);
+  }
+});
