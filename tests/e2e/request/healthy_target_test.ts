@@ -2,13 +2,13 @@ import { assertEquals } from "@std/assert";
 import { oneModel, startGateway } from "../../support/gateway.ts";
 import { frames } from "../../upstream/frames.ts";
 import { events, type ScriptedAnswer, startUpstream, type UpstreamRequest } from "../../upstream/mod.ts";
-import { ALL_PROTOCOLS, prompt } from "../../upstream/replies.ts";
+import { prompt, PROTOCOLS } from "../../upstream/replies.ts";
 import { disconnectsAfter } from "./exchange.ts";
 
 /** More requests than a breaker counts before it opens at half of them. */
 const CLIENTS = 12;
 
-for (const spoken of ALL_PROTOCOLS) {
+for (const spoken of PROTOCOLS) {
   Deno.test(`clients that disconnect do not count against an upstream that speaks ${spoken}`, async () => {
     const { opening, pieces } = frames(spoken, ["one ", "two ", "three"], "reported");
     /** Called when a request has arrived whose answer never begins. */
@@ -21,7 +21,7 @@ for (const spoken of ALL_PROTOCOLS) {
       return { status: 500 };
     };
     await using upstream = startUpstream(answer);
-    for (const protocol of ALL_PROTOCOLS) {
+    for (const protocol of PROTOCOLS) {
       for (const [stream, hasBegun] of [[true, true], [true, false], [false, false]]) {
         await using gateway = startGateway(oneModel(spoken, upstream.url), { breakers: true });
         const body = prompt(protocol, { model: "acme/one", stream });
