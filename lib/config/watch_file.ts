@@ -11,10 +11,8 @@ export interface WatchFileOptions {
   path: string;
   /** Called when the file may have changed. */
   changed: () => void;
-  /** Time without changes after which the file counts as written, in milliseconds. */
-  settleMs?: number;
-  /** Time between two checks of the file, in milliseconds. */
-  checkMs?: number;
+  /** Resolves after so many milliseconds, and once the signal aborts; absent: in real time. */
+  pause?: (ms: number, signal: AbortSignal) => Promise<void>;
 }
 
 /** Editors and tools write a file in several steps, which are done by then. */
@@ -24,40 +22,50 @@ const MOST_SETTLES = 4;
 /** With the above, a change is noticed within a second. A check takes some microseconds. */
 const CHECK_MS = 250;
 
-/** Watches a file, which may not exist yet or be a symbolic link that changes. Returns a function that stops it. */
-export function watchFile({ path, changed, settleMs = SETTLE_MS, checkMs = CHECK_MS }: WatchFileOptions): () => void {
-  let over = false;
-  let timer: ReturnType<typeof setTimeout> | undefined;
-
-  function pause(ms: number): Promise<void> {
-    return new Promise((resolve) => {
-      timer = setTimeout(resolve, ms);
-    });
-  }
+/**
+ * Watches a file, which may not exist yet or be a symbolic link that changes.
+ * @returns stops it; resolves when the file is no longer looked at
+ */
+export function watchFile({ path, changed, pause = pauseFor }: WatchFileOptions): () => Promise<void> {
+  const ending = new AbortController();
+  const { signal } = ending;
 
   async function watch(): Promise<void> {
     let reported: string | undefined = await stateOf(path);
-    while (!over) {
-      await pause(checkMs);
+    while (!signal.aborted) {
+      await pause(CHECK_MS, signal);
       let state = await stateOf(path);
-      if (over || state === reported) continue;
+      if (signal.aborted || state === reported) continue;
       reported = undefined;
-      for (let checks = 0; checks < MOST_SETTLES && !over && reported === undefined; checks++) {
-        await pause(settleMs);
+      for (let checks = 0; checks < MOST_SETTLES && !signal.aborted && reported === undefined; checks++) {
+        await pause(SETTLE_MS, signal);
         const next = await stateOf(path);
         // An unsettled file is reported now and checked again: it may change within one tick of its timestamps.
         if (next === state) reported = next;
         state = next;
       }
-      if (!over) changed();
+      if (!signal.aborted) changed();
     }
   }
 
-  void watch();
+  const watching = watch();
   return () => {
-    over = true;
-    clearTimeout(timer);
+    ending.abort();
+    return watching;
   };
+}
+
+function pauseFor(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) return resolve();
+    const end = () => {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", end);
+      resolve();
+    };
+    const timer = setTimeout(end, ms);
+    signal.addEventListener("abort", end);
+  });
 }
 
 /** A fingerprint of the file's state; constant while it is missing. */

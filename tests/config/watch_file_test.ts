@@ -2,21 +2,42 @@ import { DatabaseSync } from "node:sqlite";
 import { assertEquals } from "@std/assert";
 import { watchFile } from "../../lib/config/watch_file.ts";
 import { findProgram, skipIf } from "../support/skip.ts";
-import { pause } from "../support/soon.ts";
 
-/** Counts reported changes, and waits for the next one. */
-function counter() {
-  let count = 0;
-  let notified = Promise.withResolvers<void>();
-  return {
-    changed() {
-      count++;
-      notified.resolve();
-      notified = Promise.withResolvers<void>();
-    },
-    count: () => count,
-    next: () => notified.promise,
-  };
+/** A watched file whose watcher pauses until a test lets it go on. */
+class Watched implements AsyncDisposable {
+  /** Number of reported changes. */
+  count = 0;
+  #paused = Promise.withResolvers<() => void>();
+  readonly #end: () => Promise<void>;
+
+  constructor(path: string) {
+    this.#end = watchFile({
+      path,
+      changed: () => this.count++,
+      pause: (_, signal) =>
+        new Promise((resolve) => {
+          signal.addEventListener("abort", () => resolve(), { once: true });
+          this.#paused.resolve(resolve);
+        }),
+    });
+  }
+
+  /** Resolves when the watcher pauses. */
+  async paused(): Promise<void> {
+    await this.#paused.promise;
+  }
+
+  /** Ends a pause of the watcher, and resolves at its next one. */
+  async pass(): Promise<void> {
+    const goOn = await this.#paused.promise;
+    this.#paused = Promise.withResolvers();
+    goOn();
+    await this.paused();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#end();
+  }
 }
 
 async function inFolder(test: (folder: string) => Promise<void>): Promise<void> {
@@ -28,45 +49,38 @@ async function inFolder(test: (folder: string) => Promise<void>): Promise<void> 
   }
 }
 
-/** Time between two looks, in milliseconds. */
-const CHECK_MS = 10;
-
 Deno.test("watchFile() reports many writes as one change, and ignores other files", () =>
   inFolder(async (folder) => {
     const path = `${folder}/sluice.jsonc`;
     await Deno.writeTextFile(path, "0");
-    const { changed, count, next } = counter();
-    const end = watchFile({ path, changed, settleMs: 40, checkMs: CHECK_MS });
-    for (let number = 0; number < 20; number++) {
-      await Deno.writeTextFile(`${folder}/other`, String(number));
-    }
-    await pause(80);
-    assertEquals(count(), 0);
-    const reported = next();
+    await using watched = new Watched(path);
+    await watched.paused();
+    for (let number = 0; number < 20; number++) await Deno.writeTextFile(`${folder}/other`, String(number));
+    await watched.pass();
+    assertEquals(watched.count, 0);
     for (let number = 0; number < 20; number++) await Deno.writeTextFile(path, String(number));
-    await reported;
-    await pause(80);
-    assertEquals(count(), 1);
-    end();
-    end();
+    await watched.pass();
+    assertEquals(watched.count, 0);
+    for (let checks = 0; checks < 3; checks++) {
+      await watched.pass();
+      assertEquals(watched.count, 1);
+    }
+    await watched[Symbol.asyncDispose]();
     await Deno.writeTextFile(path, "after the end");
-    await pause(80);
-    assertEquals(count(), 1);
+    assertEquals(watched.count, 1);
   }));
 
 Deno.test("watchFile() reports a file that is written continuously", () =>
   inFolder(async (folder) => {
     const path = `${folder}/sluice.jsonc`;
-    const { changed, next } = counter();
-    const end = watchFile({ path, changed, settleMs: 40, checkMs: CHECK_MS });
-    let over = false;
-    const reported = next().then(() => over = true);
-    while (!over) {
+    await using watched = new Watched(path);
+    await watched.paused();
+    for (let checks = 0; checks < 5; checks++) {
+      assertEquals(watched.count, 0);
       await Deno.writeTextFile(path, "x", { append: true });
-      await pause(5);
+      await watched.pass();
     }
-    await reported;
-    end();
+    assertEquals(watched.count, 1);
   }));
 
 Deno.test("watchFile() reports a symbolic link that changes, as for a ConfigMap", () =>
@@ -77,31 +91,33 @@ Deno.test("watchFile() reports a symbolic link that changes, as for a ConfigMap"
     }
     await Deno.symlink("one", `${folder}/..data`);
     await Deno.symlink("..data/sluice.jsonc", `${folder}/sluice.jsonc`);
-    const { changed, next } = counter();
-    const end = watchFile({ path: `${folder}/sluice.jsonc`, changed, settleMs: 10, checkMs: CHECK_MS });
-    const reported = next();
+    await using watched = new Watched(`${folder}/sluice.jsonc`);
+    await watched.paused();
     await Deno.symlink("two", `${folder}/..data_tmp`);
     await Deno.rename(`${folder}/..data_tmp`, `${folder}/..data`);
-    await reported;
-    end();
+    await watched.pass();
+    await watched.pass();
+    assertEquals(watched.count, 1);
   }));
 
 Deno.test("watchFile() accepts a missing folder, and a file that disappears and returns", () =>
   inFolder(async (folder) => {
     const path = `${folder}/later/sluice.jsonc`;
-    const { changed, next } = counter();
-    const end = watchFile({ path, changed, settleMs: 5, checkMs: CHECK_MS });
-    await pause(20);
-    let reported = next();
+    await using watched = new Watched(path);
+    await watched.pass();
+    assertEquals(watched.count, 0);
     await Deno.mkdir(`${folder}/later`);
-    await Deno.writeTextFile(path, "1");
-    await reported;
-    for (const change of [() => Deno.remove(path), () => Deno.writeTextFile(path, "22")]) {
-      reported = next();
+    const changes = [
+      () => Deno.writeTextFile(path, "1"),
+      () => Deno.remove(path),
+      () => Deno.writeTextFile(path, "22"),
+    ];
+    for (const [index, change] of changes.entries()) {
       await change();
-      await reported;
+      await watched.pass();
+      await watched.pass();
+      assertEquals(watched.count, index + 1);
     }
-    end();
   }));
 
 Deno.test({
@@ -119,16 +135,15 @@ Deno.test({
           line.includes(` ${Deno.pid} `) && line.includes(`:${ino} `)
         );
       assertEquals(await isLocked(), true);
-      const { changed, count, next } = counter();
-      const end = watchFile({ path, changed, settleMs: 5, checkMs: CHECK_MS });
+      await using watched = new Watched(path);
+      await watched.paused();
       // By another process: this one must not close the file itself.
       await new Deno.Command("cat", { args: [`${folder}/store.db`], stdout: "null" }).output();
       await new Deno.Command("touch", { args: [`${folder}/store.db`] }).output();
-      const reported = next();
-      await pause(2 * CHECK_MS);
+      await watched.pass();
       await Deno.writeTextFile(path, "1");
-      await reported;
-      assertEquals([await isLocked(), count()], [true, 1]);
-      end();
+      await watched.pass();
+      await watched.pass();
+      assertEquals([await isLocked(), watched.count], [true, 1]);
     }),
 });
