@@ -227,6 +227,8 @@ class HealthTracker implements Health {
   }
 
   #later(ms: number, run: () => void): () => void {
+    // The answer of a probe may come after the end.
+    if (this.#closing.signal.aborted) return () => {};
     const { later = startUnrefTimer } = this.#options;
     const cancel = later(ms, () => {
       this.#timers.delete(cancel);

@@ -21,6 +21,8 @@ interface Clocked {
   health: Health;
   changes: HealthChange[];
   pass(ms: number): void;
+  /** Number of timers that run. */
+  timers(): number;
   /** Results of upstream probes; absent: there is no probe. */
   answers: Record<string, ProbeAnswer>;
   /** Upstreams that were probed. */
@@ -42,6 +44,10 @@ class Timers {
     this.#due.push(due);
     return () => this.#due = this.#due.filter((other) => other !== due);
   };
+
+  get count(): number {
+    return this.#due.length;
+  }
 
   pass(ms: number): void {
     const end = this.now + ms;
@@ -81,6 +87,7 @@ function clocked(random = () => 0.5): Clocked {
     answers,
     probed,
     pass: (ms) => timers.pass(ms),
+    timers: () => timers.count,
     admit(permitRequest) {
       const admission = health.acquirePermit(permitRequest);
       assert(admission.granted, JSON.stringify(admission));
@@ -487,6 +494,20 @@ Deno.test("a half-open target is first in the plan only after a successful probe
   pass(60_000);
   await settle();
   assertEquals(probed.length, 3);
+});
+
+Deno.test("a closed tracker starts no timer, also after a probe that was under way", async () => {
+  const { health, send, pass, answers, probed, timers } = clocked();
+  const a = permitRequest(place("a"));
+  answers.a = "down";
+  send(a, 5, FAILURE);
+  pass(5_000);
+  assertEquals([probed, timers()], [["a"], 0]);
+  health.close();
+  await settle();
+  assertEquals(timers(), 0);
+  send(permitRequest(place("b")), 5, FAILURE);
+  assertEquals(timers(), 0);
 });
 
 Deno.test("a limit of one model does not affect other models of its upstream", () => {
