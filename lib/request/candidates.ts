@@ -95,14 +95,12 @@ function candidateOf(
 ): Candidate {
   const param = PARAMETER_NAMES[asked.protocol].fallbacks;
   const model = id === asked.model ? findModel(id, context) : findNamedFallback(id, { context, param });
-  const dropped = new UnsupportedParameters({
-    prompt: asked,
-    get request() {
-      return body.value;
-    },
-  });
+  const dropped = new UnsupportedParameters();
   for (const name of lost) dropped.add(name);
-  const prompt = checkModelRules(asked, model, dropped, context.gateway.config.private_networks);
+  const prompt = checkModelRules(asked, model, dropped, {
+    body,
+    privateNetworks: context.gateway.config.private_networks,
+  });
   const { group } = requireCaller(context.caller);
   const at = { factor: group.price_factor, now: context.gateway.now() };
   return { model, prompt, dropped, ...pricesAt(model, at) };

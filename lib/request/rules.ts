@@ -1,17 +1,26 @@
 /** Rules about a prompt that depend on the model's catalog row. */
 import type { UnsupportedParameters } from "../protocols/canonical/unsupported_parameters.ts";
+import { clientParameterName } from "../protocols/canonical/client_parameter_names.ts";
 import { PARAMETER_NAMES } from "../protocols/canonical/parameter_names.ts";
 import { addressesIn, modalityOf } from "../protocols/canonical/media.ts";
 import type { ContentBlock, Prompt, Protocol, Reasoning } from "../protocols/canonical/types.ts";
 import type { Model } from "../catalog/model.ts";
 import { GatewayError } from "../errors.ts";
+import type { JsonBody } from "../server/body.ts";
 import { sendContent } from "../protocols/extras.ts";
 import { withSettings } from "../protocols/plain_contents.ts";
 import { BlockedAddress, createAddressGuard, literalAddress } from "../upstreams/address_guard.ts";
 
+/** Facts about a request beside its prompt. */
+interface RuleFacts {
+  /** The request, for its own names of parameters. */
+  body?: Pick<JsonBody, "value">;
+  /** The only private networks that media may be in, as for upstreams. */
+  privateNetworks?: readonly string[] | undefined;
+}
+
 /**
  * Checks that the model can do what is asked. Reasoning is removed and named for a model without it.
- * @param privateNetworks the only private networks that media may be in, as for upstreams
  * @returns the prompt that the model can answer
  * @throws {GatewayError} `invalid`
  */
@@ -19,11 +28,11 @@ export function checkModelRules(
   prompt: Prompt,
   model: Model,
   dropped: UnsupportedParameters,
-  privateNetworks?: readonly string[],
+  { body, privateNetworks }: RuleFacts = {},
 ): Prompt {
   const { maxTokens, plain, protocol, reasoning } = prompt;
   if (maxTokens !== undefined && maxTokens > model.top_provider.max_completion_tokens) {
-    throw tooManyTokens(prompt, model, dropped.nameOf(PARAMETER_NAMES[protocol].maxTokens));
+    throw tooManyTokens(prompt, model, body);
   }
   const tools = plain === undefined ? prompt.tools.length : plain.tools;
   if (tools > 0 && !model.supported_parameters.includes("tools")) {
@@ -42,7 +51,10 @@ export function checkModelRules(
   return withSettings(prompt, { reasoning: undefined });
 }
 
-function tooManyTokens({ maxTokens }: Prompt, { id, top_provider }: Model, param: string): GatewayError {
+function tooManyTokens(prompt: Prompt, { id, top_provider }: Model, body: RuleFacts["body"]): GatewayError {
+  const { maxTokens, protocol } = prompt;
+  const name = PARAMETER_NAMES[protocol].maxTokens;
+  const param = body === undefined ? name : clientParameterName(name, { prompt, request: body.value });
   const most = top_provider.max_completion_tokens;
   return new GatewayError(
     "invalid",

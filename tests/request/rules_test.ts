@@ -176,7 +176,7 @@ Deno.test("checkModelRules() refuses addresses in closed networks, in media and 
       blocks.map((block) => {
         try {
           const prompt = promptOf([user(block)], { vendorState });
-          checkModelRules(prompt, model({ input: ["image"] }), new UnsupportedParameters(), privateNetworks);
+          checkModelRules(prompt, model({ input: ["image"] }), new UnsupportedParameters(), { privateNetworks });
           return true;
         } catch (error) {
           assertMatch((error as GatewayError).message, /closed to media/);
