@@ -9,7 +9,7 @@ import type { RequestState } from "./state.ts";
 /** Headers with the id of a session: opencode and Crush, OpenRouter's clients, Claude Code, Codex. */
 const SESSION_HEADERS = ["x-session-affinity", "x-session-id", "x-claude-code-session-id", "session-id"];
 
-/** Members with one: OpenAI's, and OpenRouter's. */
+/** Members that name a conversation: OpenAI's, and OpenRouter's. */
 const SESSION_MEMBERS = ["prompt_cache_key", "session_id"];
 
 /** Longest id that is used; longer ones are cut. */
@@ -24,7 +24,7 @@ const SEARCHED_CHARS = 262_144;
 /** Bodies below this have no prefix that vendors cache: they do so from 1,024 tokens on. */
 const LEAST_BYTES = 4_096;
 
-/** Start of a prompt that no turn of a conversation changes. */
+/** Members at the start of a prompt, which stay the same in every turn of a conversation. */
 const PREFIX_MEMBERS = ["system", "instructions", "tools"];
 
 const USER = /"role"\s*:\s*"user"/;

@@ -146,7 +146,7 @@ export interface MeteredWork {
   meter: Meter;
   /** Aborts when the process ends; its reason is the client's error. */
   interrupted: AbortSignal;
-  /** From here on, others end the meter, also where the request fails for this client. */
+  /** After this call the caller ends the meter, even if the request fails for this client. */
   handOver(): void;
 }
 

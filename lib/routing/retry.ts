@@ -110,7 +110,7 @@ class TargetAttempts<T> {
   /** Candidates to ask again where no other is left. */
   #again: Candidate[] = [];
   #attempts = 0;
-  /** Attempts without those whose targets could not express the request. */
+  /** Attempts that were sent. A target that cannot take the request at all is not counted. */
   #counted = 0;
   #last: unknown;
   #waits = 0;
@@ -189,7 +189,10 @@ class TargetAttempts<T> {
     return undefined;
   }
 
-  /** A target whose breaker is open may have recovered: a request without any other target tries it, for a token. */
+  /**
+   * A target whose breaker is open may have recovered: a request without any other target tries
+   * it, for one token of the retry budget.
+   */
   #findOpen(candidates: readonly Candidate[]): Found | undefined {
     for (const candidate of candidates) {
       const budget = this.#parts.health.retryBudget(candidate.choice.target);
@@ -204,7 +207,7 @@ class TargetAttempts<T> {
 
   #admit({ choice: { model, target } }: Candidate, early = false): Permit | undefined {
     const { health, key } = this.#parts;
-    // No time has passed before the first attempt.
+    // The first attempt begins with the request, so its time is known.
     const now = this.#attempts === 0 ? this.#start : undefined;
     const admission = health.acquirePermit({ model, target, key, early }, now);
     return admission.granted ? admission.permit : undefined;

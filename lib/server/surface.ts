@@ -51,7 +51,7 @@ function isOn(surface: Surface, row: Access | undefined): boolean {
   return isOperatorCredential(row.credential) === (surface === "admin");
 }
 
-/** Nothing is reachable by oversight, no row outlives its route, and the admin key opens the admin side alone. */
+/** Checks that each route has a row, each row a route, and that the admin key opens only routes of the admin side. */
 export function checkAccess(routes: readonly Route[], access: AccessTable): void {
   const keys = routes.flatMap((route) =>
     METHODS.filter((method) => route.handlers[method] !== undefined).map((method) => accessKey(method, route))

@@ -37,7 +37,10 @@ export function toHold(row: HoldRow, claims: readonly ClaimJson[]): Hold {
   };
 }
 
-/** Returns true if a hold counts as held of a key, group or end user: of an end user only where it claims that budget. */
+/**
+ * Returns true if a hold counts against the budget of a key, group or end user. It counts against that of an end user
+ * only if it claims it.
+ */
 export function countsAgainst(
   { keyId, group, at, claims }: Pick<Hold, "keyId" | "group" | "at" | "claims">,
   { scope, id, since }: Spender,

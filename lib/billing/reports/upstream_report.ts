@@ -9,7 +9,7 @@ import type { UpstreamSum } from "./upstreams.ts";
 export interface UpstreamLine extends Omit<UpstreamSum, "day" | "upstreamCost" | "cost"> {
   /** By UTC, as `2026-11-21`. */
   day: string;
-  /** Cost at given prices or the targets' prices; at catalog prices for the `unpriced` requests. */
+  /** Cost at the given prices, else at those of the targets; `unpriced` requests cost their catalog prices. */
   upstream_usd: string;
   /** Amount that customers pay. */
   cost_usd: string;
