@@ -46,9 +46,9 @@ Deno.test({
 
     await isServed(60);
     for (const [index, origin] of origins.entries()) {
-      const { err, code } = await ended(cluster, { index, isDown: () => !balancer.isUp(origin) });
+      const finish = await load.hold(origin);
+      const { err, code } = await ended(cluster, { index, isDown: () => !balancer.isUp(origin), finish });
       assertEquals([code, /"outcome":"(\w+)"/.exec(err)?.[1]], [0, "drained"], err);
-      // Some were in progress when it was told to end.
       assertGreater(Number(/"texts":(\d+)/.exec(err)?.[1]), 0, err);
       await cluster.again(cluster.nodes[index] as Node, changed);
       await until("the node is back", () => balancer.isUp(origin));
@@ -72,14 +72,15 @@ Deno.test({
   },
 });
 
-/** Tells a node to end, and waits until the balancer has noticed and the node has ended. */
+/** Tells a node to end, finishes the answer that it still gives, and waits until it has ended. */
 async function ended(
   { nodes }: Cluster,
-  { index, isDown }: { index: number; isDown: () => boolean },
+  { index, isDown, finish }: { index: number; isDown: () => boolean; finish: () => Promise<void> },
 ): Promise<{ code: number; err: string }> {
   const node = nodes[index] as Node;
   node.kill("SIGTERM");
   await until("the balancer knows", isDown);
+  await finish();
   return await node.ended;
 }
 

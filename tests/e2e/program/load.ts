@@ -20,7 +20,7 @@ export const KEY = { env: "TEST_KEY", secret: "key-of-the-load-tests" };
 export const ENV = { [KEY.env]: KEY.secret, UPSTREAM_KEY: "key-of-the-upstream" };
 
 /** Treatment of a request by the upstream. */
-type Way = "whole" | "streamed" | "slowly" | "long" | "refused" | "cut" | "left" | "endless";
+type Way = "whole" | "streamed" | "slowly" | "long" | "held" | "refused" | "cut" | "left" | "endless";
 
 /** The ways in proportion to their frequency. */
 const MIX: readonly Way[] = ["whole", "whole", "streamed", "streamed", "slowly", "slowly", "refused", "cut", "left"];
@@ -43,6 +43,8 @@ export interface Tried {
   refusal?: string;
   /** Cost reported to the client, which has read the whole answer. */
   paid?: string;
+  /** Resolves when the upstream may finish an answer that is held. */
+  released?: Promise<void>;
 }
 
 /** A continuous load. */
@@ -51,6 +53,11 @@ export interface Load extends AsyncDisposable {
   tried: Tried[];
   /** Sends one request. @throws where the connection breaks off */
   ask(origin: string, way: Way): Promise<void>;
+  /**
+   * Sends one request and resolves at its first event. The upstream finishes the answer when the returned function is
+   * called, which resolves when the client has read it.
+   */
+  hold(origin: string): Promise<() => Promise<void>>;
   /** Runs this many clients, each sending one request after another until stopped. */
   run(origin: string, clients: number): { stop(): Promise<void> };
 }
@@ -105,14 +112,14 @@ export function createLoad(random: () => number): Load {
     // It ends without its end.
     if (one.way === "cut") return { steps: said };
     if (one.way === "left" || one.way === "endless") return { steps: [...said, never] };
-    const steps = finishing([...said, ...ending.map(tell)], one);
+    const steps = finishing([...said, ...one.way === "held" ? [one.released] : [], ...ending.map(tell)], one);
     const longest = one.way === "slowly" ? 60 : one.way === "long" ? LONG_STEP_MS : 0;
     return { steps: longest > 0 ? slowly(steps, () => random() * longest) : steps };
   }
 
-  async function ask(origin: string, way: Way): Promise<void> {
+  async function ask(origin: string, way: Way, held?: { begun: () => void; released: Promise<void> }): Promise<void> {
     const number = tried.length;
-    const one: Tried = { way, ...tokensOf(number), finished: false };
+    const one: Tried = { way, ...tokensOf(number), finished: false, released: held?.released };
     tried.push(one);
     const stream = way !== "whole" && way !== "refused";
     const leave = new AbortController();
@@ -130,6 +137,8 @@ export function createLoad(random: () => number): Load {
     });
     one.status = response.status;
     one.id = response.headers.get("x-request-id")?.replace("req_", "") ?? "";
+    // The gateway has sent the headers with the first event.
+    held?.begun();
     if (way === "left") {
       await response.body?.getReader().read();
       return leave.abort();
@@ -149,6 +158,16 @@ export function createLoad(random: () => number): Load {
     upstream,
     tried,
     ask,
+    async hold(origin) {
+      const { promise: begun, resolve: begin } = Promise.withResolvers<void>();
+      const { promise: released, resolve: release } = Promise.withResolvers<void>();
+      const answered = ask(origin, "held", { begun: begin, released });
+      await Promise.race([begun, answered]);
+      return () => {
+        release();
+        return answered;
+      };
+    },
     run(origin, clients) {
       let isOver = false;
       const client = async () => {
