@@ -22,16 +22,19 @@ export interface StopSignals {
   forget: () => void;
 }
 
-/** Listens for SIGINT (Ctrl-C) and, where the system has it, SIGTERM. */
-export function listenForStopSignals(): StopSignals {
+/**
+ * Listens for SIGINT (Ctrl-C) and, where the system has it, SIGTERM.
+ * @param monotonic time in milliseconds
+ */
+export function listenForStopSignals(monotonic: () => number = () => performance.now()): StopSignals {
   const first = Promise.withResolvers<void>();
   const second = Promise.withResolvers<void>();
   let firstAt: number | undefined;
   const onSignal = (): void => {
     if (firstAt === undefined) {
-      firstAt = performance.now();
+      firstAt = monotonic();
       first.resolve();
-    } else if (performance.now() - firstAt >= SAME_SIGNAL_MS) {
+    } else if (monotonic() - firstAt >= SAME_SIGNAL_MS) {
       second.resolve();
     }
   };
