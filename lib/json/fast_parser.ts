@@ -30,10 +30,10 @@ const WORDS: ReadonlyMap<number, Uint8Array> = new Map(
   ["true", "false", "null"].map((word) => [word.charCodeAt(0), new TextEncoder().encode(word)]),
 );
 
-/** Most digits of a number that is computed here. */
+/** Maximum number of digits of a number that is computed here. */
 const FEW_DIGITS = 15;
 
-/** The array or object around the current one; absent for the outermost. */
+/** The array or object around the current one; both absent for the outermost. */
 interface Level {
   list: Json[] | undefined;
   object: JsonObject | undefined;
@@ -49,16 +49,16 @@ export function parseFast(source: Source, limits: JsonLimits): ParsedJson | unde
   return parseFound(source, findStrings(source), limits);
 }
 
-/** As `parseFast`, of a text whose strings were found last. */
+/** Does the same for a text whose strings were found last. */
 export function parseFound(source: Source, length: number | undefined, limits: JsonLimits): ParsedJson | undefined {
   let read: ParsedJson | undefined;
   try {
     const copied = length === undefined ? undefined : readCopied();
     if (length !== undefined && copied !== undefined) {
-      read = walk(typeof source === "string" ? source : "", { length, copied }, limits);
+      read = parseStructure(typeof source === "string" ? source : "", { length, copied }, limits);
     }
   } catch (error) {
-    // From numbers, words, and strings with escapes that need a parser.
+    // From a malformed number, word or escape.
     if (!(error instanceof SyntaxError)) throw error;
   }
   if (read === undefined) forgetNames();
@@ -66,12 +66,12 @@ export function parseFound(source: Source, length: number | undefined, limits: J
 }
 
 /** Parses the text whose strings were found last. `text` is empty if strings without escapes were copied. */
-function walk(
+function parseStructure(
   text: string,
   { length, copied }: { length: number; copied: string },
   limits: JsonLimits,
 ): ParsedJson | undefined {
-  // V8 looks up imports at each use, locals not: this saves 27,000 instructions for 11 KB of tools.
+  // V8 looks up imports at each use, but not locals: this saves 27,000 instructions for 11 KB of tools.
   const codes = bytes;
   const words = tape;
   const levels: Level[] = [];
@@ -79,7 +79,7 @@ function walk(
   const members: Member[] = [];
   /** `extra` at the start and at the end of each member's value. */
   const extras: number[] = [];
-  let literals: RawSpans | undefined;
+  let rawSpans: RawSpans | undefined;
   let member: Member | undefined;
   /** The open arrays and objects, and their number. */
   let list: Json[] | undefined;
@@ -92,8 +92,8 @@ function walk(
   let before = 0;
   /** Index of the next string's words on the tape. */
   let next = 0;
-  /** Offset of its part of the copied text. */
-  let said = 0;
+  /** Start of the next string in the copied text. */
+  let copiedAt = 0;
   /** Bytes minus code units before `at`, which counts bytes. */
   let extra = 0;
   let at = skipSpace(codes, 0);
@@ -107,14 +107,14 @@ function walk(
       const from = at + 1 - extra;
       at = words[next] ?? 0;
       extra = words[next + 1] ?? 0;
-      const how = words[next + 2] ?? 0;
+      const reading = words[next + 2] ?? 0;
       next += STRING_WORDS;
-      if (how === PLAIN) string = text.slice(from, at - extra);
-      else if (how >= 0) {
-        string = copied.slice(said, how);
-        said = how + 1;
-      } else if (how === ESCAPED) string = JSON.parse(pieceOf(start, at + 1)) as string;
-      else string = readName(how, start + 1, at);
+      if (reading === PLAIN) string = text.slice(from, at - extra);
+      else if (reading >= 0) {
+        string = copied.slice(copiedAt, reading);
+        copiedAt = reading + 1;
+      } else if (reading === ESCAPED) string = JSON.parse(pieceOf(start, at + 1)) as string;
+      else string = readName(reading, start + 1, at);
       at++;
     }
     if (object !== undefined && name === undefined) {
@@ -142,10 +142,10 @@ function walk(
     if (string !== undefined) {
       // A string with escapes has no copy.
       if (at - start >= RAW_SPAN_BYTES && words[next - 1] !== ESCAPED) {
-        literals ??= { values: [], places: [], bytes: 0 };
-        literals.values.push(string);
-        literals.places.push(start, at);
-        literals.bytes += at - start;
+        rawSpans ??= { values: [], offsets: [], bytes: 0 };
+        rawSpans.values.push(string);
+        rawSpans.offsets.push(start, at);
+        rawSpans.bytes += at - start;
       }
       value = string;
     } else if (code === OPEN_OBJECT) {
@@ -205,7 +205,7 @@ function walk(
           value: root,
           members: extra === 0 ? members : inText(members, extras),
           utf8Members: members,
-          literals: literals !== undefined && hasSlashes() ? undefined : literals,
+          rawSpans: rawSpans !== undefined && hasSlashes() ? undefined : rawSpans,
           hasRaw,
         };
       }

@@ -45,7 +45,7 @@ export interface ParsedJson {
   /** The same members with byte offsets, if the text was parsed from UTF-8. */
   utf8Members?: readonly Member[];
   /** Long strings, with byte offsets. */
-  literals?: RawSpans | undefined;
+  rawSpans?: RawSpans | undefined;
   /** True if the value contains raw numbers. */
   hasRaw: boolean;
 }

@@ -131,10 +131,10 @@ class BytesDocument implements JsonDocument {
   readonly utf8: ObjectBytes;
   #text: string | undefined;
 
-  constructor(bytes: Uint8Array<ArrayBuffer>, { value, members, utf8Members = [], literals }: ParsedJson) {
+  constructor(bytes: Uint8Array<ArrayBuffer>, { value, members, utf8Members = [], rawSpans }: ParsedJson) {
     this.value = value;
     this.members = members;
-    this.utf8 = { bytes, members: utf8Members, literals };
+    this.utf8 = { bytes, members: utf8Members, rawSpans };
   }
 
   get text(): string {
@@ -178,10 +178,10 @@ class ScannedDocument implements JsonDocument {
   }
 
   #parse(): JsonObject {
-    const { value, hasRaw, literals } = parseFast(this.utf8.bytes, JSON_LIMITS) ?? parseAtOnce(this.text);
+    const { value, hasRaw, rawSpans } = parseFast(this.utf8.bytes, JSON_LIMITS) ?? parseAtOnce(this.text);
     if (!isObject(value)) throw new TypeError("Cannot parse a body that was recognized");
     if (hasRaw) runToEnd(roundSteps(value, this.#doubleLevels));
-    this.utf8.literals = literals;
+    this.utf8.rawSpans = rawSpans;
     return value;
   }
 }

@@ -1,29 +1,29 @@
 /**
- * Finds the members of a JSON object in UTF-8 and recognizes the forms of some of them, without making their values. It
- * goes along the strings that were found. Unrecognized or malformed bodies are left to the parsers.
+ * Finds the members of a JSON object in UTF-8 and checks the shapes of some of them without creating their values. Reads
+ * the strings that `findStrings` has found. Leaves bodies of other shapes, and malformed ones, to the parsers.
  */
 import { Buffer } from "node:buffer";
 import { skipSpace } from "./fast_parser.ts";
 import type { JsonLimits, Member } from "./lexer.ts";
 import type { Shape } from "./shape.ts";
-import { beginSkim, found, skim } from "./skim.ts";
+import { matchShape, resetScanState, scanState } from "./match_shape.ts";
 import { bytes, ESCAPED, pieceOf, readName, STRING_WORDS, tape } from "./strings.ts";
 
 const QUOTE = 0x22, COMMA = 0x2c, COLON = 0x3a, OPEN_OBJECT = 0x7b, CLOSE_OBJECT = 0x7d, ZERO = 0x30;
 
-/** Members that are recognized. */
+/** Members whose shapes a scan checks. */
 export interface ScanPlan {
   readonly shapes: ReadonlyMap<string, Shape>;
-  /** Members without which nothing is recognized. */
+  /** Members without which the scan fails. */
   readonly needed: readonly string[];
-  /** Most marks of the prompt cache. */
+  /** Maximum number of marks of the prompt cache. */
   readonly mostMarks: number;
   readonly mostImages: number;
-  /** Tells by the member `model` whether the members are better parsed at once. */
+  /** Returns false for a model whose requests are decoded anyway: then the scan stops. */
   readonly isWanted: (model: string) => boolean;
 }
 
-/** Sizes of members that were recognized and not parsed. */
+/** Sizes of the members that matched a shape and were not parsed. */
 export interface ContentSizes {
   /** Bytes of all strings and objects that a model reads, as JSON. */
   textBytes: number;
@@ -63,18 +63,18 @@ class ImageTexts {
   }
 }
 
-/** A body whose contents were recognized. */
+/** A body whose contents matched their shapes. */
 export interface ScannedBody {
   /** With byte offsets. */
   members: readonly Member[];
-  /** The body with a number in place of each recognized member. */
+  /** The body with `0` in place of each matched member. */
   head: Uint8Array<ArrayBuffer>;
   sizes: ContentSizes;
-  /** Values in the recognized members. */
+  /** Number of values in the matched members. */
   nodes: number;
 }
 
-/** Scans the body whose strings were found last; undefined where a member is not recognized, or has a fault. */
+/** Scans the body whose strings were found last. Returns undefined if a member has another shape, or a fault. */
 export function scanBody(
   body: Uint8Array<ArrayBuffer>,
   limits: JsonLimits,
@@ -83,7 +83,7 @@ export function scanBody(
   try {
     return scanMembersOf(body, limits, plan);
   } catch (error) {
-    // Of a name or a model with a replacement character.
+    // From a name or a model with a replacement character.
     if (!(error instanceof SyntaxError)) throw error;
     return undefined;
   }
@@ -97,7 +97,7 @@ function scanMembersOf(
   const { length } = body;
   const members: Member[] = [];
   const recognized = new Map<string, number>();
-  beginSkim();
+  resetScanState();
   let at = skipSpace(bytes, 0);
   if (bytes[at] !== OPEN_OBJECT) return undefined;
   let before = at + 1;
@@ -105,40 +105,40 @@ function scanMembersOf(
   const kept: number[] = [];
   for (at = skipSpace(bytes, before);;) {
     if (bytes[at] !== QUOTE) return undefined;
-    const how = tape[found.nextWord + 2] ?? 0;
-    const close = tape[found.nextWord] ?? 0;
-    found.nextWord += STRING_WORDS;
-    if (how >= ESCAPED) return undefined;
-    const name = readName(how, at + 1, close);
+    const reading = tape[scanState.nextWord + 2] ?? 0;
+    const close = tape[scanState.nextWord] ?? 0;
+    scanState.nextWord += STRING_WORDS;
+    if (reading >= ESCAPED) return undefined;
+    const name = readName(reading, at + 1, close);
     at = skipSpace(bytes, close + 1);
     if (bytes[at] !== COLON) return undefined;
     const start = skipSpace(bytes, at + 1);
     const shape = plan.shapes.get(name);
-    const firstWord = found.nextWord;
-    found.cursor = start;
-    const first = found.nodes;
-    if (!skim(shape, limits)) return undefined;
+    const firstWord = scanState.nextWord;
+    scanState.cursor = start;
+    const first = scanState.nodes;
+    if (!matchShape(shape, limits)) return undefined;
     if (shape !== undefined) {
-      recognized.set(name, found.entries);
+      recognized.set(name, scanState.entries);
       kept.push(cut, start);
-      cut = found.cursor;
+      cut = scanState.cursor;
     } else {
-      found.nodes = first;
+      scanState.nodes = first;
       if (name === "model" && !isWanted(start, firstWord, plan)) return undefined;
     }
-    members.push({ name, before, start, end: found.cursor });
-    before = skipSpace(bytes, found.cursor);
+    members.push({ name, before, start, end: scanState.cursor });
+    before = skipSpace(bytes, scanState.cursor);
     if (bytes[before] !== COMMA) break;
     at = skipSpace(bytes, before + 1);
   }
-  if (bytes[before] !== CLOSE_OBJECT || skipSpace(bytes, before + 1) < length || found.marks > plan.mostMarks) {
+  if (bytes[before] !== CLOSE_OBJECT || skipSpace(bytes, before + 1) < length || scanState.marks > plan.mostMarks) {
     return undefined;
   }
-  if (found.images.length > plan.mostImages * 2) return undefined;
+  if (scanState.images.length > plan.mostImages * 2) return undefined;
   if (!plan.needed.every((name) => recognized.has(name))) return undefined;
   kept.push(cut, length);
-  const { textBytes, texts, sealedBytes, sealed, rare, nodes } = found;
-  const images = found.images.length === 0 ? undefined : new ImageTexts(body, found.images);
+  const { textBytes, texts, sealedBytes, sealed, rare, nodes } = scanState;
+  const images = scanState.images.length === 0 ? undefined : new ImageTexts(body, scanState.images);
   const sizes = { textBytes, texts, sealedBytes, sealed, rare, images, entries: recognized };
   return { members, head: headOf(kept), sizes, nodes };
 }
@@ -159,5 +159,5 @@ function headOf(kept: readonly number[]): Uint8Array<ArrayBuffer> {
 
 function isWanted(start: number, word: number, plan: ScanPlan): boolean {
   if (bytes[start] !== QUOTE || tape[word + 2] === ESCAPED) return false;
-  return plan.isWanted(JSON.parse(pieceOf(start, found.cursor)));
+  return plan.isWanted(JSON.parse(pieceOf(start, scanState.cursor)));
 }

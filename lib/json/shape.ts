@@ -1,9 +1,9 @@
 /**
- * Forms of JSON values that `scan.ts` recognizes in a text without making the values. A form accepts less than a schema: it
- * is for what nearly all clients send. Everything else is parsed and checked.
+ * Shapes of JSON values that `scan.ts` matches without creating the values. A shape accepts less than a schema: it describes
+ * what nearly all clients send. All other values are parsed and checked.
  */
 
-/** The form of a value. It may be of each kind that has a member here. */
+/** The shape of a value, which may have any of the types that are present here. */
 export interface Shape {
   readonly text: TextShape | undefined;
   readonly list: ListShape | undefined;
@@ -14,21 +14,21 @@ export interface Shape {
 
 /** A string. Lengths are in bytes of its JSON, which has at least one byte for each character. */
 export interface TextShape {
-  /** UTF-8 of the strings that are allowed, spelled without escapes; absent: any. */
+  /** The allowed strings in UTF-8, spelled without escapes; absent: any. */
   readonly words: readonly Uint8Array[] | undefined;
   readonly least: number;
   readonly most: number;
-  /** True: letters, digits and `_ - . :` alone. */
+  /** True: only letters, digits and `_ - . :`. */
   readonly isName: boolean;
-  /** True: the model reads it. */
+  /** True: the model reads it, so its tokens count. */
   readonly isRead: boolean;
   /** True: it is opaque, has no escape, and does not begin with `SEAL_PREFIX`. */
   readonly isSealed: boolean;
-  /** It is an image: padded base64, or a data URL with it. Absent: any string. */
+  /** An image: padded base64, or a data URL with it. Absent: any string. */
   readonly image: "base64" | "url" | undefined;
 }
 
-/** Beginning of an opaque text that the gateway has wrapped. */
+/** Prefix of an opaque text that the gateway has wrapped. */
 export const SEAL_PREFIX = "sluice1.";
 
 /** An array. */
@@ -40,16 +40,16 @@ export interface ListShape {
 
 /** An object. */
 export interface ObjectShape {
-  /** Members of a given form; absent: none. */
+  /** Members with a shape; absent: none. */
   readonly members: ReadonlyMap<string, MemberShape> | undefined;
-  /** True: it may have other members, of any form. */
+  /** True: it may have other members, of any shape. */
   readonly isOpen: boolean;
   readonly variants: readonly Variant[];
-  /** Names of the kinds that variants have. */
+  /** Names of the variants' kinds. */
   readonly kinds: readonly string[];
   /** True: the model reads it. */
   readonly isRead: boolean;
-  /** True: it marks a place of the prompt cache. */
+  /** True: it is a mark of the prompt cache. */
   readonly isMark: boolean;
 }
 
@@ -57,28 +57,28 @@ export interface ObjectShape {
 export interface Variant {
   needs: number;
   may: number;
-  /** Bit of the kind: a list tells the object around it which kinds are in it. 0: no kind. */
+  /** Bit of the kind. A list passes the kinds of its objects to the object around it. 0: no kind. */
   kind: number;
-  /** True: it is counted. */
+  /** True: objects of this variant are counted in `ContentSizes.rare`. */
   isRare: boolean;
 }
 
-/** A member of an object. Bits tell which members an object has, each once. */
+/** A member of an object. One bit per member, and per value that variants distinguish, records what an object has. */
 export interface MemberShape {
   readonly shape: Shape;
   /** All bits of the member. */
   readonly bits: number;
   readonly bit: number;
-  /** Instead of `bit`, where a list is. */
+  /** Instead of `bit`, for a list. */
   readonly listBit: number;
   readonly nullBit: number;
   /** Instead of `bit`: one for each of the words. */
   readonly wordBits: readonly number[];
-  /** Place of the bits for the kinds of the objects in a list. */
+  /** Position of the bits for the kinds of the objects in a list. */
   readonly kindShift: number;
 }
 
-/** All shapes are made here: objects of one hidden class are read faster. */
+/** Creates every shape: V8 reads objects of one hidden class faster. */
 function shapeOf({ text, list, object, isNullable = false, isBoolean = false }: Partial<Shape>): Shape {
   return { text, list, object, isNullable, isBoolean };
 }
@@ -115,7 +115,7 @@ export const imageUrl: Shape = shapeOf({ text: { ...ANY_TEXT, image: "url" } });
 /** Media types of images that all vendors read. */
 export const IMAGE_TYPES = ["image/png", "image/jpeg", "image/gif", "image/webp"] as const;
 
-/** Null alone. */
+/** Only null. */
 export const nothing: Shape = shapeOf({ isNullable: true });
 
 /** A string of 1 to `most` bytes. */
@@ -155,9 +155,9 @@ export const readObject: Shape = shapeOf({
 
 /**
  * An object with these members.
- * @param variants each with the names of the members that it has, those that it may have with a question mark. A member of
- * several words is `name=word`; one that is null `name=null`; one that may be a string and is a list `name=list`; one that is
- * a list of objects of a kind `name=kind` as well. `kind: ` before a variant gives it a kind.
+ * @param variants each lists the names of its members, optional ones with a question mark. `name=word` is a member with that
+ * word, `name=null` one that is null, `name=list` a list where a string is possible too, and `name=kind` a list that has
+ * objects of that kind. `kind: ` before a variant names its own kind.
  */
 export function object(
   members: Readonly<Record<string, Shape>>,
@@ -187,7 +187,7 @@ export function object(
   });
 }
 
-/** Gives a member its bits, and adds them to those of the object. */
+/** Assigns bits to a member, and adds them to those of the object. */
 function memberOf(name: string, shape: Shape, all: Map<string, number>): MemberShape {
   const first = all.size;
   const bitOf = (name: string) => {
@@ -222,7 +222,7 @@ function variantOf(
   return { ...sets, kind: label === undefined ? 0 : 1 << kinds.indexOf(label), isRare };
 }
 
-/** A value of one of these forms, of which at most one is of each kind. */
+/** A value of one of these shapes, at most one of each type. */
 export function either(...shapes: readonly Shape[]): Shape {
   return shapeOf({
     text: shapes.find(({ text }) => text)?.text,
@@ -233,7 +233,7 @@ export function either(...shapes: readonly Shape[]): Shape {
   });
 }
 
-/** The form, or null. */
+/** The shape, or null. */
 export function nullable(shape: Shape): Shape {
   return shapeOf({ ...shape, isNullable: true });
 }

@@ -41,7 +41,7 @@ export interface ObjectBytes {
   bytes: Uint8Array<ArrayBuffer>;
   members: readonly Member[];
   /** Long strings in it. */
-  literals?: RawSpans | undefined;
+  rawSpans?: RawSpans | undefined;
 }
 
 /** Changes of members: JSON text replaces a value or is added as a member, `undefined` removes one. */

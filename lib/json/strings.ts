@@ -28,53 +28,58 @@ export const MOST_BYTES = 1_048_576;
  */
 const MOST_FOREIGN = 4_096;
 const FOREIGN = /[^\0-\xff]/;
-/** Names that are kept. */
-const NAMES = 1024;
+/** Number of cached names. */
+const MOST_NAMES = 1024;
 const NAME_BYTES = 32;
 
 /** The last source in UTF-8, followed by zeros. */
 export const bytes = new Uint8Array(buffer, input.value, MOST_BYTES + 64);
-const room = bytes.subarray(0, MOST_BYTES);
-const said = new Uint8Array(buffer, output.value, MOST_BYTES);
-const nameBytes = new Uint8Array(buffer, namesStart.value, NAMES * NAME_BYTES);
+const inputBytes = bytes.subarray(0, MOST_BYTES);
+const copiedBytes = new Uint8Array(buffer, output.value, MOST_BYTES);
+const nameBytes = new Uint8Array(buffer, namesStart.value, MOST_NAMES * NAME_BYTES);
 
-/** Facts about the strings of the last source, in order: `STRING_WORDS` numbers for each. */
+/** The strings of the last source, in order: `STRING_WORDS` numbers for each. */
 export const tape = new Int32Array(buffer, tapeStart.value, (input.value - tapeStart.value) / 4);
-/** Offset of the closing quote; number of bytes minus number of code units before it; and how to read the string. */
+/**
+ * Offset of the closing quote; number of bytes minus number of code units before it; and the reading of the string: one of
+ * the following constants, or a larger number.
+ */
 export const STRING_WORDS = 3;
-/** Reads a string as a slice of the source. A number from 0 up is the end of its copy in `readCopied()`. */
+/** The string is a slice of the source. A number from 0 up is the end of its copy in `readCopied()`. */
 export const PLAIN = -1;
-/** Reads a string with escapes, which need a parser. */
+/** The string has escapes that need a parser. */
 export const ESCAPED = -2;
-/** Reads a name that is cached or to be cached: this number has index 0, smaller ones count on. */
+/** The string is a name that is cached or to be cached. This number has index 0, the next smaller one index 1. */
 export const NAMED = -3;
 
 /** True if the last source was a text. */
 let isText = false;
 
-/** Names that were seen, at the places that the module has for them. */
-const names: string[] = new Array(NAMES).fill("");
-/** Names that were replaced since the strings were found, each after its place. */
-const replaced: (number | string)[] = [];
+/** Cached names, at the indices that the module gives them. */
+const names: string[] = new Array(MOST_NAMES).fill("");
+/** Cached names that were replaced since the strings were found, each after its index. */
+const replacedNames: (number | string)[] = [];
 
-/** The decoder's replacement of malformed UTF-8. A sender may write it, too. */
+/** The decoder's replacement for malformed UTF-8. A sender may write it, too. */
 const REPLACED = "\ufffd";
 
 const encoder = new TextEncoder();
-/** A mark of byte order at its start belongs to a string. */
+/** A byte order mark at the start of a string belongs to it. */
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 
-/** Finds the strings of a source. Returns its bytes; `undefined` if a string is malformed or the source too long. */
+/**
+ * Finds the strings of a source. Returns its length in bytes; `undefined` if a string is malformed or the source too long.
+ */
 export function findStrings(source: Source): number | undefined {
   let length = source.length;
   if (length > MOST_BYTES) return undefined;
-  replaced.length = 0;
+  replacedNames.length = 0;
   isText = typeof source === "string";
   if (typeof source === "string") {
     if (length > MOST_FOREIGN && FOREIGN.test(source)) return undefined;
     // A lone surrogate has no UTF-8: the encoder would replace it.
     if (!source.isWellFormed()) return undefined;
-    const { read, written } = encoder.encodeInto(source, room);
+    const { read, written } = encoder.encodeInto(source, inputBytes);
     if (read < length) return undefined;
     length = written;
   } else bytes.set(source);
@@ -86,7 +91,7 @@ export function findStrings(source: Source): number | undefined {
  * except names. `undefined` if the source may not be UTF-8.
  */
 export function readCopied(): string | undefined {
-  const copied = textOf(said, 0, outputBytes.value);
+  const copied = textOf(copiedBytes, 0, outputBytes.value);
   return !isText && copied.includes(REPLACED) ? undefined : copied;
 }
 
@@ -106,23 +111,23 @@ function textOf(from: Uint8Array, start: number, end: number): string {
   return start === end ? "" : decoder.decode(from.subarray(start, end));
 }
 
-/** Reads the name from `start` to `end`, from the cache if `how` has its index. @throws {SyntaxError} as `pieceOf` */
-export function readName(how: number, start: number, end: number): string {
-  const place = NAMED - how;
-  if (place < NAMES) return names[place] ?? "";
-  replaced.push(place - NAMES, names[place - NAMES] ?? "");
-  return names[place - NAMES] = ownText(pieceOf(start, end));
+/** Reads the name from `start` to `end`, from the cache if `reading` has its index. @throws {SyntaxError} as `pieceOf` */
+export function readName(reading: number, start: number, end: number): string {
+  const place = NAMED - reading;
+  if (place < MOST_NAMES) return names[place] ?? "";
+  replacedNames.push(place - MOST_NAMES, names[place - MOST_NAMES] ?? "");
+  return names[place - MOST_NAMES] = ownText(pieceOf(start, end));
 }
 
 /**
- * Puts the names back that were replaced since the strings were found. Needed before a source is read again: a name that
- * was cached at its place in the source may have been replaced by a later one.
+ * Restores the names that were replaced since the strings were found. Needed before a source is read again: a cached name
+ * of the source may have been replaced by a later one.
  */
 export function restoreNames(): void {
-  for (let index = replaced.length - 2; index >= 0; index -= 2) {
-    names[Number(replaced[index])] = String(replaced[index + 1]);
+  for (let index = replacedNames.length - 2; index >= 0; index -= 2) {
+    names[Number(replacedNames[index])] = String(replacedNames[index + 1]);
   }
-  replaced.length = 0;
+  replacedNames.length = 0;
 }
 
 /** Copies a text, so that it keeps no longer text in memory: V8 copies short texts and object keys. */
@@ -130,7 +135,7 @@ function ownText(text: string): string {
   return text.length < 13 ? text : Object.keys({ [text]: 0 })[0] ?? "";
 }
 
-/** Clears the cache of names. Needed if found names may not have been read. */
+/** Clears the cache of names. Needed if some of the found names were not read: the module believes them cached. */
 export function forgetNames(): void {
   nameBytes.fill(0);
   names.fill("");

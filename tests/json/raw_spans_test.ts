@@ -15,7 +15,7 @@ function read(text: string): { value: Json; source: RawSpanSource } {
   const bytes = encoder.encode(text);
   const parsed = parseFast(bytes, JSON_LIMITS);
   assert(parsed !== undefined, text.slice(0, 300));
-  return { value: parsed.value, source: { bytes, literals: parsed.literals } };
+  return { value: parsed.value, source: { bytes, rawSpans: parsed.rawSpans } };
 }
 
 /** The woven text of a value; `undefined` if there is none. */
@@ -27,7 +27,7 @@ function woven(value: Json, source: RawSpanSource): string | undefined {
   return decoder.decode(bytes);
 }
 
-function assertWoven(value: Json, source: RawSpanSource): void {
+function assertCopied(value: Json, source: RawSpanSource): void {
   assertStrictEquals(woven(value, source), writeJson(value));
 }
 
@@ -36,7 +36,7 @@ const LONG = 'He said "no".\n\tC:\\temp\b\f\r 字😀\u2028\u007f é '.repeat(80
 Deno.test("writeWithRawSpans() equals writeJson() for a parsed value", () => {
   const ask = { model: "m", messages: [{ role: "user", content: LONG }, { role: "assistant", content: `${LONG}.` }] };
   const { value, source } = read(JSON.stringify(ask));
-  assertWoven(value, source);
+  assertCopied(value, source);
 });
 
 Deno.test("writeWithRawSpans() equals writeJson() for random values in any order", () => {
@@ -62,7 +62,7 @@ Deno.test("writeWithRawSpans() handles every character in and beside a literal",
       const text = special + "x".repeat(pad) + special + "y".repeat(RAW_SPAN_BYTES) + special;
       // Text with six-letter escapes may not be in canonical form: then only the last string is copied.
       const { value, source } = read(JSON.stringify([text, `${text}${text}`, "z".repeat(4_096)]));
-      assertWoven(value, source);
+      assertCopied(value, source);
     }
   }
 });
@@ -70,27 +70,27 @@ Deno.test("writeWithRawSpans() handles every character in and beside a literal",
 Deno.test("writeWithRawSpans() rewrites a literal with another spelling", () => {
   for (const spelled of ["\\/", "\\u0041", "\\u4e00", "\\u000A", "\\ud83d\\ude00", "\\ud83d"]) {
     const { value, source } = read(`["${spelled}${"x".repeat(2 * RAW_SPAN_BYTES)}"]`);
-    assertStrictEquals(source.literals, undefined, spelled);
+    assertStrictEquals(source.rawSpans, undefined, spelled);
     assertStrictEquals(writeWithRawSpans(value, source), undefined, spelled);
   }
 });
 
 Deno.test("writeWithRawSpans() escapes half characters beside a literal", () => {
   const { value, source } = read(JSON.stringify([LONG]));
-  assertWoven(["\ud83d", value, "a\udc00b", { "\ud800": "\ud800".repeat(300) }], source);
+  assertCopied(["\ud83d", value, "a\udc00b", { "\ud800": "\ud800".repeat(300) }], source);
 });
 
 Deno.test("writeWithRawSpans() copies strings from a minimum length on", () => {
   const content = RAW_SPAN_BYTES - 2;
-  assertStrictEquals(read(JSON.stringify(["x".repeat(content - 1)])).source.literals, undefined);
+  assertStrictEquals(read(JSON.stringify(["x".repeat(content - 1)])).source.rawSpans, undefined);
   const short = read(JSON.stringify(["x".repeat(content)]));
-  assertEquals(short.source.literals?.places, [1, 1 + RAW_SPAN_BYTES]);
+  assertEquals(short.source.rawSpans?.offsets, [1, 1 + RAW_SPAN_BYTES]);
   assertStrictEquals(writeWithRawSpans(short.value, short.source), undefined, "one is too little");
   const many = read(JSON.stringify(Array.from({ length: 10 }, () => "x".repeat(content))));
-  assertWoven(many.value, many.source);
+  assertCopied(many.value, many.source);
   // A character of three bytes is one of the string.
   const han = read(JSON.stringify(Array.from({ length: 10 }, () => "字".repeat(Math.ceil(content / 3)))));
-  assertWoven(han.value, han.source);
+  assertCopied(han.value, han.source);
 });
 
 Deno.test("writeWithRawSpans() copies nothing if the mark occurs in the text, or little can be copied", () => {
@@ -108,13 +108,13 @@ Deno.test("writeWithRawSpans() copies nothing if the mark occurs in the text, or
 Deno.test("writeWithRawSpans() keeps raw numbers, even if a literal is equal", () => {
   const digits = "1".repeat(2 * RAW_SPAN_BYTES);
   const { value, source } = read(`{"a":"${digits}","b":${digits},"c":[${digits},1.0],"d":"${"9".repeat(4_000)}"}`);
-  assertWoven(value, source);
+  assertCopied(value, source);
 });
 
 Deno.test("writeWithRawSpans() omits undefined members, and treats __proto__ as a name", () => {
   const { value, source } = read(`{"__proto__":${JSON.stringify(LONG)},"10":1,"a":{"__proto__":{"x":2}}}`);
-  assertWoven({ none: undefined, value, 7: LONG, also: { none: undefined, text: LONG } }, source);
-  assertWoven(value, source);
+  assertCopied({ none: undefined, value, 7: LONG, also: { none: undefined, text: LONG } }, source);
+  assertCopied(value, source);
 });
 
 Deno.test("writeWithRawSpans() does not change the value", () => {
@@ -149,15 +149,15 @@ Deno.test("writeWithRawSpans() accepts a view of a buffer as source", () => {
   const text = JSON.stringify([LONG]);
   const { value, source } = read(text);
   const buffer = encoder.encode(`junk${text}junk`);
-  assertWoven(value, { ...source, bytes: buffer.subarray(4, buffer.length - 4) });
+  assertCopied(value, { ...source, bytes: buffer.subarray(4, buffer.length - 4) });
 });
 
 Deno.test("writeWithRawSpans() searches reordered strings at only a few positions", () => {
   const texts = Array.from({ length: 500 }, (_, index) => `${index} ${"x".repeat(RAW_SPAN_BYTES)}`);
-  const { source: { bytes, literals } } = read(JSON.stringify(texts));
-  assert(literals !== undefined);
+  const { source: { bytes, rawSpans } } = read(JSON.stringify(texts));
+  assert(rawSpans !== undefined);
   let looks = 0;
-  const values = new Proxy(literals.values, {
+  const values = new Proxy(rawSpans.values, {
     get(target, name) {
       if (name !== "length") looks++;
       return Reflect.get(target, name);
@@ -165,8 +165,8 @@ Deno.test("writeWithRawSpans() searches reordered strings at only a few position
   });
   for (const order of [texts, texts.toReversed()]) {
     looks = 0;
-    assertWoven(order, { bytes, literals: { ...literals, values } });
-    assert(looks <= 10 * texts.length, `${looks} places`);
+    assertCopied(order, { bytes, rawSpans: { ...rawSpans, values } });
+    assert(looks <= 10 * texts.length, `${looks} offsets`);
   }
 });
 

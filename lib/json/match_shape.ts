@@ -1,4 +1,4 @@
-/** Checks that JSON values in UTF-8 have the form of a shape, without creating them. See `scan.ts`. */
+/** Checks that JSON values in UTF-8 match a shape, without creating them. See `scan.ts`. */
 import { numberBytesEnd, skipSpace, wordEnd } from "./fast_parser.ts";
 import { type JsonLimits, numberEnd } from "./lexer.ts";
 import {
@@ -23,15 +23,15 @@ const encoder = new TextEncoder();
 const WRAPPED = encoder.encode(SEAL_PREFIX);
 const DATA_URLS = IMAGE_TYPES.map((type) => encoder.encode(`data:${type};base64,`));
 
-/** 1 for a byte that is no digit of base64. */
-const NO_DIGIT = new Uint8Array(256).fill(1);
+/** 1 for a byte that is not a base64 digit. */
+const IS_NOT_BASE64 = new Uint8Array(256).fill(1);
 for (const digit of encoder.encode("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")) {
-  NO_DIGIT[digit] = 0;
+  IS_NOT_BASE64[digit] = 0;
 }
 const PADDING = 0x3d;
 
-/** The state of a scan, and what it has counted in one body. One scan runs at a time. */
-export const found = {
+/** The position of the scan, and its counts of one body. One scan runs at a time. */
+export const scanState = {
   /** Offset of the next value. */
   cursor: 0,
   /** Index of the next string's words on the tape. */
@@ -53,46 +53,47 @@ export const found = {
 };
 
 /** Resets the state for another body. */
-export function beginSkim(): void {
-  found.nextWord = 0;
-  found.nodes =
-    found.textBytes =
-    found.texts =
-    found.sealedBytes =
-    found.sealed =
-    found.marks =
-    found.rare =
+export function resetScanState(): void {
+  scanState.nextWord = 0;
+  scanState.nodes =
+    scanState.textBytes =
+    scanState.texts =
+    scanState.sealedBytes =
+    scanState.sealed =
+    scanState.marks =
+    scanState.rare =
       0;
-  if (found.images.length > 0) found.images = [];
+  if (scanState.images.length > 0) scanState.images = [];
 }
 
-/** Shapes of the open containers around a value, from the outermost on. */
-const forms: (ListShape | ObjectShape | undefined)[] = [];
-/** Members whose values these containers are. */
-const owners: (MemberShape | undefined)[] = [];
-const states = new Int32Array(4 * 1024);
+/** Shapes of the containers around the innermost open one, by depth. */
+const outerShapes: (ListShape | ObjectShape | undefined)[] = [];
+/** Members whose values are these containers. */
+const ownerMembers: (MemberShape | undefined)[] = [];
+/** Of each of these containers: whether it is a list, its members so far, its length and its start. */
+const outerStates = new Int32Array(4 * 1024);
 
 /**
- * Checks the value at the cursor. Sets the cursor to its end and, for a list, `found.entries`.
- * @param root the shape that it must have; undefined: any
- * @returns false if it has another form, or is malformed
+ * Checks the value at the cursor. Sets the cursor to its end and, for a list, `scanState.entries`.
+ * @param root the required shape; undefined: any
+ * @returns false if the value has another shape, or is malformed
  */
-export function skim(root: Shape | undefined, limits: JsonLimits): boolean {
+export function matchShape(root: Shape | undefined, limits: JsonLimits): boolean {
   const codes = bytes;
   const words = tape;
-  let at = found.cursor;
-  let next = found.nextWord;
-  let { nodes } = found;
+  let at = scanState.cursor;
+  let next = scanState.nextWord;
+  let { nodes } = scanState;
   let depth = 0;
   let shape = root;
   let member: MemberShape | undefined;
-  /** True if the innermost open container is a list; then its shape, its members so far, its length and its start. */
+  /** The innermost open container: whether it is a list, its shape, its members so far, its length and its start. */
   let isList = false;
-  let form: ListShape | ObjectShape | undefined;
+  let containerShape: ListShape | ObjectShape | undefined;
   let bits = 0;
   let count = 0;
   let opened = 0;
-  found.entries = 0;
+  scanState.entries = 0;
 
   while (true) {
     nodes++;
@@ -101,9 +102,9 @@ export function skim(root: Shape | undefined, limits: JsonLimits): boolean {
     let isOpen = false;
     if (code === QUOTE) {
       const close = words[next] ?? 0;
-      const how = words[next + 2] ?? 0;
+      const reading = words[next + 2] ?? 0;
       next += STRING_WORDS;
-      if (how <= NAMED || (how === ESCAPED && !isString(at, close + 1))) return false;
+      if (reading <= NAMED || (reading === ESCAPED && !isString(at, close + 1))) return false;
       if (shape !== undefined) {
         if (shape.text === undefined) return false;
         const word = matchText(shape.text, at + 1, close);
@@ -122,14 +123,14 @@ export function skim(root: Shape | undefined, limits: JsonLimits): boolean {
         bits |= isArray ? member.listBit : bit;
       }
       const slot = depth * 4;
-      forms[depth] = form;
-      owners[depth] = member;
-      states[slot] = isList ? 1 : 0;
-      states[slot + 1] = bits;
-      states[slot + 2] = count;
-      states[slot + 3] = opened;
+      outerShapes[depth] = containerShape;
+      ownerMembers[depth] = member;
+      outerStates[slot] = isList ? 1 : 0;
+      outerStates[slot + 1] = bits;
+      outerStates[slot + 2] = count;
+      outerStates[slot + 3] = opened;
       isList = isArray;
-      form = inner;
+      containerShape = inner;
       bits = count = 0;
       opened = at;
       at = skipSpace(codes, at + 1);
@@ -156,9 +157,9 @@ export function skim(root: Shape | undefined, limits: JsonLimits): boolean {
       while (true) {
         if (isClosed) {
           if (depth === 0) {
-            found.cursor = at;
-            found.nextWord = next;
-            found.nodes = nodes;
+            scanState.cursor = at;
+            scanState.nextWord = next;
+            scanState.nodes = nodes;
             return true;
           }
           at = skipSpace(codes, at);
@@ -172,49 +173,49 @@ export function skim(root: Shape | undefined, limits: JsonLimits): boolean {
         isClosed = true;
         at++;
         let kinds = 0;
-        if (form !== undefined) {
+        if (containerShape !== undefined) {
           if (isList) {
-            const { least, most } = form as ListShape;
+            const { least, most } = containerShape as ListShape;
             if (count < least || count > most) return false;
-            if (depth === 1) found.entries = count;
-            const owner = owners[depth];
+            if (depth === 1) scanState.entries = count;
+            const owner = ownerMembers[depth];
             if (owner !== undefined) kinds = bits << owner.kindShift;
           } else {
-            kinds = kindOf(form as ObjectShape, bits, at - opened);
+            kinds = kindOf(containerShape as ObjectShape, bits, at - opened);
             if (kinds < 0) return false;
           }
         }
         const slot = depth * 4;
-        form = forms[depth];
-        isList = states[slot] === 1;
-        bits = (states[slot + 1] ?? 0) | kinds;
-        count = states[slot + 2] ?? 0;
-        opened = states[slot + 3] ?? 0;
+        containerShape = outerShapes[depth];
+        isList = outerStates[slot] === 1;
+        bits = (outerStates[slot + 1] ?? 0) | kinds;
+        count = outerStates[slot + 2] ?? 0;
+        opened = outerStates[slot + 3] ?? 0;
         depth--;
       }
     }
 
     if (isList) {
       member = undefined;
-      shape = form === undefined ? undefined : (form as ListShape).items;
+      shape = containerShape === undefined ? undefined : (containerShape as ListShape).items;
       continue;
     }
     if (codes[at] !== QUOTE) return false;
     const close = words[next] ?? 0;
-    const how = words[next + 2] ?? 0;
+    const reading = words[next + 2] ?? 0;
     next += STRING_WORDS;
     if (++count > limits.keys) return false;
-    const object = form as ObjectShape | undefined;
+    const object = containerShape as ObjectShape | undefined;
     if (object !== undefined && object.members !== undefined) {
-      if (how >= ESCAPED) return false;
-      member = object.members.get(readName(how, at + 1, close));
+      if (reading >= ESCAPED) return false;
+      member = object.members.get(readName(reading, at + 1, close));
       if (member === undefined && !object.isOpen) return false;
       shape = member === undefined ? undefined : member.shape;
     } else {
       member = undefined;
       shape = undefined;
-      if (how < ESCAPED) readName(how, at + 1, close);
-      else if (how === ESCAPED && !isString(at, close + 1)) return false;
+      if (reading < ESCAPED) readName(reading, at + 1, close);
+      else if (reading === ESCAPED && !isString(at, close + 1)) return false;
     }
     at = skipSpace(codes, close + 1);
     if (codes[at] !== COLON) return false;
@@ -222,7 +223,7 @@ export function skim(root: Shape | undefined, limits: JsonLimits): boolean {
   }
 }
 
-/** The index of the matching word, or 0 without words; -1 if the string has another form. */
+/** The index of the matching word, or 0 without words; -1 if the string has another shape. */
 function matchText(
   { words, least, most, isName, isRead, isSealed, image }: TextShape,
   start: number,
@@ -231,20 +232,20 @@ function matchText(
   const length = end - start;
   if (length < least || length > most) return -1;
   if (isRead) {
-    found.textBytes += length;
-    found.texts++;
+    scanState.textBytes += length;
+    scanState.texts++;
   }
   if (isSealed) {
     if (isAt(WRAPPED, start)) return -1;
     const slash = bytes.indexOf(BACKSLASH, start);
     if (slash >= 0 && slash < end) return -1;
-    if (length > 0) found.sealed++;
-    found.sealedBytes += length;
+    if (length > 0) scanState.sealed++;
+    scanState.sealedBytes += length;
   }
   if (image !== undefined) {
     const base64Start = image === "url" ? afterDataUrl(start) : start;
     if (!isBase64(base64Start, end)) return -1;
-    found.images.push(base64Start, end);
+    scanState.images.push(base64Start, end);
   }
   if (isName && !hasNameBytes(start, end)) return -1;
   if (words === undefined) return 0;
@@ -266,7 +267,7 @@ function isBase64(start: number, end: number): boolean {
   if (!(start < end) || (end - start) % 4 !== 0) return false;
   const padding = bytes[end - 1] !== PADDING ? 0 : bytes[end - 2] !== PADDING ? 1 : 2;
   let wrong = 0;
-  for (let at = start; at < end - padding; at++) wrong |= NO_DIGIT[bytes[at] ?? 0] ?? 1;
+  for (let at = start; at < end - padding; at++) wrong |= IS_NOT_BASE64[bytes[at] ?? 0] ?? 1;
   return wrong === 0;
 }
 
@@ -289,16 +290,16 @@ function hasNameBytes(start: number, end: number): boolean {
 /** The kind of the first variant that has these members; 0 if it has no kind, -1 if there is no such variant. */
 function kindOf({ variants, isRead, isMark }: ObjectShape, bits: number, length: number): number {
   if (isRead) {
-    found.textBytes += length;
-    found.texts++;
+    scanState.textBytes += length;
+    scanState.texts++;
   }
-  if (isMark) found.marks++;
+  if (isMark) scanState.marks++;
   for (let index = 0; index < variants.length; index++) {
     const variant = variants[index];
     if (
       variant !== undefined && (bits & variant.needs) === variant.needs && (bits & ~(variant.needs | variant.may)) === 0
     ) {
-      if (variant.isRare) found.rare++;
+      if (variant.isRare) scanState.rare++;
       return variant.kind;
     }
   }
