@@ -57,6 +57,11 @@ export interface StreamLoopOptions {
 /** Characters encoded at once. Encoding 8 million Han characters at once blocked the event loop for 60 ms. */
 const MOST_CHARACTERS = 262_144;
 
+/** Length of frames that may wait for an answer's first event, in characters. More of them commit to the target. */
+const MOST_OPENING = 1_048_576;
+/** Memory of a frame beside its data, or of a step, in characters. */
+const FRAME_SIZE = 100;
+
 /** A timeout counts against the client, not the target, if the client delayed the answer for this share of its time and at
  * least this many milliseconds. */
 const BLAMED_SHARE = 0.1;
@@ -87,6 +92,8 @@ export class StreamLoop {
   readonly #observed: ObservableBody = {};
   /** Steps read before the client asked for them. */
   readonly #ready: (Step | undefined)[] = [];
+  /** Size of the steps read before the first event. */
+  #openingSize = 0;
   #isReading = false;
   #isAsked = false;
   /** True if the response starts with a keep-alive because the answer is late. */
@@ -113,6 +120,7 @@ export class StreamLoop {
   open(answer: StreamedAnswer): Promise<void> {
     this.#answer = answer;
     this.#ready.length = 0;
+    this.#openingSize = 0;
     this.#opened = Promise.withResolvers();
     this.#read();
     return this.#opened.promise;
@@ -181,9 +189,13 @@ export class StreamLoop {
 
   #next(): void {
     if (this.#rest !== "") void yieldToEventLoop().then(() => this.#sendRest());
-    else if (this.#stage !== "open") return;
-    else if (this.#ready.length > 0) this.#send(this.#ready.shift());
-    else if (!this.#isReading) this.#read();
+    else if (this.#stage === "open" && !this.#sendReady() && !this.#isReading) this.#read();
+  }
+
+  /** Sends the first of the waiting steps that has text. A call per step could exceed the stack. */
+  #sendReady(): boolean {
+    while (this.#ready.length > 0) if (this.#send(this.#ready.shift())) return true;
+    return false;
   }
 
   #read(): void {
@@ -201,6 +213,7 @@ export class StreamLoop {
       const step = Array.isArray(read) || read === undefined ? writer?.write(read) : read;
       // An answer that the loop has cancelled reads like one that broke off.
       if (step !== undefined && this.#stage !== "over") target.take(step.events);
+      if (step !== undefined && isEmpty(step)) return this.#skip();
       const metered = meter.take(step);
       if (metered instanceof Promise) metered.then(this.#deliver, this.#fail);
       else this.#deliver(metered);
@@ -209,14 +222,21 @@ export class StreamLoop {
     }
   };
 
+  /** Reads on after a step that says nothing, such as a comment of the upstream. */
+  #skip(): void {
+    this.#isReading = false;
+    if (this.#stage !== "over" && (this.#stage !== "open" || this.#isAsked)) this.#read();
+  }
+
   readonly #deliver = (step: Step | undefined): void => {
     this.#isReading = false;
     switch (this.#stage) {
       case "opening":
         return this.#deliverOpening(step);
       case "open":
-        if (this.#isAsked) return this.#send(step);
-        this.#ready.push(step);
+        if (!this.#isAsked) this.#ready.push(step);
+        // `pull` is called again only after something was enqueued.
+        else if (!this.#send(step)) this.#next();
         return;
       case "draining":
         if (step === undefined) this.#stop();
@@ -227,7 +247,8 @@ export class StreamLoop {
   /** An error before the first event leaves the answer replaceable by another target's. */
   #deliverOpening(step: Step | undefined): void {
     this.#ready.push(step);
-    let hasBegun = step === undefined;
+    this.#openingSize += sizeOf(step);
+    let hasBegun = step === undefined || this.#openingSize > MOST_OPENING;
     for (const event of step?.events ?? []) {
       if (event.type === "error" && !hasBegun) return this.#fail(event.error);
       hasBegun ||= event.type !== "start";
@@ -239,19 +260,23 @@ export class StreamLoop {
     else if (this.#isAsked) this.#next();
   }
 
-  #send(step: Step | undefined): void {
-    if (step === undefined) return this.#close();
+  /** @returns false if the step has no text */
+  #send(step: Step | undefined): boolean {
+    if (step === undefined) {
+      this.#close();
+      return true;
+    }
     try {
       const text = this.#format(step.frames);
       this.#answer?.meter.sent();
-      // `pull` is called again only after something was enqueued.
-      if (text === "") return this.#next();
+      if (text === "") return false;
       this.#put(text);
     } catch (thrown) {
       this.#stop();
       this.#controller?.error(thrown);
       this.#observed.listener?.ended();
     }
+    return true;
   }
 
   #sendRest(): void {
@@ -296,8 +321,8 @@ export class StreamLoop {
     if (this.#stage === "draining") return this.#stop();
     this.#ready.push(undefined);
     const step = { frames: isReported ? this.#errorFrames(error) : [], events: [] };
-    if (this.#isAsked) this.#send(step);
-    else this.#ready.unshift(step);
+    this.#ready.unshift(step);
+    if (this.#isAsked) this.#next();
   };
 
   #errorFrames(error: GatewayError): Frame[] {
@@ -365,4 +390,15 @@ export class StreamLoop {
     this.#answer?.feed.cancel();
     this.#ended?.resolve();
   }
+}
+
+function isEmpty({ frames, events }: Step): boolean {
+  return frames.length === 0 && events.length === 0;
+}
+
+/** Memory of a step, roughly, in characters. */
+function sizeOf(step: Step | undefined): number {
+  let size = FRAME_SIZE;
+  for (const { data } of step?.frames ?? []) size += FRAME_SIZE + data.length;
+  return size;
 }

@@ -1,6 +1,6 @@
 /** Charges a streamed answer. The frames that end it wait until the charge is durable. */
 import type { FinishReason, ReplyEvent, TokenUsage } from "../protocols/canonical/types.ts";
-import { cutAnswerError, type GatewayError, toGatewayError } from "../errors.ts";
+import { cutAnswerError, GatewayError, toGatewayError } from "../errors.ts";
 import { spliceMembers } from "../json/mod.ts";
 import type { BackgroundTasks } from "../billing/in_flight_requests.ts";
 import type { Meter } from "../billing/meter.ts";
@@ -14,6 +14,10 @@ import { type Charged, type Counts, type Ended, readTokens } from "./settle_repl
 import type { Shown } from "./client_disconnect.ts";
 import type { OtherAnswers } from "./other_answers.ts";
 import { CLIENT_DISCONNECTED, failDisconnected, reasonOf, SHUTDOWN } from "./request_meter.ts";
+
+/** Most frames that are held back, and their length in characters: a flood of them would fill the memory. */
+const MOST_HELD = 1_024;
+const MOST_HELD_LENGTH = 1_048_576;
 
 /** Options of a stream meter. */
 export interface StreamCharge {
@@ -55,6 +59,7 @@ export class StreamMeter {
   #behind: Promise<void> | undefined;
   /** The possibly last frame with usage, and all later frames. */
   #held: Frame[] = [];
+  #heldLength = 0;
   /** Latest frame that is a JSON object. */
   #latest: Frame | undefined;
   #input: TokenUsage = {};
@@ -259,11 +264,35 @@ export class StreamMeter {
     this.#latest = frames.findLast(isObject) ?? this.#latest;
     // Most steps have no usage, so their frames are not inspected.
     if (this.#held.length === 0 && contentFrames === frames.length) return { frames, events };
-    const passed = contentFrames > 0 ? this.#held.splice(0) : [];
+    const passed = contentFrames > 0 ? this.#release(this.#held.length) : [];
     const first = frames.findIndex((frame, index) => index >= contentFrames && this.#charge.codec.hasUsage(frame));
     const from = this.#held.length > 0 ? 0 : first === -1 ? frames.length : first;
-    this.#held.push(...frames.slice(from));
-    return { frames: [...passed, ...frames.slice(0, from)], events };
+    for (const frame of frames.slice(from)) {
+      this.#held.push(frame);
+      this.#heldLength += frame.data.length;
+    }
+    return { frames: [...passed, ...frames.slice(0, from), ...this.#releaseExcess()], events };
+  }
+
+  /**
+   * If too much is held back, only the last frame with usage and all later frames stay.
+   * @throws {GatewayError} `upstream` if that is too much, too
+   */
+  #releaseExcess(): Frame[] {
+    if (!this.#holdsTooMuch) return [];
+    const frames = this.#release(this.#held.findLastIndex((frame) => this.#charge.codec.hasUsage(frame)));
+    if (!this.#holdsTooMuch) return frames;
+    throw new GatewayError("upstream", "Cannot read the upstream's stream: too much follows its usage");
+  }
+
+  get #holdsTooMuch(): boolean {
+    return this.#held.length > MOST_HELD || this.#heldLength > MOST_HELD_LENGTH;
+  }
+
+  #release(count: number): Frame[] {
+    const frames = this.#held.splice(0, count);
+    for (const { data } of frames) this.#heldLength -= data.length;
+    return frames;
   }
 }
 

@@ -87,6 +87,27 @@ Deno.test("a stream waits for its first event, and sends the frames of each step
   assertEquals(over(), 1);
 });
 
+Deno.test("a stream waits through any number of steps without frames", async () => {
+  for (const events of [[], [START]]) {
+    const { feed, give } = handFed();
+    give(step("1", START));
+    for (let number = 0; number < 20_000; number++) give(step("", ...events));
+    give(step("2", DELTA));
+    give(undefined);
+    const chunks = await Array.fromAsync(await bodyOf({ feed, ...QUIET }), textOf);
+    assertEquals(chunks, ["data: 1\n\n", "data: 2\n\n"]);
+  }
+});
+
+Deno.test("a stream begins without an event once too much waits for one", async () => {
+  const { feed, give, reads } = handFed();
+  const data = "x".repeat(100_000);
+  for (let number = 0; number < 12; number++) give(step(data, START));
+  const body = await bodyOf({ feed, ...QUIET });
+  assertEquals(reads(), 11);
+  await body.cancel();
+});
+
 Deno.test("opening a stream fails with an error that precedes the first event", async () => {
   const cases: (Step | Error)[][] = [
     [step("x", { type: "error", error: BUSY })],

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals, assertThrows } from "@std/assert";
 import type { ReplyEvent } from "../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import type { StreamMeter } from "../../lib/request/stream_meter.ts";
@@ -111,4 +111,26 @@ Deno.test("a stream that the gateway itself cuts is not charged", async () => {
   interrupt();
   stream.disconnected(false);
   assertEquals(await entry(), ["failed", 200, 0, 0]);
+});
+
+Deno.test("a flood of frames with usage is passed on but for the last, and one of other frames after it breaks the answer", async () => {
+  const usage = { data: '{"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":1}}' };
+  const step = (data: string, times: number): Step => ({
+    frames: Array.from({ length: times }, () => ({ data })),
+    events: [],
+  });
+  const { pass, stream } = await meteredStream();
+  await pass(SAID);
+  assertEquals((await stream.take(step(usage.data, 1_024)))?.frames.length, 0);
+  assertEquals((await stream.take(step(usage.data, 10)))?.frames.length, 1_033);
+  assertEquals((await stream.take(step("{}", 1_023)))?.frames.length, 0);
+  assertThrows(() => stream.take(step("{}", 1)), GatewayError, "too much follows its usage");
+  stream.fail(BROKEN);
+  for (const data of [usage.data.padEnd(2_000_000), "{}".padEnd(2_000_000)]) {
+    const { pass, stream } = await meteredStream();
+    await pass(SAID);
+    await stream.take({ frames: [usage], events: [] });
+    assertThrows(() => stream.take(step(data, 1)), GatewayError, "too much follows its usage");
+    stream.fail(BROKEN);
+  }
 });
