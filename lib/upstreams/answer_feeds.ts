@@ -21,6 +21,12 @@ import type { EventFeed, FrameFeed, Step } from "./upstream.ts";
 /** Longest text of an event that is passed on in one turn, in characters: to write it as JSON takes 4 ms. */
 const MOST_CHARACTERS = 262_144;
 
+/**
+ * Most text of one translated answer, in characters, as clients get all of it again in some last events. It is many
+ * times the longest answer of a model.
+ */
+const MOST_TEXT = 16 * 1024 * 1024;
+
 const STREAM = { stream: true };
 
 /** Functions that turn the bytes of an answer into frames. */
@@ -192,6 +198,8 @@ export function relayFeed(incoming: Incoming, decoding: Decoding, translator: Re
   };
 }
 
+const TOO_LONG = new GatewayError("upstream", "The model's answer is too long", { fault: "oversized" });
+
 /** Machines that make canonical events of an upstream's frames. */
 export interface EventTranslation {
   reader: Machine<Frame, ReplyEvent>;
@@ -213,18 +221,33 @@ export function translatedFeed(
   const decoder = new FrameDecoder(decoding);
   let over = false;
   let ended = false;
+  let textLength = 0;
   /** Events of a long frame that were not given yet. */
   let rest: Generator<ReplyEvent[], void> | undefined;
 
   function take(bytes: Uint8Array | undefined): Promise<ReplyEvent[] | undefined> | ReplyEvent[] {
+    return takeOnce(bytes) ?? readOn();
+  }
+
+  /** @returns absent where the bytes mean nothing */
+  function takeOnce(bytes: Uint8Array | undefined): Promise<ReplyEvent[] | undefined> | ReplyEvent[] | undefined {
     ended = bytes === undefined;
     const frames = decoder.decode(bytes);
-    return frames.some(isLong) ? readLongFrames(frames).then(takeLong) : pass(frames) ?? read();
+    return frames.some(isLong) ? readLongFrames(frames).then(takeLong) : pass(frames);
+  }
+
+  /** A loop, because a chain of promises would grow with each read that means nothing. */
+  async function readOn(): Promise<ReplyEvent[] | undefined> {
+    while (!over) {
+      const events = await takeOnce(await incoming.read());
+      if (events !== undefined) return events;
+    }
+    return undefined;
   }
 
   async function takeLong(frames: Frame[]): Promise<ReplyEvent[] | undefined> {
     const events = await pass(frames);
-    if (events === undefined) return await read();
+    if (events === undefined) return await readOn();
     rest = splitTexts(events);
     return rest.next().value ?? undefined;
   }
@@ -237,6 +260,8 @@ export function translatedFeed(
       restoreAll(reader.end(), events);
       events.push(...restore.end());
     }
+    for (const event of events) if (event.type === "delta") textLength += event.text.length;
+    if (textLength > MOST_TEXT && events.at(-1)?.type !== "finish") events.push({ type: "error", error: TOO_LONG });
     over ||= ended;
     let isComplete = false;
     for (const { type } of events) {

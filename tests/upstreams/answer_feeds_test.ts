@@ -1,0 +1,73 @@
+import { assert, assertEquals } from "@std/assert";
+import type { Machine, ReplyEvent } from "../../lib/protocols/canonical/types.ts";
+import type { Frame } from "../../lib/protocols/codec.ts";
+import { translatedFeed } from "../../lib/upstreams/answer_feeds.ts";
+import { UsageEstimator } from "../../lib/upstreams/estimates.ts";
+import type { EventFeed } from "../../lib/upstreams/upstream.ts";
+import { promptOf, user } from "../protocols/canonical/messages.ts";
+import { callOf } from "./embedded/prompts.ts";
+
+const encoder = new TextEncoder();
+
+/** Reads the text of each event as a delta. */
+const READER: Machine<Frame, ReplyEvent> = {
+  push: ({ data }) => [{ type: "delta", index: 0, text: data }],
+  end: () => [],
+};
+
+/** A translated answer whose upstream sends what `read` returns; true at its end. */
+function feedOf(read: () => string | undefined): EventFeed {
+  return translatedFeed(
+    {
+      status: 200,
+      header: () => "text/event-stream",
+      read: () => {
+        const text = read();
+        return Promise.resolve(text === undefined ? undefined : encoder.encode(text));
+      },
+      text: () => Promise.resolve(""),
+      release() {},
+      cancel() {},
+    },
+    { quirk: {} },
+    {
+      reader: READER,
+      restore: { push: (event) => [event], end: () => [] },
+      estimator: new UsageEstimator(callOf(promptOf([user("Hi")]))),
+    },
+  );
+}
+
+Deno.test("comments of an upstream take no memory, however many come", async () => {
+  const COMMENTS = 200_000;
+  let reads = 0;
+  let before = 0;
+  let after = 0;
+  const collect: unknown = Reflect.get(globalThis, "gc");
+  const used = () => {
+    if (typeof collect === "function") collect();
+    return Deno.memoryUsage().heapUsed;
+  };
+  const feed = feedOf(() => {
+    if (reads++ === 1_000) before = used();
+    if (reads < COMMENTS) return ": alive\n\n";
+    after = used();
+    return "data: Hello\n\n";
+  });
+  assertEquals(await feed.read(), [{ type: "delta", index: 0, text: "Hello" }]);
+  assert(before > 0 && after - before < 5_000_000, `${after - before} bytes`);
+});
+
+Deno.test("an answer that has more text than any model writes is cut", async () => {
+  const feed = feedOf(() => `data: ${"x".repeat(1_000_000)}\n\n`);
+  let length = 0;
+  for (;;) {
+    const events = await feed.read();
+    if (events === undefined) break;
+    for (const event of events) {
+      if (event.type === "delta") length += event.text.length;
+      else assert(event.type === "error" && event.error.fault === "oversized");
+    }
+  }
+  assertEquals(length, 17_000_000);
+});
