@@ -1,6 +1,6 @@
 /** The one function given to the server: a request comes in, a response goes out, nothing is ever thrown. */
 import { ACCESS, type Access } from "../access/access_table.ts";
-import { type BodyLimits, BodyReservation, RequestBody } from "./body.ts";
+import { BodyReservation, RequestBody } from "./body.ts";
 import { checkAccess } from "./surface.ts";
 import { corsHeaders, preflight } from "./cors.ts";
 import { type Drain, stopping } from "./drain.ts";
@@ -15,7 +15,7 @@ import {
 } from "./exchange.ts";
 import { observed, withHeaders, withoutBody, writeAbandoned, writeError } from "./finish_response.ts";
 import { addressOf, countConcurrent, refuseCredential } from "./client_tracker.ts";
-import { readTarget, type RouteHandler } from "./route_matcher.ts";
+import { readTarget } from "./route_matcher.ts";
 import { METHODS, type RouteContext } from "./router.ts";
 import { GatewayError } from "../errors.ts";
 import { createConnectionHost } from "./connection_host.ts";
@@ -41,13 +41,20 @@ export function createApp(options: AppOptions): App {
     const endUse = gateway.uses.begin();
     timers.hold();
     let response: Response;
+    let isAnswered = false;
     try {
       response = await answerRequest(exchange, server);
+      isAnswered = true;
     } catch (thrown) {
       // Until a response exists, an aborted signal can only mean that the client has disconnected.
       if (request.signal.aborted) return writeAbandoned(thrown, exchange);
       response = writeError(thrown, exchange);
     } finally {
+      exchange.body?.release(isAnswered);
+      const { endConcurrent } = exchange;
+      // An answer is under way until its last byte is.
+      if (isAnswered && endConcurrent && info) info.completed.then(endConcurrent, endConcurrent);
+      else endConcurrent?.();
       exchange.bodyArrived();
       endUse();
       timers.release();
@@ -127,78 +134,66 @@ async function answerRequest(exchange: Exchange, server: ServerState): Promise<R
     if (session.role === "viewer") requireReading(request);
   }
   const limits = isForOperators ? exchange.settings.adminLimits : exchange.settings.limits;
-  return await handle(
-    exchange,
-    { handler: found.handler, limits, params, caller, session, isUpgrade, credential },
-    server,
-  );
-}
-
-/** Runs a handler. The memory and the slot of its request are released when it has answered. */
-async function handle(
-  exchange: Exchange,
-  { handler, limits, params, caller, session, isUpgrade, credential }:
-    & Pick<RouteHandler, "handler">
-    & Pick<RouteContext, "params" | "caller" | "session">
-    & { limits: BodyLimits; isUpgrade: boolean; credential: Access["credential"] | undefined },
-  server: ServerState,
-): Promise<Response> {
-  const { budget, timers, clients, drain } = server;
-  const { request, head, requestId, gateway, record, bodyArrived, answerHeaders, info } = exchange;
-  let endConcurrent: (() => void) | undefined;
+  const most = gateway.config.resource_limits.requests_per_client;
   if (caller !== undefined) {
     if (head.get(SHOW) === "client-address") exchange.shownAddress = addressOf(exchange);
     record.keyId = caller.keyId;
     record.keyName = caller.keyName;
     record.group = caller.groupName;
-    const most = gateway.config.resource_limits.requests_per_client;
     try {
-      if (most !== undefined) endConcurrent = countConcurrent(exchange, { clients, caller, most });
+      if (most !== undefined) {
+        exchange.endConcurrent = countConcurrent(exchange, { clients: server.clients, caller, most });
+      }
     } catch (error) {
-      await enterRefusal(error, { gateway, requestId, record, caller });
+      await enterRefusal(error, { gateway, requestId: exchange.requestId, record, caller });
     }
   }
   const rules = {
     headers: head,
     limits,
-    budget: new BodyReservation(budget, caller?.keyId),
+    budget: new BodyReservation(server.budget, caller?.keyId),
     keyId: caller?.keyId,
-    timers,
+    timers: server.timers,
   };
-  const body = new RequestBody(request, rules, { record, bodyArrived });
-  let isAnswered = false;
-  try {
-    const response = await handler(request, {
-      gateway,
-      requestId,
-      record,
-      params,
-      caller,
-      session,
-      answerHeaders,
-      address: () => addressOf(exchange),
-      timers,
-      drain,
-      readJson: (scan) => body.readJson(scan),
-      readForm: () => body.readForm(),
-      // Only operators' pages read keys by themselves.
-      refuseCredential: (error) => refuseCredential(exchange, { clients, error, isOperators: true }),
-      reserve: (bytes, received) => body.reserve(bytes, received),
-      arrived: bodyArrived,
-      ...((credential === "admin" || credential === "session") && {
-        isStillOperator: operatorCheck(exchange, { credential, gateway: server.gateway }),
-      }),
-      ...(isUpgrade && { connection: createConnectionHost(exchange, { caller, server }) }),
-    });
-    isAnswered = true;
-    return response;
-  } finally {
-    // An answer is under way until its last byte is.
-    if (endConcurrent !== undefined && isAnswered && info !== undefined) {
-      info.completed.then(endConcurrent, endConcurrent);
-    } else endConcurrent?.();
-    body.release(isAnswered);
-  }
+  const body = exchange.body = new RequestBody(request, rules, exchange);
+  return await found.handler(
+    request,
+    contextOf(exchange, { body, params, caller, session, isUpgrade, credential }, server),
+  );
+}
+
+/** The context of a handler. */
+function contextOf(
+  exchange: Exchange,
+  { body, params, caller, session, isUpgrade, credential }:
+    & Pick<RouteContext, "params" | "caller" | "session">
+    & { body: RequestBody; isUpgrade: boolean; credential: Access["credential"] | undefined },
+  server: ServerState,
+): RouteContext {
+  const { requestId, gateway, record, bodyArrived, answerHeaders } = exchange;
+  const { timers, clients, drain } = server;
+  return {
+    gateway,
+    requestId,
+    record,
+    params,
+    caller,
+    session,
+    answerHeaders,
+    address: () => addressOf(exchange),
+    timers,
+    drain,
+    readJson: (scan) => body.readJson(scan),
+    readForm: () => body.readForm(),
+    // Only operators' pages read keys by themselves.
+    refuseCredential: (error) => refuseCredential(exchange, { clients, error, isOperators: true }),
+    reserve: (bytes, received) => body.reserve(bytes, received),
+    arrived: bodyArrived,
+    ...((credential === "admin" || credential === "session") && {
+      isStillOperator: operatorCheck(exchange, { credential, gateway: server.gateway }),
+    }),
+    ...(isUpgrade && { connection: createConnectionHost(exchange, { caller, server }) }),
+  };
 }
 
 /** A server that shuts down is alive but not ready. In its last phase it answers only health checks. */

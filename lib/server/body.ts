@@ -68,9 +68,12 @@ function checkMediaType(headers: HeaderValues): void {
 
 /** Parses a request body. @throws {GatewayError} `invalid` */
 export async function parseBody(bytes: Uint8Array<ArrayBuffer>, scan?: ScanPlan): Promise<JsonBody> {
-  const document = await parseDocument(bytes, { doubleLevels: PARAMETER_LEVELS, scan }).catch((error) => {
+  let document: JsonDocument;
+  try {
+    document = await parseDocument(bytes, { doubleLevels: PARAMETER_LEVELS, scan });
+  } catch (error) {
     throw badBody(bytes, error);
-  });
+  }
   // A scan finds members of objects only.
   if (document.scanned === undefined && !isObject(document.value)) {
     throw new GatewayError("invalid", "Cannot read the body: expected a JSON object");
@@ -111,6 +114,8 @@ export class RequestBody implements Keeper {
   /** Size of the body, as sent or inflated. */
   #bytes = 0;
   #isOver = false;
+  /** Lets the next large compressed body in, while this one is such. */
+  #leave: (() => void) | undefined;
 
   constructor(request: Request, rules: BodyRules, progress: BodyProgress) {
     this.#request = request;
@@ -129,19 +134,26 @@ export class RequestBody implements Keeper {
   }
 
   async #readJson(scan: ScanPlan | undefined): Promise<JsonBody> {
-    const { headers } = this.#rules;
+    const { headers, budget, limits } = this.#rules;
     const { record, bodyArrived } = this.#progress;
     try {
       checkMediaType(headers);
       const coding = headers.get("content-encoding") === null ? undefined : readCoding(headers);
-      const sent = await readBytes(this.#request, this.#rules, this);
-      const body = await (coding === undefined ? this.#parse(sent, scan) : this.#parseInflated(sent, { coding, scan }));
+      let bytes = await readBytes(this.#request, this.#rules, this);
+      if (coding !== undefined) bytes = await this.#inflate(bytes, coding);
+      budget.reserve(this.#bytes * (JSON_MEMORY_FACTOR - 1), limits.budgetBytes);
+      const body = await parseBody(bytes, scan);
       record.bytesIn += this.#bytes;
       if (this.#bytes > LONG_REQUEST_BYTES) await yieldToEventLoop();
       return body;
+    } catch (error) {
+      // The next large body in the queue needs the memory now.
+      budget.release();
+      throw error;
     } finally {
+      this.#leave?.();
       bodyArrived();
-      if (this.#isOver) this.#rules.budget.release();
+      if (this.#isOver) budget.release();
     }
   }
 
@@ -181,36 +193,17 @@ export class RequestBody implements Keeper {
     if (!isAnswered) this.#reading?.catch(() => {});
   }
 
-  #parse(bytes: Uint8Array<ArrayBuffer>, scan: ScanPlan | undefined): Promise<JsonBody> {
-    const { budget, limits } = this.#rules;
-    budget.reserve(this.#bytes * (JSON_MEMORY_FACTOR - 1), limits.budgetBytes);
-    return parseBody(bytes, scan);
-  }
-
-  /**
-   * Inflates and parses a body. Large ones wait for each other: a few kilobytes sent must not take the memory of many.
-   */
-  async #parseInflated(
-    sent: Uint8Array<ArrayBuffer>,
-    { coding, scan }: { coding: Coding; scan: ScanPlan | undefined },
-  ): Promise<JsonBody> {
-    const isLarge = mostInflated(sent, coding) > LARGE_BODY_BYTES;
-    let leave: (() => void) | undefined;
-    try {
-      if (isLarge) leave = await largeInflated.enter(this.#request.signal, { keyId: this.#rules.keyId });
-      const sentBytes = this.#bytes;
-      this.#bytes = 0;
-      const { jsonBytes: limitBytes } = this.#rules.limits;
-      const bytes = await inflate(sent, { coding, limitBytes, reserve: (size) => this.take(size) });
-      this.#rules.budget.release(sentBytes);
-      return await this.#parse(bytes, scan);
-    } catch (error) {
-      // The next body in the queue needs the memory now.
-      this.#rules.budget.release();
-      throw error;
-    } finally {
-      leave?.();
+  /** Inflates the body. Large ones wait for each other: a few kilobytes sent must not take the memory of many. */
+  async #inflate(sent: Uint8Array<ArrayBuffer>, coding: Coding): Promise<Uint8Array<ArrayBuffer>> {
+    if (mostInflated(sent, coding) > LARGE_BODY_BYTES) {
+      this.#leave = await largeInflated.enter(this.#request.signal, { keyId: this.#rules.keyId });
     }
+    const sentBytes = this.#bytes;
+    this.#bytes = 0;
+    const { jsonBytes: limitBytes } = this.#rules.limits;
+    const bytes = await inflate(sent, { coding, limitBytes, reserve: (size) => this.take(size) });
+    this.#rules.budget.release(sentBytes);
+    return bytes;
   }
 }
 

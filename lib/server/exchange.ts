@@ -4,7 +4,7 @@ import type { Gateway } from "../gateway.ts";
 import type { ObserveOptions } from "../observe/observer.ts";
 import type { RequestRecord } from "../observe/request_record.ts";
 import { PhaseTimers } from "../phase_timers.ts";
-import { BodyBudget, type BodyLimits, bodyLimits } from "./body.ts";
+import { BodyBudget, type BodyLimits, bodyLimits, type RequestBody } from "./body.ts";
 import { createDrain, type Drain } from "./drain.ts";
 import { Head } from "./head.ts";
 import {
@@ -74,6 +74,10 @@ export interface Exchange extends GuardedRequest {
   origins: readonly string[];
   /** Headers of the answer that are known before it is. */
   readonly answerHeaders: AnswerHeader[];
+  /** Its body, once it is authorized. */
+  body: RequestBody | undefined;
+  /** Frees its slot among those of its client; absent: it has none. */
+  endConcurrent: (() => void) | undefined;
 }
 
 /** Values that all requests of an app share. */
@@ -175,6 +179,8 @@ export function beginExchange(
     shownAddress: undefined,
     origins,
     answerHeaders: [],
+    body: undefined,
+    endConcurrent: undefined,
   };
   if (gateway.config.log.client_address) record.address = addressOf(exchange);
   return exchange;
