@@ -6,7 +6,7 @@ import type { Entry } from "../store/ledger.ts";
 import { createEventLoopMonitor, type EventLoopMonitor } from "./event_loop_lag.ts";
 import { endingOf, type RequestMetrics, requestMetrics, vitalMetrics, type Vitals } from "./metrics.ts";
 import { createRegistry } from "./registry.ts";
-import { captureTraceContext, nameServerSpan, writeRequestSpan } from "./trace.ts";
+import { captureTraceContext, isTracing, nameServerSpan, writeRequestSpan } from "./trace.ts";
 
 /** Which requests are logged: all, those with an error, or none. */
 export type Logged = "all" | "errors" | "none";
@@ -70,7 +70,7 @@ export class Observer {
       streamed: false,
       status: 0,
       waits: 1,
-      trace: captureTraceContext(),
+      trace: isTracing ? captureTraceContext() : undefined,
     };
     this.#open.set(id, { record, watching });
     return record;

@@ -58,9 +58,15 @@ const OPERATIONS: Readonly<Record<string, string>> = {
   rerank: "rerank",
 };
 
-/** The active trace context; `undefined` if tracing is off. */
+/** The API where Deno has registered it, which it does before any module runs. */
+const api = (globalThis as { [API]?: Api })[API];
+
+/** True if requests are traced. */
+export const isTracing: boolean = api?.context !== undefined;
+
+/** The active trace context. */
 export function captureTraceContext(): unknown {
-  return apiOf()?.context?.active();
+  return api?.context?.active();
 }
 
 /** Sets name and route of the server's own span, which exists only until the response. */
@@ -76,7 +82,6 @@ export function nameServerSpan({ trace, method, route }: RequestRecord): void {
  * if tracing is off.
  */
 export function startCallSpan(address: string): CallSpan | undefined {
-  const api = apiOf();
   const context = api?.context?.active();
   const tracer = api?.trace?.getTracer("sluice");
   if (context === undefined || tracer === undefined) return undefined;
@@ -103,7 +108,7 @@ export function startCallSpan(address: string): CallSpan | undefined {
 export function writeRequestSpan(record: RequestRecord, { ms, now }: { ms: number; now: () => number }): void {
   const { trace, entry } = record;
   if (trace === undefined || entry === undefined || entry.model === "") return;
-  const tracer = apiOf()?.trace?.getTracer("sluice");
+  const tracer = api?.trace?.getTracer("sluice");
   if (tracer === undefined) return;
   const operation = OPERATIONS[endpointOf(record)] ?? "chat";
   const endedAt = now();
@@ -136,8 +141,4 @@ function attributesOf(record: RequestRecord, operation: string): Record<string, 
     }),
     ...(kind !== undefined && { "error.type": kind }),
   };
-}
-
-function apiOf(): Api | undefined {
-  return (globalThis as { [API]?: Api })[API];
 }
