@@ -144,7 +144,10 @@ export class Meter {
     if (this.#models.length > 0 || this.#ended) throw new TypeError("Cannot admit a request twice, or after its end");
     this.#terms = terms;
     if (terms.most > 0n && !this.#parts.ledger.healthy) throw notEntered();
-    return this.#addModel(terms.model, this.#reservation.take(terms));
+    const reserving = this.#reservation.take(terms);
+    if (reserving !== undefined) return this.#addModelAfter(reserving, terms.model);
+    this.#models.push(terms.model);
+    return undefined;
   }
 
   /**
@@ -165,20 +168,13 @@ export class Meter {
     let needed: readonly LimitRequest[] = [];
     if (!this.#models.includes(model)) {
       needed = limitRequests;
-      await this.#addModel(model, this.#reservation.takeMore(needed, { model, terms }));
+      await this.#addModelAfter(this.#reservation.takeMore(needed, { model, terms }), model);
     }
     this.#terms = { ...terms, model, sheet, extraPrices, limitRequests: [...terms.limitRequests, ...needed] };
   }
 
-  /** Adds a model whose limits are reserved, or being so. @returns absent if that finished synchronously */
-  #addModel(model: Model, reserving: Promise<void> | undefined): Promise<void> | undefined {
-    if (reserving !== undefined) return this.#addModelAfter(reserving, model);
-    this.#models.push(model);
-    return undefined;
-  }
-
   /** Remembers what is in progress, so that a request that ends meanwhile releases it too. */
-  async #addModelAfter(reserving: Promise<void>, model: Model): Promise<void> {
+  async #addModelAfter(reserving: Promise<void> | undefined, model: Model): Promise<void> {
     this.#admitting = reserving;
     try {
       await reserving;

@@ -153,6 +153,13 @@ export function unitPrices(sheet: Readonly<PriceSheet>): UnitPrices {
   return prices;
 }
 
+/** Returns whether any token has a price above 0. */
+export function costsAnything(sheet: Readonly<PriceSheet>): boolean {
+  const prices = unitPrices(sheet);
+  for (const name of PRICE_CLASSES) if (prices[name] > 0n) return true;
+  return false;
+}
+
 /** All input tokens: the number that context tiers compare. */
 export function inputTokensOf(tokens: BilledTokens): number {
   return INPUT_CLASSES.reduce((sum, name) => sum + tokens[name], 0);

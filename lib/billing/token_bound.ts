@@ -18,7 +18,7 @@ import {
   TOKENS_PER_MESSAGE,
   tokensOfBytes,
 } from "./prompt_parts.ts";
-import { INPUT_CLASSES, PRICE_CLASSES, unitPrices } from "./price.ts";
+import { INPUT_CLASSES, unitPrices } from "./price.ts";
 
 // Vendors add text of their own around a prompt. These bounds exceed what they publish and what their templates show.
 /** Most tokens around a whole prompt: dates, system texts, answer formats. */
@@ -144,13 +144,6 @@ function unknownMemberBytes({ unknownMembers }: { unknownMembers?: Prompt["unkno
 /** The exact highest cost of these tokens: all input at its most expensive class. */
 export function mostCost({ input, output }: TokenBound, sheet: Readonly<PriceSheet>): Amount {
   return BigInt(input) * dearestInput(sheet) + BigInt(output) * unitPrices(sheet).completion;
-}
-
-/** Returns whether any token has a price above 0. */
-export function costsAnything(sheet: Readonly<PriceSheet>): boolean {
-  const prices = unitPrices(sheet);
-  for (const name of PRICE_CLASSES) if (prices[name] > 0n) return true;
-  return false;
 }
 
 function dearestInput(sheet: Readonly<PriceSheet>): Amount {

@@ -47,6 +47,6 @@ function termsOf(
     model,
     ...pricesAt(model, at),
     budgets: budgetClaims(requireCaller(caller), { user: meter.user, now: gateway.now() }),
-    forMs: longestMs(model, gateway.config),
+    forMs: longestMs([{ model }], gateway.config),
   };
 }

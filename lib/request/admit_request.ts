@@ -28,37 +28,59 @@ export type AdmittedModels = readonly [AdmittedModel, ...AdmittedModel[]];
 
 /**
  * Reserves what a request needs of limits and budgets: the limits of the first model, and an amount for the dearest of
- * the models that may answer. Models that the budgets cannot pay for are left out. A request without an output limit
- * could cost as much as the model can write: if a budget cannot pay for that, the request gets a limit that it can pay.
+ * the models that may answer. If they have no room for the first model, the next one becomes the first. Models that the
+ * budgets cannot pay for are left out. A request without an output limit could cost as much as the model can write: if a
+ * budget cannot pay for that, the request gets a limit that it can pay.
  * @returns the admitted models, the preferred one first
- * @throws {GatewayError} `limited`
+ * @throws {GatewayError} `limited`: the refusal of the first model
  */
 export async function admitRequest(
   candidates: readonly Candidate[],
   screened: Screened,
   state: RequestState,
 ): Promise<AdmittedModels> {
-  const admitted = await admitAny(candidates, (first, others) => admitFirst(first, others, { screened, state }));
-  state.admit(admitted);
-  return admitted;
-}
-
-/**
- * Admits a request with the first candidate whose limits and budgets have room for it, and with those after that one.
- * @throws {GatewayError} the first refusal if none has room
- */
-export async function admitAny<C, A>(
-  candidates: readonly C[],
-  admitWith: (first: C, others: readonly C[]) => Promise<A>,
-): Promise<A> {
+  const { context: { gateway, caller: known, record }, meter } = state;
+  const caller = requireCaller(known);
+  const budgets = budgetClaims(caller, { user: meter.user, now: gateway.now() });
   let refusal: unknown;
   for (let [first, ...others] = candidates; first !== undefined; [first, ...others] = others) {
+    const candidate = first;
+    const limitRequests = limitRequestsFor(candidate, caller);
+    const spending = { first: candidate, others, budgets, gateway };
+    let plan = planSpending(spending);
+    const canBeLess = budgets.length > 0 && (others.length > 0 || candidate.prompt.maxTokens === undefined);
+    // Before any reservation, so that no other request waits for it.
+    if (record.bytesIn > LONG_REQUEST_BYTES) await yieldToEventLoop();
     try {
-      return await admitWith(first, others);
+      const taking = meter.admit({
+        model: candidate.model,
+        sheet: candidate.sheet,
+        extraPrices: candidate.extraPrices,
+        tier: candidate.prompt.extras?.tier,
+        budgets,
+        limitRequests,
+        most: plan.most,
+        // Most budgets have plenty left, so what is left is read only after a refusal.
+        within: canBeLess ? (left) => (plan = planSpending({ ...spending, left })).most : undefined,
+        forMs: longestMs([candidate, ...others], gateway.config),
+        whole: !candidate.prompt.stream,
+      });
+      if (taking !== undefined) await taking;
     } catch (error) {
       if (!(error instanceof GatewayError) || error.kind !== "limited") throw error;
       refusal ??= error;
+      continue;
     }
+    const { cap, payable } = plan;
+    const admitted: AdmittedModels = [
+      admittedModel(candidate, { cap, limitRequests: [] }, { screened, state }),
+      ...payable.map((other) => {
+        const ofModel = limitRequestsFor(other, caller).filter(({ name }) => name.startsWith("model:"));
+        return admittedModel(other, { cap, limitRequests: ofModel }, { screened, state });
+      }),
+    ];
+    state.admit(admitted);
+    return admitted;
   }
   throw refusal;
 }
@@ -67,46 +89,6 @@ export async function admitAny<C, A>(
 interface ReadRequest {
   screened: Screened;
   state: RequestState;
-}
-
-async function admitFirst(
-  first: Candidate,
-  others: readonly Candidate[],
-  request: ReadRequest,
-): Promise<AdmittedModels> {
-  const { context, meter } = request.state;
-  const { gateway } = context;
-  const caller = requireCaller(context.caller);
-  const budgets = budgetClaims(caller, { user: meter.user, now: gateway.now() });
-  let plan = planSpending({ first, others, budgets, gateway });
-  const canBeLess = budgets.length > 0 && (others.length > 0 || first.prompt.maxTokens === undefined);
-  let forMs = longestMs(first.model, gateway.config);
-  for (const { model } of others) forMs += longestMs(model, gateway.config);
-  const limitRequests = limitRequestsFor(first, caller);
-  // Before any reservation, so that no other request waits for it.
-  if (context.record.bytesIn > LONG_REQUEST_BYTES) await yieldToEventLoop();
-  const taking = meter.admit({
-    model: first.model,
-    sheet: first.sheet,
-    extraPrices: first.extraPrices,
-    tier: first.prompt.extras?.tier,
-    budgets,
-    limitRequests,
-    most: plan.most,
-    // Most budgets have plenty left, so what is left is read only after a refusal.
-    within: canBeLess ? (left) => (plan = planSpending({ first, others, budgets, gateway, left })).most : undefined,
-    forMs,
-    whole: !first.prompt.stream,
-  });
-  if (taking !== undefined) await taking;
-  const { cap, payable } = plan;
-  return [
-    admittedModel(first, { cap, limitRequests: [] }, request),
-    ...payable.map((other) => {
-      const ofModel = limitRequestsFor(other, caller).filter(({ name }) => name.startsWith("model:"));
-      return admittedModel(other, { cap, limitRequests: ofModel }, request);
-    }),
-  ];
 }
 
 function admittedModel(

@@ -39,7 +39,8 @@ export function attemptsWith<T>(
       const { model, target: { upstream } } = attempt;
       const { outcome, ms } = ended;
       if (outcome !== "unfit") observer.counts.attempted({ upstream, model: model.id, outcome }, ms / 1000);
-      meter.attempted(entryAttempt(attempt, ended));
+      // The entry lists attempts only where one failed.
+      if (outcome !== "success" || attempt.number > 1) meter.attempted(entryAttempt(attempt, ended));
     },
     skipped: (targets) => meter.skip(targets),
     failed({ target }: Attempt, error: GatewayError) {

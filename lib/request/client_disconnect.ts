@@ -8,7 +8,7 @@ import { type ContentBlock, mayRunHostedTools, type Prompt } from "../protocols/
 import type { Model } from "../catalog/model.ts";
 import { wantsThinking } from "../protocols/quirks/thinking.ts";
 import type { RouteContext } from "../server/router.ts";
-import { costsAnything } from "../billing/token_bound.ts";
+import { costsAnything } from "../billing/price.ts";
 import type { Meter } from "../billing/meter.ts";
 import type { PriceSheet } from "../store/ledger.ts";
 

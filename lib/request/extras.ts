@@ -3,7 +3,7 @@
  * or refused if the answer would change without them. The original body is screened once, before anything is reserved, so
  * relayed and translated requests have the same rules.
  */
-import type { Extras, HostedTool } from "../protocols/canonical/types.ts";
+import type { HostedTool, Prompt } from "../protocols/canonical/types.ts";
 import type { Model } from "../catalog/model.ts";
 import { headOf, type JsonBody } from "../server/body.ts";
 import {
@@ -64,16 +64,7 @@ export class Screened implements Permits {
     this.#codec = codec;
     this.permissions = new ExtraPermissions(this.#head, { caller, callLimit: codec.extras.callLimit });
     this.vendorState = this.permissions.vendorState;
-    this.#screen();
-  }
-
-  /** Names of removed members and tools. */
-  get dropped(): readonly string[] {
-    return this.permissions.dropped;
-  }
-
-  #screen(): void {
-    const { members, nested } = this.#codec.extras;
+    const { members, nested } = codec.extras;
     const { tools, tool_choice: choice } = this.#head;
     for (const name in this.#head) {
       if (Object.hasOwn(members, name)) this.#screenMember(name);
@@ -82,6 +73,11 @@ export class Screened implements Permits {
     const hasTools = Array.isArray(tools) || (choice !== undefined && choice !== null);
     if (hasTools || (nested !== undefined && Array.isArray(this.#head[nested.list]))) this.#tools.screen();
     if (this.#lazyEdits !== undefined) this.body = this.#lazyEdits.apply();
+  }
+
+  /** Names of removed members and tools. */
+  get dropped(): readonly string[] {
+    return this.permissions.dropped;
   }
 
   /** Most bodies need no edit, and most have no tools to screen: both are made when they are needed. */
@@ -279,17 +275,19 @@ export class ExtraPermissions {
     });
   }
 
-  /** Granted features; absent: none. */
-  extras(): Extras | undefined {
-    if (this.#hosted.length === 0 && !this.#remoteMcp && this.#tier === undefined) return undefined;
+  /** Notes the granted features in a prompt, which it returns. */
+  grantTo(prompt: Prompt): Prompt {
+    if (this.vendorState) prompt.vendorState = true;
+    if (this.#hosted.length === 0 && !this.#remoteMcp && this.#tier === undefined) return prompt;
     // A member of another protocol does not bind the vendor.
     const maxCalls = this.#callLimit === "max_tool_calls" ? countOf(this.#value.max_tool_calls) : undefined;
-    return {
+    prompt.extras = {
       hostedTools: this.#hosted,
       remoteMcp: this.#remoteMcp,
       ...(maxCalls !== undefined && { maxCalls }),
       ...(this.#tier !== undefined && { tier: this.#tier }),
     };
+    return prompt;
   }
 }
 

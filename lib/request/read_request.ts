@@ -4,6 +4,7 @@ import type { Prompt, Protocol } from "../protocols/canonical/types.ts";
 import { writeLongParts } from "../billing/prompt_parts.ts";
 import type { Gateway } from "../gateway.ts";
 import { documentSize } from "../json/mod.ts";
+import type { Codec } from "../protocols/codec.ts";
 import { acceptsHead, checkBody } from "../protocols/fields.ts";
 import { LONG_REQUEST_BYTES, runSlicedNow, yieldToEventLoop } from "../scheduler.ts";
 import { headOf } from "../server/body.ts";
@@ -33,31 +34,24 @@ function isRelayed(id: string, client: Protocol, { catalog, upstreams }: Gateway
   return true;
 }
 
-/**
- * Decodes the prompt. Messages that a scan recognized are decoded when a step first reads them; any other body is decoded
- * here, in slices if it is long.
- * @throws {GatewayError} `invalid`
- */
-export async function decodePrompt(screened: Screened, { codec }: RequestState): Promise<Prompt> {
-  const { body } = screened;
-  const { scanned } = body;
-  let prompt: Prompt;
-  if (scanned !== undefined && codec.plain !== undefined) {
-    prompt = codec.plain.readPrompt(scanned.head, scanned.sizes, () => body.value);
-  } else {
-    const isLong = documentSize(body) > LONG_REQUEST_BYTES;
-    if (isLong) await yieldToEventLoop();
-    const texts = isLong ? await codec.writeTexts?.(body.value) : undefined;
-    prompt = isLong && codec.readSteps !== undefined
-      ? await runSlicedNow(codec.readSteps(body.value, texts, screened))
-      : codec.readPrompt(body.value, texts, screened);
-    if (isLong) {
-      await yieldToEventLoop();
-      await writeLongParts(prompt);
-    }
+/** The prompt of a body whose messages a scan recognized: they are decoded when a step first reads them. */
+export function plainPrompt({ body, permissions }: Screened, { plain }: Codec): Prompt | undefined {
+  if (body.scanned === undefined || plain === undefined) return undefined;
+  return permissions.grantTo(plain.readPrompt(body.scanned.head, body.scanned.sizes, () => body.value));
+}
+
+/** Decodes the prompt, in slices if it is long. @throws {GatewayError} `invalid` */
+export async function decodePrompt(screened: Screened, codec: Codec): Promise<Prompt> {
+  const { body, permissions } = screened;
+  const isLong = documentSize(body) > LONG_REQUEST_BYTES;
+  if (isLong) await yieldToEventLoop();
+  const texts = isLong ? await codec.writeTexts?.(body.value) : undefined;
+  const prompt = isLong && codec.readSteps !== undefined
+    ? await runSlicedNow(codec.readSteps(body.value, texts, screened))
+    : codec.readPrompt(body.value, texts, screened);
+  if (isLong) {
+    await yieldToEventLoop();
+    await writeLongParts(prompt);
   }
-  const extras = screened.permissions.extras();
-  if (extras !== undefined) prompt.extras = extras;
-  if (screened.vendorState) prompt.vendorState = true;
-  return prompt;
+  return permissions.grantTo(prompt);
 }

@@ -38,11 +38,10 @@ export interface TargetReply extends Pick<TargetAnswer, "admitted" | "countInput
  * @throws {GatewayError} as `attemptTargets` of lib/routing/retry.ts
  */
 export function sendForReply(choices: readonly Choice[], state: RequestState): Promise<TargetReply> {
-  return sendToTargets(choices, state, async (attempt) => {
-    const { answer, admitted, countInput } = await callTarget(attempt, state);
+  return sendToTargets(choices, state, ({ answer, admitted, countInput }) => {
     if (answer.type === "frames") throw new TypeError("Cannot give a stream to a client that asked for none");
-    const reply = answer.type === "text" ? answer.reply : await collectReply(answer.feed);
-    return { admitted, countInput, reply, text: answer.type === "text" ? answer.text : undefined };
+    if (answer.type === "text") return { admitted, countInput, reply: answer.reply, text: answer.text };
+    return collectReply(answer.feed).then((reply) => ({ admitted, countInput, reply, text: undefined }));
   });
 }
 
@@ -51,18 +50,17 @@ export function sendForReply(choices: readonly Choice[], state: RequestState): P
  * @throws {GatewayError} as `sendForReply`
  */
 export function sendForStream(choices: readonly Choice[], loop: StreamLoop, state: RequestState): Promise<void> {
-  return sendToTargets(choices, state, async (attempt) => {
-    await loop.open(streamedAnswer(await callTarget(attempt, state), state));
-  });
+  return sendToTargets(choices, state, (answer) => loop.open(streamedAnswer(answer, state)));
 }
 
-async function sendToTargets<T>(
+/** @param begin the answer has begun as soon as this resolves */
+function sendToTargets<T>(
   choices: readonly Choice[],
   state: RequestState,
-  ask: (attempt: Attempt) => Promise<T>,
+  begin: (answer: TargetAnswer) => T | Promise<T>,
 ): Promise<T> {
   const { context: { gateway, requestId }, key, signal, meter } = state;
-  const answered = await attemptTargets(
+  return attemptTargets(
     attemptsWith(gateway, {
       requestId,
       signal,
@@ -70,21 +68,19 @@ async function sendToTargets<T>(
       choices,
       key,
       deadlineMs: deadlineMs(choices, gateway),
-      ask,
+      ask: (attempt) => callTarget(attempt, state, begin),
       isOver: () => signal.aborted || meter.ended || state.clientHasDisconnected,
     }),
   );
-  const { conversation, attempt } = state;
-  if (conversation !== undefined && attempt !== undefined) {
-    const forMs = 60_000 * gateway.config.routing.affinity_minutes;
-    gateway.conversations.remember(key, { id: conversation.id, target: attempt.target, forMs });
-  }
-  return answered;
 }
 
 /** Makes one attempt. @throws {GatewayError} where the target does not even begin to answer */
-async function callTarget(attempt: Attempt, state: RequestState): Promise<TargetAnswer> {
-  const { codec, context: { gateway, record }, signal } = state;
+async function callTarget<T>(
+  attempt: Attempt,
+  state: RequestState,
+  begin: (answer: TargetAnswer) => T | Promise<T>,
+): Promise<T> {
+  const { codec, context: { gateway, record }, signal, key, conversation } = state;
   state.throwIfAborted();
   const { model, target } = attempt;
   const admitted = state.admittedAs(model);
@@ -95,13 +91,14 @@ async function callTarget(attempt: Attempt, state: RequestState): Promise<Target
   if (model !== current) await takeModelLimits(admitted, state.meter);
   const dropped = new UnsupportedParameters(client.echo);
   for (const name of admitted.dropped.names) dropped.add(name);
-  const fitted = await fitContext(prompt, {
+  const fitting = fitContext(prompt, {
     model,
     codec,
     checkedUpstream: upstream.checksContext,
     // A limit that the gateway set leaves the answer the room there is.
     maxTokens: cap === undefined ? prompt.maxTokens : undefined,
   });
+  const fitted = fitting instanceof Promise ? await fitting : fitting;
   state.beginAttempt(attempt, dropped);
   record.upstreamProtocol = upstream.protocolFor?.(prompt.protocol, target);
   const begunAt = prompt.stream ? gateway.monotonic() : 0;
@@ -110,7 +107,13 @@ async function callTarget(attempt: Attempt, state: RequestState): Promise<Target
   state.meter.drop(record.dropped = memberNames(dropped.names));
   state.forwarded = answer.forwarded;
   if (answer.requestId !== undefined) state.meter.identify(answer.requestId);
-  return { answer, admitted, attempt, begunAt, countInput };
+  const beginning = begin({ answer, admitted, attempt, begunAt, countInput });
+  const begun = beginning instanceof Promise ? await beginning : beginning;
+  if (conversation !== undefined) {
+    const forMs = 60_000 * gateway.config.routing.affinity_minutes;
+    gateway.conversations.remember(key, { id: conversation.id, target, forMs });
+  }
+  return begun;
 }
 
 /** Switches to another model, which has limits of its own: if they leave no room, the next one may have some. */

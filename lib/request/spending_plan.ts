@@ -3,17 +3,10 @@ import { PARAMETER_NAMES } from "../protocols/canonical/parameter_names.ts";
 import type { Prompt } from "../protocols/canonical/types.ts";
 import type { Model, Target } from "../catalog/model.ts";
 import type { Gateway } from "../gateway.ts";
-import {
-  affordableOutput,
-  costsAnything,
-  estimateTokens,
-  type InputBounds,
-  mostCost,
-  mostTokens,
-} from "../billing/token_bound.ts";
+import { affordableOutput, estimateTokens, type InputBounds, mostCost, mostTokens } from "../billing/token_bound.ts";
 import { mostCostOfTools } from "../billing/extras.ts";
 import type { Amount } from "../billing/money.ts";
-import { sheetFor } from "../billing/price.ts";
+import { costsAnything, sheetFor } from "../billing/price.ts";
 import type { BudgetClaim, PriceSheet } from "../store/ledger.ts";
 import type { Caller } from "../access/permissions.ts";
 import { limitRequestsOf } from "../limits/limit_requests.ts";

@@ -121,9 +121,11 @@ export function headersOfAttempt({ model, target, number }: Attempt): AnswerHead
   ];
 }
 
-/** Longest time that a request can last, in milliseconds: every target may use all of its time. */
-export function longestMs(model: Model, config: Config): number {
+/** Longest time that a request can last, in milliseconds: every target of its candidates may use all of its time. */
+export function longestMs(candidates: readonly { model: Model }[], config: Config): number {
   let ms = 0;
-  for (const target of model.targets) ms += targetMs({ model, target }, config);
+  for (const { model } of candidates) {
+    for (const target of model.targets) ms += targetMs({ model, target }, config);
+  }
   return ms;
 }

@@ -3,7 +3,7 @@ import type { Reply } from "../protocols/canonical/types.ts";
 import { JsonAnswer, jsonResponse, streamHeaders } from "../server/json_response.ts";
 import { writeJsonSliced } from "../json/mod.ts";
 import { LONG_TEXT_CHARS } from "../scheduler.ts";
-import { formatUsd } from "../billing/money.ts";
+import { type Amount, formatUsd } from "../billing/money.ts";
 import { readLongCalls } from "../upstreams/long_inputs.ts";
 import { CLIENT_DISCONNECTED } from "./request_meter.ts";
 import type { TargetReply } from "./send_to_targets.ts";
@@ -14,18 +14,33 @@ import type { AnswerHeader } from "../server/router.ts";
 import { headersOfAttempt } from "./targets.ts";
 import type { UnsupportedParameters } from "../protocols/canonical/unsupported_parameters.ts";
 
+/**
+ * Writes a whole answer that nothing keeps as the upstream has written it, with the usage that was billed.
+ * @returns undefined for any other answer
+ */
+export function relayReply(
+  { text }: TargetReply,
+  { tokens, source, cost }: SettledReply,
+  state: RequestState,
+): Response | undefined {
+  const { codec, context } = state;
+  if (text === undefined || context.keeper !== undefined) return undefined;
+  addAnswerHeaders(state, cost);
+  return new JsonAnswer(source === "upstream" ? text : codec.withUsage(text, tokens));
+}
+
 /** Writes a whole answer, with the usage that was billed, whatever the upstream reported. */
 export async function writeReply(
   { reply, text, admitted: { client } }: TargetReply,
   { tokens, source, cost }: SettledReply,
   state: RequestState,
 ): Promise<Response> {
-  const { codec, context } = state;
-  addAnswerHeaders(state);
-  context.answerHeaders.push(["x-sluice-cost", formatUsd(cost)]);
-  const { keeper } = context;
-  if (text !== undefined && keeper !== undefined) await keeper.written?.();
-  if (text !== undefined) return new JsonAnswer(source === "upstream" ? text : codec.withUsage(text, tokens));
+  const { codec, context: { keeper } } = state;
+  addAnswerHeaders(state, cost);
+  if (text !== undefined) {
+    await keeper?.written?.();
+    return new JsonAnswer(source === "upstream" ? text : codec.withUsage(text, tokens));
+  }
   const billed = source === "upstream" ? reply : { ...reply, usage: tokens };
   const length = lengthOf(billed);
   const read = await readLongCalls(billed, codec.protocol);
@@ -76,15 +91,16 @@ function changeHeaders(state: RequestState): AnswerHeader[] {
 }
 
 /**
- * Adds the headers that the upstream sent for the client, and those that name the target and the changes of the
- * request.
+ * Adds the headers that the upstream sent for the client, and those that name the target, the changes of the request and,
+ * where it is known, the cost.
  */
-function addAnswerHeaders(state: RequestState): void {
+function addAnswerHeaders(state: RequestState, cost?: Amount): void {
   const { attempt, forwarded, context: { answerHeaders } } = state;
   // First, as later headers replace earlier ones of the same name.
   if (forwarded !== undefined) answerHeaders.push(...forwarded);
   if (attempt !== undefined) answerHeaders.push(...headersOfAttempt(attempt));
   answerHeaders.push(...changeHeaders(state));
+  if (cost !== undefined) answerHeaders.push(["x-sluice-cost", formatUsd(cost)]);
 }
 
 /** Most characters of the header: names of unknown members are free text of the client. */
