@@ -3,7 +3,6 @@
  * of them. It reads what the fast parser reads, and names the first fault.
  */
 import {
-  addName,
   FAULTS,
   findBadPart,
   isLossy,
@@ -34,12 +33,11 @@ interface Level {
   isObject: boolean;
   holder: Json[] | JsonObject;
   keys: number;
-  /** Names so far, in the levels that have each only once. */
-  names: Set<string> | undefined;
 }
 
 /** Parses in steps. @throws {JsonError} at the first fault */
 export function* parseSteps(text: string, limits: JsonLimits): Steps<ParsedJson> {
+  const { unique = UNIQUE_LEVELS } = limits;
   const levels: Level[] = [];
   const members: Member[] = [];
   let level: Level | undefined;
@@ -63,7 +61,7 @@ export function* parseSteps(text: string, limits: JsonLimits): Steps<ParsedJson>
       at = quickEnd(text, open) || (yield* stringEnd(text, open));
       if (++level.keys > limits.keys) throw FAULTS.members(limits, open);
       name = at - open <= STEP_CHARS ? readShort(text, open, at) : yield* readString(text, open, at);
-      if (level.names !== undefined) addName(level.names, name, open);
+      if (levels.length <= unique && Object.hasOwn(level.holder, name)) throw FAULTS.repeated(name, open);
       if (levels.length === 1) members.push(member = { name, before, start: 0, end: 0 });
       at = yield* spaceEnd(text, at);
       if (text.charCodeAt(at) !== COLON) throw FAULTS.colon(at);
@@ -84,8 +82,7 @@ export function* parseSteps(text: string, limits: JsonLimits): Steps<ParsedJson>
       if (levels.length === limits.depth) throw FAULTS.levels(limits, at);
       const isObject = code === OPEN_OBJECT;
       const holder: Json[] | JsonObject = isObject ? {} : [];
-      const names = isObject && levels.length < UNIQUE_LEVELS ? new Set<string>() : undefined;
-      opened = { isObject, holder, keys: 0, names };
+      opened = { isObject, holder, keys: 0 };
       value = holder;
     } else if (code === MINUS || (code >= ZERO && code <= NINE)) {
       at = numberEnd(text, start);

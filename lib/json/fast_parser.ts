@@ -74,6 +74,7 @@ function parseStructure(
   // V8 looks up imports at each use, but not locals: this saves 27,000 instructions for 11 KB of tools.
   const codes = bytes;
   const words = tape;
+  const { unique = UNIQUE_LEVELS } = limits;
   const levels: Level[] = [];
   /** With byte offsets. */
   const members: Member[] = [];
@@ -120,10 +121,8 @@ function parseStructure(
     if (object !== undefined && name === undefined) {
       if (string === undefined || ++keys > limits.keys) return undefined;
       name = string;
-      if (depth <= UNIQUE_LEVELS) {
-        if (Object.hasOwn(object, name)) return undefined;
-        if (depth === 1) members.push(member = { name, before, start: 0, end: 0 });
-      }
+      if (depth <= unique && Object.hasOwn(object, name)) return undefined;
+      if (depth === 1) members.push(member = { name, before, start: 0, end: 0 });
       at = skipSpace(codes, at);
       if (codes[at] !== COLON) return undefined;
       at = skipSpace(codes, at + 1);

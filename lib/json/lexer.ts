@@ -11,10 +11,15 @@ export interface JsonLimits {
   nodes: number;
   /** Keys of one object. */
   keys: number;
+  /** Outermost levels whose objects have each name only once. Absent: two. */
+  unique?: number;
 }
 
-/** Limits for request bodies. */
+/** Limits for texts of clients. */
 export const JSON_LIMITS: JsonLimits = { depth: 64, nodes: 200_000, keys: 10_000 };
+
+/** Default of `JsonLimits.unique`. */
+export const UNIQUE_LEVELS = 2;
 
 /** A place in a text; both are counted from 1. */
 export interface SourcePosition {
@@ -57,9 +62,6 @@ export interface Member extends Span {
   before: number;
 }
 
-/** Readers differ in which of two equal members they take, so the levels that decide about a request have none. */
-export const UNIQUE_LEVELS = 2;
-
 /** No double needs more to be written in full; reading longer ones takes more time than their length. */
 const NUMBER_LENGTH = 1100;
 /** Natural numbers of so many digits are exact in a double. */
@@ -76,6 +78,8 @@ const ESCAPES = new Set(Array.from('"\\/bfnrt', (letter) => letter.charCodeAt(0)
 export const FAULTS = {
   name: (at: number) => new JsonError("Expected a member name in double quotes", at),
   members: ({ keys }: JsonLimits, at: number) => new JsonError(`Expected at most ${keys} members in an object`, at),
+  repeated: (name: string, at: number) =>
+    new JsonError(`Expected each member once, ${JSON.stringify(name.slice(0, 64))} comes twice`, at),
   colon: (at: number) => new JsonError('Expected ":"', at),
   values: ({ nodes }: JsonLimits, at: number) => new JsonError(`Expected at most ${nodes} values`, at),
   levels: ({ depth }: JsonLimits, at: number) => new JsonError(`Expected at most ${depth} levels of nesting`, at),
@@ -84,14 +88,6 @@ export const FAULTS = {
   rest: (at: number) => new JsonError("Expected nothing after the value", at),
   quote: (text: string) => new JsonError('Expected a closing "', text.length),
 };
-
-/** Adds a name of an object. @throws {JsonError} if the object has the name already */
-export function addName(names: Set<string>, name: string, at: number): void {
-  if (names.has(name)) {
-    throw new JsonError(`Expected each member once, ${JSON.stringify(name.slice(0, 64))} comes twice`, at);
-  }
-  names.add(name);
-}
 
 /** Returns the first offset from `at` on that is not white space. */
 export function skipSpace(text: string, at: number): number {

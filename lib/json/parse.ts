@@ -47,7 +47,7 @@ export interface Scanned {
 
 /**
  * Parses JSON text at once. Numbers that a double cannot write back (`1.0`, `-0`, `1e400`, 64-bit ids) become raw numbers.
- * Equal names are refused in the two outermost levels.
+ * Equal names in one object are refused in the outermost levels.
  * @throws {JsonError} where the text is not JSON or exceeds the limits
  */
 export function parseJson(text: string, limits: JsonLimits = JSON_LIMITS): Json {

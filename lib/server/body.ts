@@ -1,7 +1,16 @@
 /** Reading request bodies as JSON: limits act before memory is taken, and errors say where the fault is. */
 import { createAdmissionQueue } from "../admission_queue.ts";
 import { GatewayError } from "../errors.ts";
-import { isObject, type JsonDocument, JsonError, type JsonObject, parseDocument, type ScanPlan } from "../json/mod.ts";
+import {
+  isObject,
+  JSON_LIMITS,
+  type JsonDocument,
+  JsonError,
+  type JsonLimits,
+  type JsonObject,
+  parseDocument,
+  type ScanPlan,
+} from "../json/mod.ts";
 import { LARGE_BODY_BYTES, LONG_REQUEST_BYTES, yieldToEventLoop } from "../scheduler.ts";
 import { Utf8Error } from "../text.ts";
 import type { PhaseTimers } from "../phase_timers.ts";
@@ -66,11 +75,14 @@ function checkMediaType(headers: HeaderValues): void {
   }
 }
 
+/** Readers differ in which of two equal members they take: what the gateway judges must be what an upstream reads. */
+const BODY_LIMITS: JsonLimits = { ...JSON_LIMITS, unique: Infinity };
+
 /** Parses a request body. @throws {GatewayError} `invalid` */
 export async function parseBody(bytes: Uint8Array<ArrayBuffer>, scan?: ScanPlan): Promise<JsonBody> {
   let document: JsonDocument;
   try {
-    document = await parseDocument(bytes, { doubleLevels: PARAMETER_LEVELS, scan });
+    document = await parseDocument(bytes, { limits: BODY_LIMITS, doubleLevels: PARAMETER_LEVELS, scan });
   } catch (error) {
     throw badBody(bytes, error);
   }

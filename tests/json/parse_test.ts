@@ -132,7 +132,7 @@ Deno.test("parseJson() reports the position of a syntax error", () => {
   }
 });
 
-Deno.test("parseJson() rejects duplicate names in the two outermost levels, in any spelling", () => {
+Deno.test("parseJson() rejects duplicate names in the outermost levels, in any spelling", () => {
   for (
     const text of [
       '{"model":1,"model":2}',
@@ -142,7 +142,11 @@ Deno.test("parseJson() rejects duplicate names in the two outermost levels, in a
       '{"__proto__":1,"__proto__":2}',
     ]
   ) assertEquals(errorOf(text)?.message.startsWith("Expected each member once"), true, text);
-  assertEquals(parseJson('{"a":{"b":{"c":1,"c":2}}}'), { a: { b: { c: 2 } } });
+  for (const text of ['{"a":[{"b":{"c":1,"c":2}}]}', `{"a":[{"b":{"c":1,"c":2}}],"d":"${"x".repeat(100_000)}"}`]) {
+    assertEquals(errorOf(text), undefined, text);
+    const error = errorOf(text, { ...JSON_LIMITS, unique: Infinity });
+    assertEquals(error?.message.startsWith("Expected each member once"), true, text);
+  }
   // Similar names, and numbers that are kept as text, are not equal names.
   for (const text of ['{"1":{"1":1},"a":[{"a":1},{"a":1}],"\\u0031 ":1.0}', '[{"a":1},{"a":1.0},-0]', "[[[]],1.0]"]) {
     assertEquals(errorOf(text), undefined, text);

@@ -129,6 +129,8 @@ Deno.test("an invalid body is reported with the position of the error", async ()
     ['{"a":"\u00c3\u00a9\u00ed\u00a0\u0080"}', "byte 8 is not UTF-8"],
     ['{"a":"\u00f0\u009f\u0098', "byte 6 is not UTF-8"],
     ['{"model":1,"model":2}', '"model" comes twice'],
+    ['{"tools":[{"function":{"name":"f"},"type":"web_search","type":"function"}]}', '"type" comes twice'],
+    ['{"a":[{"b":[{"c":{"url":"x","u\\u0072l":"y"}}]}]}', '"url" comes twice'],
     [`${'{"a":'.repeat(65)}1${"}".repeat(65)}`, "at most 64 levels"],
     [`{"a":[${"1,".repeat(49_000)}1]`, 'Expected "," or "}"'],
     ["a=b&c=d", "Expected a value at position 0 (line 1, column 1)"],
