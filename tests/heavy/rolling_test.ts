@@ -6,6 +6,7 @@ import { HAS_POSTGRES, HAS_REDIS } from "../support/databases.ts";
 import { ADMIN_KEY, assertSound, type Node, readEntries, startCluster } from "../e2e/nodes/cluster.ts";
 import { assertServed, configFor, ENV, type Mix, startCounter, startTraffic } from "../e2e/nodes/rolling.ts";
 import { createLoad } from "../e2e/program/load.ts";
+import { reservePort } from "../support/ports.ts";
 import { seeded } from "../support/random.ts";
 import { publish } from "./figures.ts";
 import { until } from "../support/soon.ts";
@@ -61,10 +62,9 @@ async function served({ origin }: Node): Promise<number> {
 
 async function startProxy(nodes: readonly Node[]): Promise<{ origin: string } & AsyncDisposable> {
   const folder = await Deno.makeTempDir();
-  using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  const { port } = listener.addr;
+  const reserved = reservePort();
+  const { port } = reserved;
   await Deno.writeTextFile(`${folder}/haproxy.cfg`, await proxyFile(port, nodes));
-  listener.close();
   const child = new Deno.Command("haproxy", {
     args: ["-f", `${folder}/haproxy.cfg`, "-db"],
     stdin: "null",
@@ -81,6 +81,7 @@ async function startProxy(nodes: readonly Node[]): Promise<{ origin: string } & 
     async [Symbol.asyncDispose]() {
       child.kill("SIGTERM");
       await child.status;
+      reserved[Symbol.dispose]();
       await Deno.remove(folder, { recursive: true });
     },
   };
@@ -123,7 +124,7 @@ Deno.test({
     }
     await until(
       "the budget is spent",
-      () => traffic.asked.some(({ kind, status }) => kind === "budget" && status === 429),
+      () => traffic.answered.some(({ kind, status }) => kind === "budget" && status === 429),
     );
     const seconds = (performance.now() - begun) / 1000;
     await traffic.stop();

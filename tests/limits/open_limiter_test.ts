@@ -28,7 +28,7 @@ Deno.test({
     const file = await Deno.makeTempFile({ suffix: ".ts" });
     try {
       await Deno.writeTextFile(file, PROGRAM);
-      const url = `redis://default:let-me-in-7@127.0.0.1:${redis.port}`;
+      const url = redis.url.replace("//", "//default:let-me-in-7@");
       const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
         args: ["run", "--quiet", "--no-check", "--config", `${ROOT}deno.json`, "-A", file, url],
         env: { DEBUG: "*", NO_COLOR: "1" },

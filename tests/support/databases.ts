@@ -3,6 +3,7 @@ import { Secret } from "../../lib/secret.ts";
 import { connect as connectPostgres } from "../../lib/store/postgres/client.ts";
 import { findProgram, QUICK, skipIf } from "./skip.ts";
 import { until } from "./soon.ts";
+import { type ReservedPort, reservePort } from "./ports.ts";
 
 /** Folders of the programs of databases, beside those in PATH. */
 const POSTGRES_FOLDERS = [18, 17, 16, 15, 14, 13].map((version) => `/usr/lib/postgresql/${version}/bin`);
@@ -11,7 +12,6 @@ const POSTGRES_FOLDERS = [18, 17, 16, 15, 14, 13].map((version) => `/usr/lib/pos
 export interface Engine extends AsyncDisposable {
   /** Address, with the same port after every start. */
   readonly url: string;
-  readonly port: number;
   /** Starts it (again). Resolves when it answers. */
   start(): Promise<void>;
   /** Ends it: at once, as by a crash, or cleanly. Resolves when its port is closed. */
@@ -54,7 +54,8 @@ async function preparePostgres(): Promise<EngineParts> {
     ["-D", `${folder}/data`, "--no-sync", "-U", "sluice", "-A", "trust", "-E", "UTF8"],
     who,
   );
-  const port = freePort();
+  const reserved = reservePort();
+  const { port } = reserved;
   const args = [
     ...["-D", `${folder}/data`, "-p", String(port), "-k", folder, "-h", "127.0.0.1"],
     ...["-c", "max_connections=200", "-c", "shared_buffers=32MB", "-c", "log_min_messages=fatal"],
@@ -68,7 +69,7 @@ async function preparePostgres(): Promise<EngineParts> {
     who,
     folder,
     url,
-    port,
+    reserved,
     isUp: () => postgresAnswers(url),
     // Immediate shutdown is a crash: the log is replayed at the next start. Fast is an orderly end.
     stops: { crash: "SIGQUIT", orderly: "SIGINT" },
@@ -77,14 +78,15 @@ async function preparePostgres(): Promise<EngineParts> {
 
 async function prepareRedis(): Promise<EngineParts> {
   const folder = await Deno.makeTempDir({ prefix: "sluice-redis-" });
-  const port = freePort();
+  const reserved = reservePort();
+  const { port } = reserved;
   return {
     program: findProgram("redis-server") ?? need("valkey-server"),
     args: ["--port", String(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", folder],
     who: {},
     folder,
     url: `redis://127.0.0.1:${port}`,
-    port,
+    reserved,
     isUp: () => redisAnswers(port),
     stops: { crash: "SIGKILL", orderly: "SIGTERM" },
   };
@@ -127,7 +129,7 @@ async function findRedis(): Promise<string> {
 }
 
 /** Starts a server independently of any single test, and ends it with this process. */
-async function leaveRunning({ program, args, who, folder, url, isUp, stops }: EngineParts): Promise<string> {
+async function leaveRunning({ program, args, who, folder, url, reserved, isUp, stops }: EngineParts): Promise<string> {
   const text = [program, ...args].map((word) => `'${word}'`).join(" ");
   const shell = new Deno.Command("sh", {
     args: ["-c", `${text} >/dev/null 2>&1 & echo $!`],
@@ -142,6 +144,7 @@ async function leaveRunning({ program, args, who, folder, url, isUp, stops }: En
     Deno.removeSync(folder, { recursive: true });
   });
   await until(`start of ${program}`, isUp);
+  reserved[Symbol.dispose]();
   return url;
 }
 
@@ -173,12 +176,12 @@ interface EngineParts {
   who: Pick<Deno.CommandOptions, "uid" | "gid">;
   folder: string;
   url: string;
-  port: number;
+  reserved: ReservedPort;
   isUp: () => Promise<boolean>;
   stops: Record<"crash" | "orderly", Deno.Signal>;
 }
 
-async function startEngine({ program, args, who, folder, url, port, isUp, stops }: EngineParts): Promise<Engine> {
+async function startEngine({ program, args, who, folder, url, reserved, isUp, stops }: EngineParts): Promise<Engine> {
   let child: Deno.ChildProcess | undefined;
 
   async function start(): Promise<void> {
@@ -201,7 +204,6 @@ async function startEngine({ program, args, who, folder, url, port, isUp, stops 
   await start();
   return {
     url,
-    port,
     start,
     stop,
     signal(signal) {
@@ -209,6 +211,7 @@ async function startEngine({ program, args, who, folder, url, port, isUp, stops 
     },
     async [Symbol.asyncDispose]() {
       await stop();
+      reserved[Symbol.dispose]();
       await Deno.remove(folder, { recursive: true });
     },
   };
@@ -270,9 +273,4 @@ function need(name: string, folders: readonly string[] = []): string {
   const found = findProgram(name, folders);
   if (found === undefined) throw new Error(`Cannot start ${name}: there is no such program here`);
   return found;
-}
-
-function freePort(): number {
-  using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  return (listener.addr as Deno.NetAddr).port;
 }

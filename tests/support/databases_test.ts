@@ -5,7 +5,7 @@ import { eventually, soon } from "./soon.ts";
 redisTest("startRedis() starts a server that ends with its process, even if that is killed", async () => {
   const module = new URL("databases.ts", import.meta.url).href;
   const text = `const { startRedis } = await import("${module}");
-      console.log((await startRedis()).port);
+      console.log(new URL((await startRedis()).url).port);
       setInterval(() => {}, 1000);`;
   await using owner = new Deno.Command(Deno.execPath(), {
     args: ["run", "--no-check", "--allow-all", "-"],

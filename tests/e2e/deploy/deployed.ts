@@ -1,5 +1,6 @@
 /** The program as Deno Deploy runs it: `deno run main.ts`, in its own folder, with the platform's environment. */
 import denoJson from "../../../deno.json" with { type: "json" };
+import { reservePort } from "../../support/ports.ts";
 import { until } from "../../support/soon.ts";
 
 const ROOT = new URL("../../../", import.meta.url).pathname;
@@ -55,7 +56,8 @@ export async function deploy(deno: string): Promise<App> {
   return {
     folder,
     async start(env) {
-      const port = freePort();
+      const reserved = reservePort();
+      const { port } = reserved;
       const begun = performance.now();
       const child = command({ DENO_SERVE_ADDRESS: `tcp:127.0.0.1:${port}`, ...env }).spawn();
       const ended = outputOf(child);
@@ -80,6 +82,7 @@ export async function deploy(deno: string): Promise<App> {
         async [Symbol.asyncDispose]() {
           kill("SIGKILL");
           await ended;
+          reserved[Symbol.dispose]();
         },
       };
     },
@@ -124,9 +127,4 @@ async function copy(from: string, to: string): Promise<void> {
   if ((await Deno.stat(from)).isFile) return await Deno.copyFile(from, to);
   await Deno.mkdir(to);
   for await (const { name } of Deno.readDir(from)) await copy(`${from}/${name}`, `${to}/${name}`);
-}
-
-function freePort(): number {
-  using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  return listener.addr.port;
 }

@@ -1,4 +1,5 @@
 /** The real proxies, with the very files of `deploy/`: addresses, certificates and times are replaced, nothing else. */
+import { reservePort } from "../../support/ports.ts";
 import { findProgram, skipIf } from "../../support/skip.ts";
 import { until } from "../../support/soon.ts";
 
@@ -113,7 +114,8 @@ export function isInstalled(program: string): boolean {
 /** Starts a proxy in front of a gateway, and waits until it listens. */
 export async function startProxy(kind: ProxyKind, gatewayPort: number): Promise<Proxy> {
   const folder = await Deno.makeTempDir();
-  const place = { folder, port: freePort(), gatewayPort };
+  const reserved = reservePort();
+  const place = { folder, port: reserved.port, gatewayPort };
   let text = await Deno.readTextFile(new URL(kind.file, ROOT));
   for (const [from, to] of kind.changes(place)) {
     if (text.split(from).length !== 2) throw new Error(`${kind.file} does not have "${from}" exactly once`);
@@ -128,26 +130,22 @@ export async function startProxy(kind: ProxyKind, gatewayPort: number): Promise<
     stdout: "null",
     stderr: "piped",
   }).spawn();
-  const said = new Response(child.stderr).text();
+  const output = new Response(child.stderr).text();
   let ended = false;
   void child.status.then(() => ended = true);
   await until(`start of ${kind.name}`, async () => ended || await listens(place.port));
-  if (ended) throw new Error(`${kind.name} did not start:\n${await said}`);
+  if (ended) throw new Error(`${kind.name} did not start:\n${await output}`);
   return {
     port: place.port,
     async [Symbol.asyncDispose]() {
       // For HAProxy SIGTERM is a quick end; for nginx, too.
       if (!ended) child.kill("SIGTERM");
       await child.status;
-      await said;
+      await output;
+      reserved[Symbol.dispose]();
       await Deno.remove(folder, { recursive: true });
     },
   };
-}
-
-function freePort(): number {
-  using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  return listener.addr.port;
 }
 
 async function listens(port: number): Promise<boolean> {

@@ -4,6 +4,7 @@ import type { Page } from "../../../tools/markdown.ts";
 import { startServer } from "../../fault/start_server.ts";
 import { freshDatabase, HAS_POSTGRES, HAS_REDIS, someRedis } from "../../support/databases.ts";
 import { documentText } from "../../support/documents.ts";
+import { reservePort } from "../../support/ports.ts";
 import { inFolder } from "../../support/program.ts";
 import { findProgram, skipIf } from "../../support/skip.ts";
 import { comparable, isAsShown, isTutorial, NOT_RUN, pageScript } from "./page_script.ts";
@@ -20,7 +21,7 @@ const FUNCTIONS = `set -e
 start_gateway() {
   stop_gateway
   sluice serve > serve.out 2> serve.log & gateway=$!
-  for look in $(seq 100); do
+  for look in $(seq 600); do
     if curl http://127.0.0.1:$SLUICE_PORT/healthz > /dev/null 2>&1; then return; fi
     kill -0 $gateway || break
     sleep 0.1
@@ -66,14 +67,6 @@ function secretsOf({ blocks }: Page): Record<string, string> {
   );
 }
 
-/** Distinct free ports. */
-function freePorts(count: number): number[] {
-  const listeners = Array.from({ length: count }, () => Deno.listen({ hostname: "127.0.0.1", port: 0 }));
-  const ports = listeners.map(({ addr }) => addr.port);
-  for (const listener of listeners) listener.close();
-  return ports;
-}
-
 /** The commands of a page that are run. */
 function commandsOf({ blocks }: Page): string {
   return blocks.filter(({ language, note }) => /^(?:sh|console)$/.test(language) && note !== NOT_RUN)
@@ -112,8 +105,8 @@ let prepared: Promise<string> | undefined;
 
 async function prepare(): Promise<string> {
   const folder = await Deno.makeTempDir();
-  const [port = 0] = freePorts(1);
-  await runScript(PRELUDE, folder, { SLUICE_PORT: String(port) });
+  using reserved = reservePort();
+  await runScript(PRELUDE, folder, { SLUICE_PORT: String(reserved.port) });
   return folder;
 }
 
@@ -135,9 +128,12 @@ async function runPage(page: Page, folder: string): Promise<void> {
   await using server = startServer();
   await using database = needsDatabases(page) ? await freshDatabase() : undefined;
   const databases = { postgres: database?.url ?? "", redis: database === undefined ? "" : await someRedis() };
-  const [port = 0, adminPort = 0, otherPort = 0] = freePorts(3);
-  const { text, outputs } = pageScript(page, { port, adminPort, otherPort, vendor: server.url, ...databases });
-  const env: Record<string, string> = { ...secretsOf(page), SLUICE_PORT: String(port) };
+  using main = reservePort();
+  using admin = reservePort();
+  using other = reservePort();
+  const ports = { port: main.port, adminPort: admin.port, otherPort: other.port };
+  const { text, outputs } = pageScript(page, { ...ports, vendor: server.url, ...databases });
+  const env: Record<string, string> = { ...secretsOf(page), SLUICE_PORT: String(main.port) };
   if (!isTutorial(page)) env.SLUICE_API_KEY = await copyPrepared(folder);
   await runScript(text, folder, env);
   for (const [name, shown] of outputs) {

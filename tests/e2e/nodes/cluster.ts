@@ -6,6 +6,7 @@ import { openStore } from "../../../lib/store/open.ts";
 import type { KeptEntry, LedgerStore } from "../../../lib/store/ledger.ts";
 import { auditLedger } from "../../../lib/billing/reports/audit.ts";
 import { type Place, type Running, start } from "../../support/program.ts";
+import { reservePort } from "../../support/ports.ts";
 import { type Engine, startPostgres, startRedis } from "../../support/databases.ts";
 
 /** A gateway of the cluster. */
@@ -33,7 +34,7 @@ export interface ClusterParts {
   config: JsonObject | readonly JsonObject[];
   nodes?: number;
   env?: Record<string, string>;
-  /** The port of all nodes; absent: each has a free one. */
+  /** The port of all nodes; absent: each has its own. */
   port?: number;
 }
 
@@ -66,7 +67,7 @@ export async function startCluster({ config, nodes: count = 3, env = {}, port }:
     const place = {
       folder,
       env: { SLUICE_STORE: postgres.url, SLUICE_LIMITS_STORE: redis.url, ADMIN_KEY, ...env },
-      ...(port !== undefined && { port }),
+      port: port ?? open.use(reservePort()).port,
     };
     const node = await launch(place, configs[nodes.length % configs.length] ?? {});
     nodes.push(node);
@@ -74,7 +75,7 @@ export async function startCluster({ config, nodes: count = 3, env = {}, port }:
   }
 
   async function again(node: Node, own: JsonObject): Promise<Node> {
-    const started = await launch({ ...node.place, port: Number(new URL(node.origin).port) }, own);
+    const started = await launch(node.place, own);
     nodes[nodes.indexOf(node)] = started;
     return started;
   }
@@ -102,6 +103,11 @@ export async function startCluster({ config, nodes: count = 3, env = {}, port }:
     },
     [Symbol.asyncDispose]: () => open.disposeAsync(),
   };
+}
+
+/** True of an answer by a gateway whose database a busy machine starves for seconds: its client sends the request again. */
+export function isStarved(status: number, text: string): boolean {
+  return status === 503 && text.includes("cannot write its ledger");
 }
 
 /** Ends a gateway at once, if it still runs. */

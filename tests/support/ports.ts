@@ -1,0 +1,30 @@
+/** Ports of servers that end and start again, or that take a number rather than any free port. */
+
+/** Below the ports that systems give to clients, and to servers that take any: none of these is taken by chance. */
+const LOWEST = 10_000;
+const HIGHEST = 32_767;
+
+/** A TCP port that no other test gets until it is released. */
+export interface ReservedPort extends Disposable {
+  readonly port: number;
+}
+
+/** Reserves a free port. A server may take it at any time, and again after it has ended. */
+export function reservePort(): ReservedPort {
+  for (;;) {
+    const port = LOWEST + Math.floor(Math.random() * (HIGHEST - LOWEST + 1));
+    try {
+      // The UDP port of the same number is the mark, which also ends with this process.
+      const mark = Deno.listenDatagram({ hostname: "127.0.0.1", port, transport: "udp" });
+      try {
+        Deno.listen({ hostname: "0.0.0.0", port }).close();
+      } catch (error) {
+        mark.close();
+        throw error;
+      }
+      return { port, [Symbol.dispose]: () => mark.close() };
+    } catch (error) {
+      if (!(error instanceof Deno.errors.AddrInUse)) throw error;
+    }
+  }
+}
