@@ -8,7 +8,7 @@ import { auditLedger } from "../../lib/billing/reports/audit.ts";
 import { inFolder, run, type Running, start } from "../support/program.ts";
 import { HAS_POSTGRES, startPostgres } from "../support/databases.ts";
 import { readEntries } from "../e2e/nodes/cluster.ts";
-import { assertTold, createLoad, ENV as LOAD_ENV, KEY, type Load, served } from "../e2e/program/load.ts";
+import { assertLedgerAgrees, createLoad, ENV as LOAD_ENV, KEY, type Load, modelConfigOf } from "../e2e/program/load.ts";
 import { type Figure, publish } from "./figures.ts";
 import { pause } from "../support/soon.ts";
 
@@ -39,7 +39,7 @@ const OPTIONS = { ignore: LIBRARY === undefined };
 function configFor(load: Load, more: JsonObject): string {
   const budget = { usd: "100000", period: "day" };
   return JSON.stringify({
-    ...served(load),
+    ...modelConfigOf(load),
     groups: { default: { budget, key_budget: budget } },
     keys: [
       { name: "load", key: { env: KEY.env } },
@@ -69,7 +69,7 @@ async function examine(address: StoreAddress, load: Load) {
   const store = await openStore(address);
   try {
     const entries = await readEntries(store.ledger);
-    const findings = assertTold(entries.filter(({ keyId }) => keyId === "config:load"), load.tried);
+    const findings = assertLedgerAgrees(entries.filter(({ keyId }) => keyId === "config:load"), load.requests);
     for (const { id, at, totalMs, firstMs = 0 } of entries) {
       assert(totalMs >= 0 && totalMs < 60_000 && firstMs >= 0 && firstMs <= totalMs, `${id}: ${firstMs}, ${totalMs}`);
       assertLess(Math.abs(at - Date.now()), MOST_OFF_MS, id);
@@ -155,7 +155,7 @@ async function live(
     const most = PER_MINUTE * Math.ceil(ms / 60_000);
     assert(admitted <= most && admitted >= PER_MINUTE, `${admitted} of ${most} were admitted`);
     await pause(LEASE_SECONDS * 1_000);
-    const statuses = new Set(load.tried.flatMap(({ status, way }) => way === "refused" ? [] : [status]));
+    const statuses = new Set(load.requests.flatMap(({ status, way }) => way === "refused" ? [] : [status]));
     assertEquals([...statuses], [200]);
     gateway.kill("SIGTERM");
     const { code, err } = await gateway.ended;
@@ -169,7 +169,7 @@ async function live(
     assertGreater(days.size, 3);
     return {
       jumps: JUMPS,
-      requests: load.tried.length,
+      requests: load.requests.length,
       complete_answers: complete,
       complete_answers_missing: 0,
       wrong_bills: 0,
@@ -253,7 +253,7 @@ Deno.test({
           await node.ended;
         }
       }
-      figures.two_nodes = { hours_apart: 1, requests: load.tried.length, holds_voided: 0 };
+      figures.two_nodes = { hours_apart: 1, requests: load.requests.length, holds_voided: 0 };
       await publish("clock", figures);
     }),
 });

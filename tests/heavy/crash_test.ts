@@ -10,18 +10,19 @@ const kills = Number(Deno.env.get("HEAVY_KILLS") ?? 30);
 
 const figures: Record<string, Figure> = {};
 
-function figuresOf({ entries, complete, unseen, lost, keys, starts }: Crashes, { tried }: Load): Figure {
+function figuresOf({ entries, complete, unseen, lost, keys, starts }: Crashes, { requests }: Load): Figure {
   const ids = new Set(entries.map(({ id }) => id));
   return {
     kills,
-    requests: tried.length,
+    requests: requests.length,
     complete_answers: complete,
     complete_answers_missing: 0,
     entered_twice: entries.length - ids.size,
     charged_but_unseen: unseen,
     lost_uncharged: lost,
     /** Free answers of errors, whose entries were not written yet. */
-    free_answers_missing: tried.filter(({ id = "", paid }) => id !== "" && paid === undefined && !ids.has(id)).length,
+    free_answers_missing:
+      requests.filter(({ id = "", paid }) => id !== "" && paid === undefined && !ids.has(id)).length,
     entries: entries.length,
     keys_acknowledged: keys,
     keys_missing: 0,

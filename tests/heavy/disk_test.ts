@@ -6,7 +6,7 @@ import { auditLedger } from "../../lib/billing/reports/audit.ts";
 import { inFolder, run, type Running, start } from "../support/program.ts";
 import { HAS_POSTGRES, startPostgres } from "../support/databases.ts";
 import { readEntries } from "../e2e/nodes/cluster.ts";
-import { assertTold, createLoad, ENV, KEY, type Load, writeConfig } from "../e2e/program/load.ts";
+import { assertLedgerAgrees, createLoad, ENV, KEY, type Load, writeConfig } from "../e2e/program/load.ts";
 import { seeded } from "../support/random.ts";
 import { type Figure, publish } from "./figures.ts";
 import { pause, until } from "../support/soon.ts";
@@ -124,10 +124,10 @@ interface Sight {
 async function look(gateway: Running, { load, sight }: { load: Load; sight: Sight }): Promise<void> {
   for (const native of [false, true]) {
     for (const stream of [false, true]) {
-      const number = load.tried.length;
+      const number = load.requests.length;
       // Numbers that no other request has.
       const tokens = { prompt: 251 + number % 500, completion: 100 + Math.floor(number / 500) };
-      load.tried.push({ way: stream ? "streamed" : "whole", ...tokens, finished: false });
+      load.requests.push({ way: stream ? "streamed" : "whole", ...tokens, finished: false });
       const { id, status, retryAfter, text } = await ask(gateway, { native, stream, number });
       if (status !== 200) {
         assertEquals([status, Number(retryAfter) > 0], [native ? 529 : 503, true], text);
@@ -150,9 +150,9 @@ async function look(gateway: Running, { load, sight }: { load: Load; sight: Sigh
 async function back(gateway: Running, load: Load): Promise<number> {
   const begun = performance.now();
   await until("service is back", async () => {
-    const number = load.tried.length;
+    const number = load.requests.length;
     await load.ask(gateway.origin, "whole");
-    return load.tried[number]?.paid !== undefined;
+    return load.requests[number]?.paid !== undefined;
   }, BACK_MS);
   return Math.round(performance.now() - begun);
 }
@@ -161,7 +161,7 @@ async function examine(path: string, load: Load): Promise<{ complete: number; en
   const store = openSqliteStore(path);
   try {
     const entries = await readEntries(store.ledger);
-    const { complete } = assertTold(entries, load.tried);
+    const { complete } = assertLedgerAgrees(entries, load.requests);
     const { ok, differences } = await auditLedger(store.ledger);
     assertEquals([ok, differences], [true, []]);
     return { complete, entries: entries.length, ids: new Set(entries.map(({ id }) => id)) };
@@ -190,10 +190,10 @@ for (const kind of KINDS) {
           const times: number[] = [];
           for (let round = 0; round < FILLS; round++) {
             await pause(1_500);
-            const from = load.tried.length;
+            const from = load.requests.length;
             await disk.fill();
             // One more write to the existing part of the log succeeds, then none does.
-            await until("the disk is full", () => load.tried.slice(from).some(({ status }) => status === 503));
+            await until("the disk is full", () => load.requests.slice(from).some(({ status }) => status === 503));
             const fullAt = performance.now();
             while (performance.now() - fullAt < FULL_MS) await look(gateway, { load, sight });
             await disk.free();
@@ -213,8 +213,8 @@ for (const kind of KINDS) {
           assertEquals([audit.code, audit.err], [0, ""], audit.out);
           figures[`full_${kind}`] = {
             times_full: FILLS,
-            requests: load.tried.length,
-            refused: load.tried.filter(({ status }) => status === 503).length + sight.refused,
+            requests: load.requests.length,
+            refused: load.requests.filter(({ status }) => status === 503).length + sight.refused,
             streams_ended_with_an_error: sight.broken,
             answered_in_what_room_there_was: sight.whole.length,
             wrong_successes: 0,
@@ -253,12 +253,12 @@ Deno.test({
         await load.ask(gateway.origin, "whole");
         await postgres.stop();
         for (let count = 0; count < 20; count++) await load.ask(gateway.origin, "whole");
-        const before = load.tried.filter(({ paid }) => paid !== undefined).length;
+        const before = load.requests.filter(({ paid }) => paid !== undefined).length;
         assertGreater(before, 18);
         await disk.fill();
         await until("the journal cannot be written", async () => {
           await load.ask(gateway.origin, "whole");
-          return load.tried.at(-1)?.status === 503;
+          return load.requests.at(-1)?.status === 503;
         });
         const sight: Sight = { refused: 0, broken: 0, whole: [] };
         await look(gateway, { load, sight });
@@ -276,7 +276,7 @@ Deno.test({
         const { openStore } = await import("../../lib/store/open.ts");
         const { Secret } = await import("../../lib/secret.ts");
         const store = await openStore({ kind: "postgres", url: new Secret(postgres.url) });
-        const { complete } = assertTold(await readEntries(store.ledger), load.tried);
+        const { complete } = assertLedgerAgrees(await readEntries(store.ledger), load.requests);
         const { ok, differences } = await auditLedger(store.ledger);
         await store.close();
         assertEquals([ok, differences], [true, []]);
@@ -330,7 +330,7 @@ async function crashed(folder: string): Promise<string[]> {
   gateway.kill("SIGKILL");
   await gateway.ended;
   await running.stop();
-  return load.tried.flatMap(({ id, paid }) => paid === undefined || id === undefined ? [] : [id]);
+  return load.requests.flatMap(({ id, paid }) => paid === undefined || id === undefined ? [] : [id]);
 }
 
 async function copyStore(from: string, to: string): Promise<void> {

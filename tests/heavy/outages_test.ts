@@ -7,7 +7,15 @@ import type { JsonObject } from "../../lib/json/mod.ts";
 import { formatUsd } from "../../lib/billing/money.ts";
 import { type Engine, HAS_POSTGRES, HAS_REDIS } from "../support/databases.ts";
 import { assertSound, metric, type Node, readEntries, startCluster } from "../e2e/nodes/cluster.ts";
-import { assertTold, createLoad, ENV as LOAD_ENV, KEY, type Load, priced, served } from "../e2e/program/load.ts";
+import {
+  assertLedgerAgrees,
+  createLoad,
+  ENV as LOAD_ENV,
+  KEY,
+  type Load,
+  modelConfigOf,
+  pricedModel,
+} from "../e2e/program/load.ts";
 import { type Random, seeded } from "../support/random.ts";
 import { type Figure, publish } from "./figures.ts";
 import { pause, until } from "../support/soon.ts";
@@ -31,11 +39,11 @@ const SECRETS = { POOR_KEY: "key-of-one-with-a-budget", TIGHT_KEY: "key-of-one-w
 const ENV = { ...LOAD_ENV, ...SECRETS };
 
 function configFor(load: Load): JsonObject {
-  const { upstreams, models, routing } = served(load);
+  const { upstreams, models, routing } = modelConfigOf(load);
   return {
     upstreams,
     routing,
-    models: [...models, priced("acme/echo", { upstream: "embedded", model: "echo" })],
+    models: [...models, pricedModel("acme/echo", { upstream: "embedded", model: "echo" })],
     keys: [
       { name: "load", key: { env: KEY.env }, limits: { concurrency: 1_000, requests_per_minute: 1_000_000 } },
       { name: "poor", key: { env: "POOR_KEY" }, budget: { usd: formatUsd(BUDGET), period: "total" } },
@@ -167,9 +175,9 @@ Deno.test({
     const entries = await cluster.withLedger(readEntries);
     const ofLoad = entries.filter(({ model }) => model === "acme/one");
     // Keys of the configuration without a budget are served whatever is unreachable.
-    const refusal = load.tried.find(({ way, refusal }) => way !== "refused" && refusal !== undefined);
+    const refusal = load.requests.find(({ way, refusal }) => way !== "refused" && refusal !== undefined);
     assertEquals(refusal, undefined);
-    const { complete, unseen } = assertTold(ofLoad, load.tried);
+    const { complete, unseen } = assertLedgerAgrees(ofLoad, load.requests);
     assertGreater(complete, 500);
     const byId = new Map(entries.map((entry) => [entry.id, entry]));
     assertEquals(byId.size, entries.length);
@@ -187,7 +195,7 @@ Deno.test({
       seconds: CHAOS_MS / 1000,
       nodes: NODES,
       outages: counts,
-      requests: load.tried.length,
+      requests: load.requests.length,
       complete_answers: complete,
       complete_answers_missing: 0,
       entered_twice: 0,

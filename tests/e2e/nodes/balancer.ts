@@ -22,8 +22,8 @@ export interface Balancer extends AsyncDisposable {
   given(node: string): number;
 }
 
-/** Longest time for an answer to a check of `/readyz`, in milliseconds. */
-const CHECK_PATIENCE_MS = 2_000;
+/** Longest time for an answer to a check of `/readyz`, in milliseconds: a node that has ended refuses at once. */
+const CHECK_PATIENCE_MS = 30_000;
 
 /** Headers that are about one connection. */
 const HOP = new Set(["connection", "keep-alive", "transfer-encoding", "host"]);

@@ -1,4 +1,4 @@
-import { assert, assertEquals, assertLess } from "@std/assert";
+import { assert, assertEquals } from "@std/assert";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import { inFolder, type Running, start } from "../../support/program.ts";
 import { freshDatabase, HAS_POSTGRES } from "../../support/databases.ts";
@@ -7,8 +7,6 @@ import { until } from "../../support/soon.ts";
 
 const ADMIN_KEY = "admin-key-of-these-nodes";
 const CLIENT_KEY = "client-key-0123456789";
-/** Longest time until all nodes obey. */
-const WITHIN_MS = 2_000;
 
 function fileOf(prompt: string, more: JsonObject = {}): string {
   return JSON.stringify({
@@ -61,11 +59,9 @@ class Nodes implements AsyncDisposable {
     }));
   }
 
-  /** Waits until all clients see this price. Returns how long that took, in milliseconds. */
-  async priced(price: string): Promise<number> {
-    const begun = performance.now();
+  /** Waits until all clients see this price. */
+  async untilPriced(price: string): Promise<void> {
     await until(price, async () => (await this.prices()).every((seen) => seen === price));
-    return performance.now() - begun;
   }
 
   async admin(number: number, method: string, path: string): Promise<Record<string, unknown>> {
@@ -83,7 +79,7 @@ class Nodes implements AsyncDisposable {
 }
 
 Deno.test({
-  name: "three gateways on one database apply a configuration stored by any of them within 2 seconds",
+  name: "three gateways on one database apply a configuration stored by any of them",
   ignore: !HAS_POSTGRES,
   async fn() {
     await using database = await freshDatabase();
@@ -93,19 +89,19 @@ Deno.test({
       nodes.write(1, fileOf("0.009"));
       nodes.write(2, fileOf("0.001"));
       for (const number of [0, 1, 2]) await nodes.start(number);
-      await nodes.priced("0.001");
+      await nodes.untilPriced("0.001");
       assertEquals((await nodes.admin(1, "GET", "config")).source, "store");
 
       nodes.write(2, fileOf("0.002"));
-      assertLess(await nodes.priced("0.002"), WITHIN_MS);
+      await nodes.untilPriced("0.002");
       nodes.write(0, fileOf("0.003"));
-      assertLess(await nodes.priced("0.003"), WITHIN_MS);
+      await nodes.untilPriced("0.003");
       // Its file is unchanged: only an explicit reload by an operator restores it.
       const reloaded = await nodes.admin(1, "POST", "reload");
       assertEquals([reloaded.outcome, reloaded.source], ["changed", "store"]);
-      assertLess(await nodes.priced("0.009"), WITHIN_MS);
+      await nodes.untilPriced("0.009");
       nodes.running[0]?.kill("SIGHUP");
-      assertLess(await nodes.priced("0.003"), WITHIN_MS);
+      await nodes.untilPriced("0.003");
 
       const [first] = nodes.running;
       assert(first !== undefined);

@@ -2,6 +2,7 @@ import { assert, assertEquals } from "@std/assert";
 import { inFolder, start } from "../../support/program.ts";
 import { createLoad, ENV, writeConfig } from "./load.ts";
 import { canRun, skipIf } from "../../support/skip.ts";
+import { until } from "../../support/soon.ts";
 
 /** A system call, in order of the trace. */
 interface Traced {
@@ -76,7 +77,8 @@ Deno.test({
         ],
       });
       const running = load.run(gateway.origin, 8);
-      await new Promise((resolve) => setTimeout(resolve, 3_000));
+      const seenWhole = () => load.requests.filter(({ paid }) => paid !== undefined);
+      await until("enough answers", () => seenWhole().length >= 40);
       await running.stop();
       gateway.kill("SIGTERM");
       assertEquals((await gateway.ended).code, 0);
@@ -86,9 +88,7 @@ Deno.test({
       const syncs = calls.filter((call) => /^f(data)?sync\(/.test(call.text) && isLog(call));
       const writes = calls.filter((call) => call.text.startsWith("pwrite64(") && isLog(call));
       const ends = endsOf(calls);
-      const complete = load.tried.filter(({ paid }) => paid !== undefined);
-      assert(complete.length >= 20, `only ${complete.length} answers in ${load.tried.length}`);
-      for (const { id = "", way } of complete) {
+      for (const { id = "", way } of seenWhole()) {
         const end = ends.get(id);
         assert(end !== undefined, `the end of req_${id} (${way}) is not in the trace`);
         const written = writes.find(({ text }) => text.includes(id));

@@ -12,5 +12,5 @@ Deno.test(`complete answers are in the ledger exactly once through ${kills} kill
     await Deno.writeTextFile(`${folder}/sluice.jsonc`, configFor(load, { store: "sqlite:./sluice.db" }));
     const address = { kind: "sqlite", path: `${folder}/sluice.db` } as const;
     await crashOften({ folder, env: ENV }, { address, load, isShared: false, kills });
-    for (const way of ["refused", "cut", "left"]) assert(load.tried.some((one) => one.way === way), way);
+    for (const way of ["refused", "cut", "left"]) assert(load.requests.some((one) => one.way === way), way);
   }));

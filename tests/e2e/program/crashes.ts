@@ -8,7 +8,7 @@ import { openStore } from "../../../lib/store/open.ts";
 import { run, type Running, start } from "../../support/program.ts";
 import { readEntries } from "../nodes/cluster.ts";
 import { ADMIN, KeyWorker } from "./key_worker.ts";
-import { assertTold, ENV as LOAD_ENV, KEY, type Load, served } from "./load.ts";
+import { assertLedgerAgrees, ENV as LOAD_ENV, KEY, type Load, modelConfigOf } from "./load.ts";
 import { until } from "../../support/soon.ts";
 
 const CLIENTS = 16;
@@ -28,7 +28,7 @@ export const ENV = { ...LOAD_ENV, [ADMIN.env]: ADMIN.secret };
 export function configFor(load: Load, more: JsonObject): string {
   const budget = { usd: "100000", period: "total" };
   return JSON.stringify({
-    ...served(load),
+    ...modelConfigOf(load),
     groups: { default: { budget, key_budget: budget, limits: { concurrency: 1_000 } } },
     keys: [{ name: "load", key: { env: KEY.env } }],
     admin: { key: { env: ADMIN.env } },
@@ -55,7 +55,7 @@ async function examine(address: StoreAddress, load: Load) {
   const store = await openStore(address);
   try {
     const entries = await readEntries(store.ledger);
-    const findings = assertTold(entries, load.tried);
+    const findings = assertLedgerAgrees(entries, load.requests);
     const holds = await store.ledger.holds();
     const left = await store.ledger.left({ scope: "group", id: "default", budget: BUDGET, since: 0 });
     const { ok, differences } = await auditLedger(store.ledger);
@@ -67,8 +67,8 @@ async function examine(address: StoreAddress, load: Load) {
 }
 
 /** Requests whose clients have their whole answer. */
-function answered({ tried }: Load): number {
-  return tried.filter(({ paid }) => paid !== undefined).length;
+function answered({ requests }: Load): number {
+  return requests.filter(({ paid }) => paid !== undefined).length;
 }
 
 /** Counts of the run. */
@@ -109,11 +109,14 @@ export async function crashOften(
       const running = load.run(gateway.origin, CLIENTS);
       const life = LIFE_MS.least + Math.random() * (LIFE_MS.most - LIFE_MS.least);
       const before = answered(load);
+      // One request that certainly holds something at the kill.
+      const finish = await load.hold(gateway.origin);
       await new Promise((resolve) => setTimeout(resolve, life));
       await until("two answers", () => answered(load) > before + 1);
       gateway.kill("SIGKILL");
+      const left = finish().catch(() => {});
       await gateway.ended;
-      await Promise.all([running.stop(), keys.stop()]);
+      await Promise.all([running.stop(), keys.stop(), left]);
       if (isShared) await examine(address, load);
     }
     gateway = (await startReady(place)).gateway;
@@ -132,7 +135,7 @@ export async function crashOften(
     const audit = await run(["audit"], place);
     assertEquals([audit.code, audit.err], [0, ""], audit.out);
     const lost = entries.filter(({ ending }) => ending === "lost").length;
-    assert(lost > 0, "no kill met a request that held something");
+    assert(lost >= kills, `${lost} lost requests`);
     assert(complete > kills, `only ${complete} complete answers`);
     starts.sort((a, b) => a - b);
     assertLess(starts[starts.length >> 1] ?? 0, READY_MS);

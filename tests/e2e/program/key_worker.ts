@@ -77,6 +77,6 @@ function admin(origin: string, method: string, path: string, body?: unknown): Pr
     method,
     headers: { authorization: `Bearer ${ADMIN.secret}`, "content-type": "application/json" },
     ...(body !== undefined && { body: JSON.stringify(body) }),
-    signal: AbortSignal.timeout(10_000),
+    signal: AbortSignal.timeout(60_000),
   });
 }

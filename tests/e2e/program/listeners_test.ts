@@ -100,7 +100,7 @@ async function reachable(name: string, ports: readonly number[]): Promise<number
   const look = `const open = [];
     for (const port of ${JSON.stringify(ports)}) {
       try {
-        (await Deno.connect({ hostname: "${HERE}", port, signal: AbortSignal.timeout(5_000) })).close();
+        (await Deno.connect({ hostname: "${HERE}", port, signal: AbortSignal.timeout(30_000) })).close();
         open.push(port);
       } catch {}
     }

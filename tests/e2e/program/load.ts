@@ -29,7 +29,7 @@ const MIX: readonly Way[] = ["whole", "whole", "streamed", "streamed", "slowly",
 const LONG_STEP_MS = 700;
 
 /** One request, by its number. */
-export interface Tried {
+export interface LoadRequest {
   way: Way;
   /** Tokens that the upstream reports: the pair of numbers is unique to the request. */
   prompt: number;
@@ -50,7 +50,7 @@ export interface Tried {
 /** A continuous load. */
 export interface Load extends AsyncDisposable {
   upstream: FakeUpstream;
-  tried: Tried[];
+  requests: LoadRequest[];
   /** Sends one request. @throws where the connection breaks off */
   ask(origin: string, way: Way): Promise<void>;
   /**
@@ -63,17 +63,19 @@ export interface Load extends AsyncDisposable {
 }
 
 /** A row of the catalog at the price of the load. */
-export function priced(id: string, target: JsonObject): JsonObject {
+export function pricedModel(id: string, target: JsonObject): JsonObject {
   return { id, created: 1, context_length: 10_000, pricing: PRICING, targets: [target] };
 }
 
 /** The load's part of a configuration: its upstream and its model, `acme/one`. */
-export function served({ upstream }: Load): { upstreams: JsonObject; models: JsonObject[]; routing: JsonObject } {
+export function modelConfigOf(
+  { upstream }: Load,
+): { upstreams: JsonObject; models: JsonObject[]; routing: JsonObject } {
   return {
     upstreams: {
       one: { vendor: "openai-compatible", base_url: `${upstream.url}/v1`, api_key: { env: "UPSTREAM_KEY" } },
     },
-    models: [priced("acme/one", { upstream: "one", model: "m" })],
+    models: [pricedModel("acme/one", { upstream: "one", model: "m" })],
     // The upstream refuses by chance, also several times in a row.
     routing: { breaker: { least_requests: 1000, consecutive_failures: 1000 } },
   };
@@ -83,7 +85,7 @@ export function served({ upstream }: Load): { upstreams: JsonObject; models: Jso
 export async function writeConfig(folder: string, load: Load, group: JsonObject): Promise<void> {
   const config = {
     store: "sqlite:./sluice.db",
-    ...served(load),
+    ...modelConfigOf(load),
     groups: { default: group },
     keys: [{ name: "load", key: { env: KEY.env } }],
     shutdown: { drain_seconds: 2, images_drain_seconds: 2 },
@@ -93,34 +95,34 @@ export async function writeConfig(folder: string, load: Load, group: JsonObject)
 
 /** Starts an upstream. @param random numbers from 0 up to, not including, 1 */
 export function createLoad(random: () => number): Load {
-  const tried: Tried[] = [];
+  const requests: LoadRequest[] = [];
   const upstream = startUpstream(({ json, stream }) => {
     const [message] = json.messages as { content: string }[];
-    const one = tried[Number(message?.content.split(" ")[1])];
+    const one = requests[Number(message?.content.split(" ")[1])];
     assert(one !== undefined);
     return answerTo(one, stream);
   });
 
-  function answerTo(one: Tried, stream: boolean): ScriptedAnswer {
+  function answerTo(one: LoadRequest, stream: boolean): ScriptedAnswer {
     if (one.way === "refused") return { status: 500, steps: ['{"error":{"message":"No"}}'] };
     const tell = (text: string) => withUsage(text, one);
     if (!stream) {
       return { before: pause(random() * 20), steps: finishing([tell(whole("chat", "Hello", "reported"))], one) };
     }
     const { opening, pieces, ending } = frames("chat", ["alpha ", "beta ", "gamma"], "reported");
-    const said = [...opening, ...pieces];
+    const begun = [...opening, ...pieces];
     // It ends without its end.
-    if (one.way === "cut") return { steps: said };
-    if (one.way === "left" || one.way === "endless") return { steps: [...said, never] };
-    const steps = finishing([...said, ...one.way === "held" ? [one.released] : [], ...ending.map(tell)], one);
+    if (one.way === "cut") return { steps: begun };
+    if (one.way === "left" || one.way === "endless") return { steps: [...begun, never] };
+    const steps = finishing([...begun, ...one.released === undefined ? [] : [one.released], ...ending.map(tell)], one);
     const longest = one.way === "slowly" ? 60 : one.way === "long" ? LONG_STEP_MS : 0;
     return { steps: longest > 0 ? slowly(steps, () => random() * longest) : steps };
   }
 
   async function ask(origin: string, way: Way, held?: { begun: () => void; released: Promise<void> }): Promise<void> {
-    const number = tried.length;
-    const one: Tried = { way, ...tokensOf(number), finished: false, released: held?.released };
-    tried.push(one);
+    const number = requests.length;
+    const one: LoadRequest = { way, ...tokensOf(number), finished: false, released: held?.released };
+    requests.push(one);
     const stream = way !== "whole" && way !== "refused";
     const leave = new AbortController();
     const response = await fetch(`${origin}/v1/chat/completions`, {
@@ -156,7 +158,7 @@ export function createLoad(random: () => number): Load {
 
   return {
     upstream,
-    tried,
+    requests,
     ask,
     async hold(origin) {
       const { promise: begun, resolve: begin } = Promise.withResolvers<void>();
@@ -191,7 +193,7 @@ export function createLoad(random: () => number): Load {
 }
 
 /** The steps, and that they were taken. */
-function* finishing(steps: readonly Step[], one: Tried): Generator<Step> {
+function* finishing(steps: readonly Step[], one: LoadRequest): Generator<Step> {
   // The last event counts as written once the next is requested.
   for (const [index, step] of steps.entries()) {
     if (index === steps.length - 1) one.finished = true;
@@ -222,13 +224,13 @@ export interface Findings {
  * exact price; beside these only answers that the upstream finished, and the parts that clients got before they left,
  * are charged.
  */
-export function assertTold(entries: readonly KeptEntry[], tried: readonly Tried[]): Findings {
+export function assertLedgerAgrees(entries: readonly KeptEntry[], requests: readonly LoadRequest[]): Findings {
   const byId = new Map(entries.map((entry) => [entry.id, entry]));
   assertEquals(byId.size, entries.length);
-  const byTokens = new Map(tried.map((one) => [nameOf(one), one]));
-  const left = new Set(tried.flatMap(({ way, id }) => way === "left" && id !== undefined ? [id] : []));
+  const byTokens = new Map(requests.map((one) => [nameOf(one), one]));
+  const left = new Set(requests.flatMap(({ way, id }) => way === "left" && id !== undefined ? [id] : []));
   let complete = 0;
-  for (const one of tried) {
+  for (const one of requests) {
     if (one.paid === undefined) continue;
     complete++;
     const entry = byId.get(one.id ?? "");

@@ -22,7 +22,7 @@ function ask(gateway: RunningWithKey, path: string, text: string): Promise<Respo
 }
 
 /** The text of a stream of any protocol. */
-async function spoken(response: Response): Promise<string> {
+async function textOf(response: Response): Promise<string> {
   const events = (await response.text()).split("\n").filter((line) => line.startsWith("data: {"))
     .map((line) => JSON.parse(line.slice(6)));
   return events.map((event) => {
@@ -64,13 +64,13 @@ async function endsAtOnce(gateway: RunningWithKey): Promise<void> {
 Deno.test("concurrent streams each receive their own text", () =>
   inFolder(async (folder) => {
     const gateway = await startWithKey([], { folder });
-    const asked = Array.from({ length: 20 }, (_, index) =>
+    const questions = Array.from({ length: 20 }, (_, index) =>
       Object.keys(REQUESTS).map((path) => ({
         path,
         text: `${path} number ${index}, ${"and so on ".repeat(index * 3)}.`,
       }))).flat();
-    const told = await Promise.all(asked.map(async ({ path, text }) => spoken(await ask(gateway, path, text))));
-    assertEquals(told, asked.map(({ text }) => text));
+    const texts = await Promise.all(questions.map(async ({ path, text }) => textOf(await ask(gateway, path, text))));
+    assertEquals(texts, questions.map(({ text }) => text));
     await endsAtOnce(gateway);
   }));
 
@@ -79,7 +79,7 @@ Deno.test("clients that disconnect during a stream delay no others", () =>
     const gateway = await startWithKey([], { folder });
     const connections = await Promise.all(Array.from({ length: 10 }, () => openStream(gateway)));
     for (const connection of connections) connection.close();
-    assertEquals(await spoken(await ask(gateway, "/v1/responses", "Still there?")), "Still there?");
+    assertEquals(await textOf(await ask(gateway, "/v1/responses", "Still there?")), "Still there?");
     await endsAtOnce(gateway);
   }));
 
@@ -88,7 +88,7 @@ Deno.test("a client that does not read its stream delays no others", () =>
     const gateway = await startWithKey([], { folder });
     const connections = await Promise.all(Array.from({ length: 3 }, () => openStream(gateway)));
     for (const path of Object.keys(REQUESTS)) {
-      assertEquals(await spoken(await ask(gateway, path, "Me first")), "Me first");
+      assertEquals(await textOf(await ask(gateway, path, "Me first")), "Me first");
     }
     // The rest arrives complete once it is read.
     const [first, ...others] = connections;

@@ -4,10 +4,10 @@ import { json, startUpstream } from "../../upstream/mod.ts";
 import { until } from "../../support/soon.ts";
 
 /** Open streams at the shutdown: some finish in time, the others never would. */
-const STREAMS = 500;
+const STREAMS = 100;
 const IMAGES = 10;
 /** Drain times: the first is enough for all that finish, on a busy machine too. */
-const DRAIN_SECONDS = { texts: 8, images: 9 };
+const DRAIN_SECONDS = { texts: 12, images: 13 };
 
 /** A host whose answers end on command. */
 function patientHost() {
@@ -76,7 +76,7 @@ function asking({ origin, key }: RunningWithKey) {
 
 const MESSAGES = [{ role: "user", content: "Hello" }];
 
-Deno.test("SIGTERM with 500 streams and 10 image jobs: new requests refused, all ended properly, all entered", () =>
+Deno.test("SIGTERM with 100 streams and 10 image jobs: new requests refused, all ended properly, all entered", () =>
   inFolder(async (folder) => {
     const host = patientHost();
     await Deno.writeTextFile(
@@ -174,7 +174,7 @@ async function connected({ origin }: Running) {
 
 Deno.test("a body still arriving at SIGTERM is served, and new requests are refused", () =>
   inFolder(async (folder) => {
-    await Deno.writeTextFile(`${folder}/sluice.jsonc`, JSON.stringify({ shutdown: { drain_seconds: 10 } }));
+    await Deno.writeTextFile(`${folder}/sluice.jsonc`, JSON.stringify({ shutdown: { drain_seconds: 60 } }));
     const gateway = await startWithKey([], { folder });
     const { key } = gateway;
     const body = JSON.stringify({ model: "sluice/echo", messages: MESSAGES });
