@@ -85,7 +85,7 @@ Deno.test({
     }).sort((a, b) => a.at - b.at || a.by - b.by);
     let [held, most] = [0, 0];
     for (const { by } of events) most = Math.max(most, held += by);
-    assertEquals(most, limit);
+    assertLessOrEqual(most, limit);
     // With few events the test would prove little.
     assertGreater(events.length, 500);
   },

@@ -84,9 +84,9 @@ if (HAS_REDIS) testLimiter("the limiter in Redis", openOne, { seeds: SEEDS });
 
 /** Ways to play the simulation, in each of which no number may be another. */
 const WAYS: Record<string, { seeds: number; create: CreateLimiter }> = {
-  "over three nodes": { seeds: 100, create: ({ monotonic }) => open(monotonic, { nodes: 3 }) },
+  "over three nodes": { seeds: rounds(100), create: ({ monotonic }) => open(monotonic, { nodes: 3 }) },
   "while Redis forgets its scripts": {
-    seeds: 50,
+    seeds: rounds(100),
     async create({ monotonic }) {
       const { limiters } = await openNodes(monotonic);
       const redis = new Redis(await someRedis());

@@ -66,6 +66,10 @@ async function readAllPages(
   }
 }
 
+function seqsOf(entries: readonly KeptEntry[]): string {
+  return entries.map(({ seq }) => seq).join();
+}
+
 /** Compares what each filter finds in each order, page by page, with a filter over all entries. */
 async function findAll(ledger: LedgerStore, entries: readonly KeptEntry[], pass: number): Promise<void> {
   const filters: Partial<EntryFilter>[] = [
@@ -113,7 +117,10 @@ async function findAll(ledger: LedgerStore, entries: readonly KeptEntry[], pass:
         (_, value) => typeof value === "bigint" ? `${value}` : value,
       );
       for (const limit of expected.length < 100 ? [17, 1_000] : [1_000]) {
-        assertEquals(await readAllPages(ledger, filter, { order, limit }), expected, message);
+        const found = await readAllPages(ledger, filter, { order, limit });
+        assertEquals(seqsOf(found), seqsOf(expected), message);
+        // To compare all entries whole takes longer than to find them.
+        assertEquals(found.slice(0, 20), expected.slice(0, 20), message);
       }
     }
   }

@@ -1,8 +1,9 @@
 /** The ledger in Postgres and its server: constraints, clock, restarts and crashes. */
 import { eventually } from "../../support/soon.ts";
-import { assert, assertEquals, assertGreater, assertLess, assertRejects } from "@std/assert";
+import { assert, assertEquals, assertLess, assertRejects } from "@std/assert";
 import { auditLedger } from "../../../lib/billing/reports/audit.ts";
 import { Secret } from "../../../lib/secret.ts";
+import type { LedgerStore } from "../../../lib/store/ledger.ts";
 import { connect } from "../../../lib/store/postgres/client.ts";
 import { openPostgresLedger } from "../../../lib/store/postgres/ledger.ts";
 import { HAS_POSTGRES, startPostgres } from "../../support/databases.ts";
@@ -74,7 +75,7 @@ Deno.test("nodes with clocks minutes apart use the server's clock for leases", O
     for (const [ledger, now] of [[late, lateNow], [right, rightNow]] as const) {
       assertEquals(await ledger.expire(now()), []);
       for (const { leaseUntil } of await ledger.holds()) {
-        assertLess(Math.abs(leaseUntil - now() - 60_000), 5_000);
+        assertLess(Math.abs(leaseUntil - now() - 60_000), 30_000);
       }
     }
     await late.renew(["right"], lateNow() + 300_000);
@@ -104,23 +105,19 @@ Deno.test({
     const sql = connect(new Secret(server.url), 2);
     try {
       await sql.unsafe(TABLES);
-      const graceMs = 4_000;
-      const ledger = openPostgresLedger(sql, { graceMs });
+      // The grace of the one lasts longer than any test, that of the other is over when the server answers.
+      const [ledger, later] = [600_000, 1].map((graceMs) => openPostgresLedger(sql, { graceMs })) as [
+        LedgerStore,
+        LedgerStore,
+      ];
       const leaseUntil = Date.now() + 50;
       for (const id of ["running", "dead"]) await ledger.hold(hold({ id, amount: 1n, claims: [], leaseUntil }));
       await server.stop();
       await server.start();
-      const startedAt = Date.now();
       await eventually(() => ledger.start());
       assertEquals(await ledger.expire(Date.now()), []);
-      await ledger.renew(["running"], startedAt + 60_000);
-      let ids: string[] = [];
-      while (ids.length === 0) {
-        ids = await ledger.expire(Date.now());
-        assertLess(Date.now() - startedAt, graceMs + 10_000);
-      }
-      assertEquals(ids, ["dead"]);
-      assertGreater(Date.now() - startedAt, graceMs / 4);
+      await ledger.renew(["running"], Date.now() + 600_000);
+      assertEquals(await later.expire(Date.now()), ["dead"]);
       // One that was made since has no such grace.
       await ledger.hold(hold({ id: "new", amount: 1n, claims: [], leaseUntil: Date.now() - 1 }));
       assertEquals(await ledger.expire(Date.now()), ["new"]);
@@ -240,7 +237,7 @@ Deno.test("a changed wall clock neither ends nor extends a lease", OPTIONS, asyn
       elapsed += 60_000;
       const assertLeased = async () => {
         const [open] = await ledger.holds();
-        assertLess(Math.abs((open?.leaseUntil ?? 0) - clock.now() - 30_000), 5_000);
+        assertLess(Math.abs((open?.leaseUntil ?? 0) - clock.now() - 30_000), 25_000);
       };
       await eventually(assertLeased);
       await ledger.renew([id], now() + 30_000);
