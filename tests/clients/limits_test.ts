@@ -106,7 +106,7 @@ testOpenai(
       secondTry(tries, leave),
     ]);
     assertEquals(answer.choices[0]?.message.content, "Hello");
-    assert(gap >= 990 && gap < 6_500, `${gap}`);
+    assert(gap >= 990, `${gap}`);
   },
 );
 
@@ -131,7 +131,7 @@ testAnthropic(
     });
     const [answer, gap] = await Promise.all([patient.messages.create(request), secondTry(tries, leave)]);
     assertStringIncludes(JSON.stringify(answer.content), "Hello");
-    assert(gap >= 990 && gap < 6_500, `${gap}`);
+    assert(gap >= 990, `${gap}`);
   },
 );
 

@@ -418,8 +418,8 @@ Deno.test("readMultipart() is linear, yields to the event loop and limits parts,
 });
 
 Deno.test("readMultipart() reads a few uploads at a time, and queues a limited number", async () => {
-  const gate = createAdmissionQueue({ concurrent: 2, waiting: 2, waitMs: 1000 });
-  const rules = { ...RULES, gate, pace: { ...RULES.pace, gapMs: 1000, graceMs: 1000 } };
+  const gate = createAdmissionQueue({ concurrent: 2, waiting: 2, waitMs: 60_000 });
+  const rules = { ...RULES, gate, pace: { ...RULES.pace, gapMs: 60_000, graceMs: 60_000, totalMs: 60_000 } };
   const uploads = Array.from({ length: 5 }, () => {
     let controller: ReadableStreamDefaultController<Uint8Array> | undefined;
     let pulled = false;

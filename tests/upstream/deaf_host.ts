@@ -1,5 +1,7 @@
 /** A host that takes no connection: connections are neither accepted nor refused. */
 
+import { othersTurns } from "../support/others_turns.ts";
+
 /** A running host. */
 export interface DeafHost extends AsyncDisposable {
   /** Such as `http://127.0.0.1:40123`. */
@@ -16,10 +18,11 @@ export async function startDeaf(): Promise<DeafHost> {
   while (waiting.length <= tcpBacklog) waiting.push(await Deno.connect({ hostname: "127.0.0.1", port }));
   return {
     url: `http://127.0.0.1:${port}`,
-    [Symbol.asyncDispose]() {
+    async [Symbol.asyncDispose]() {
       listener.close();
       for (const connection of waiting) connection.close();
-      return Promise.resolve();
+      // Connections that were given up end some turns later.
+      await othersTurns();
     },
   };
 }

@@ -4,6 +4,7 @@ import { LARGE_BODY_BYTES } from "../../lib/scheduler.ts";
 import type { Incoming } from "../../lib/upstreams/transport.ts";
 import { startDeaf } from "../upstream/deaf_host.ts";
 import { chunk, CHUNKED_EVENTS, say, startRawUpstream } from "../upstream/raw.ts";
+import { CLOSED_PORT } from "../support/closed_port.ts";
 import { simulateTime } from "../support/simulated_time.ts";
 import { soon, until } from "../support/soon.ts";
 import { failureOf, request, TRANSPORTS } from "./transports.ts";
@@ -366,9 +367,7 @@ for (const [name, create] of Object.entries(TRANSPORTS)) {
     assert(late instanceof GatewayError && late.message.includes("no connection within 0.1 s"), String(late));
     const short = await failureOf(transport.send(request(deaf.url, { limits: { firstByteMs: 100 } })));
     assertMatch(String(short), /no answer within 0\.1 s/);
-    const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-    listener.close();
-    for (const url of [`http://127.0.0.1:${listener.addr.port}`, "http://no-such-host.invalid/"]) {
+    for (const url of [`http://127.0.0.1:${CLOSED_PORT}`, "http://no-such-host.invalid/"]) {
       const refused = await soon("refusal", failureOf(transport.send(request(url))));
       assert(refused instanceof GatewayError && refused.fault === "unreachable", `${url}: ${refused}`);
     }

@@ -6,7 +6,7 @@ import { oneModel, startGateway, type TestGateway } from "../../support/gateway.
 import { prompt, PROTOCOLS, STREAMED } from "../../upstream/replies.ts";
 import { events, type FakeUpstream, startUpstream } from "../../upstream/mod.ts";
 import { openSocket } from "./sockets.ts";
-import { until } from "../../support/soon.ts";
+import { pause, until } from "../../support/soon.ts";
 
 function chatUpstream(): FakeUpstream {
   return startUpstream(() => events(STREAMED.chat.join("")));
@@ -337,12 +337,13 @@ Deno.test("a slow reader slows its upstream", async () => {
   const text = new TextEncoder().encode('{"type":"response.create","model":"acme/one","input":"a"}');
   // A text frame with a mask of zeros.
   await connection.write(new Uint8Array([0x81, 0x80 | text.length, 0, 0, 0, 0, ...text]));
-  let seen = -1;
-  while (sent !== seen) {
+  let seen = 0;
+  await until("it comes to rest", async () => {
     seen = sent;
-    await new Promise((resolve) => setTimeout(resolve, 300));
-  }
-  assert(sent > 0 && sent < 900, String(sent));
+    await pause(300);
+    return sent > 0 && sent === seen;
+  });
+  assert(sent < 900, String(sent));
   connection.close();
   await server.requests[0]?.gone;
 });
