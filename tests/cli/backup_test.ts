@@ -2,7 +2,7 @@ import { assertEquals, assertStringIncludes } from "@std/assert";
 import { startBilled } from "./billed_gateway.ts";
 import { type ShownCommand, shownCommands } from "../support/documents.ts";
 import { inFolder, run, start } from "../support/program.ts";
-import { findProgram, skipIf } from "../support/skip.ts";
+import { findProgram, skipIf, skipInQuick } from "../support/skip.ts";
 
 const ROOT = new URL("../../", import.meta.url).pathname;
 
@@ -31,7 +31,8 @@ async function install(folder: string): Promise<void> {
 
 Deno.test({
   name: "backup and restore work as documented in docs/how-to/backup.md",
-  ignore: Deno.build.os === "windows" || skipIf(findProgram("sh") === undefined, "sh is not installed"),
+  ignore: Deno.build.os === "windows" || skipIf(findProgram("sh") === undefined, "sh is not installed") ||
+    skipInQuick("Commands of the documentation"),
   fn: () =>
     inFolder(async (folder) => {
       await install(folder);

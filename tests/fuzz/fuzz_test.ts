@@ -17,7 +17,7 @@ import { rounds } from "../support/skip.ts";
 
 /** Another one: `SLUICE_FUZZ_SEED=7 SLUICE_FUZZ_REQUESTS=100000 deno test -A tests/fuzz/fuzz_test.ts`. */
 const SEED = Number(Deno.env.get("SLUICE_FUZZ_SEED") ?? 20_261_121);
-const REQUESTS = Number(Deno.env.get("SLUICE_FUZZ_REQUESTS") ?? rounds(4_000));
+const REQUESTS = Number(Deno.env.get("SLUICE_FUZZ_REQUESTS") ?? rounds(2_000));
 const ANSWERS = Number(Deno.env.get("SLUICE_FUZZ_ANSWERS") ?? rounds(1_500));
 
 /** Longest time for an answer: images are painted meanwhile, maybe on a busy machine. */

@@ -4,6 +4,7 @@ import { ACCESS, type Access } from "../../../lib/access/access_table.ts";
 import { METHODS } from "../../../lib/server/router.ts";
 import { routes } from "../../../routes/manifest.ts";
 import { ADMIN_KEY, KEY_STATES, startKeyed } from "../../support/keyed_gateway.ts";
+import { skipInQuick } from "../../support/skip.ts";
 
 /** Every way to show a credential. */
 const HEADERS = {
@@ -44,6 +45,8 @@ Deno.test("every route answers every role as the access table says", async () =>
   let requests = 0;
   const keys: Record<string, string> = { ...gateway.keys, stranger: mintKey(), admin: ADMIN_KEY };
   const seen = new Set<string>();
+  const isQuick = skipInQuick("Every role with every header at each route");
+  let turn = 0;
   for (const route of routes) {
     for (const method of METHODS.filter((method) => route.handlers[method] !== undefined)) {
       const name = `${method} ${route.path}`;
@@ -67,7 +70,9 @@ Deno.test("every route answers every role as the access table says", async () =>
       if (row.credential === "sign_in") continue;
       assertEquals(await ask({}) === 401, row.credential !== "none", `${name} without a key`);
       for (const role of [...KEY_STATES, "stranger", "admin"]) {
-        for (const [by, headers] of Object.entries(HEADERS)) {
+        turn++;
+        for (const [place, [by, headers]] of Object.entries(HEADERS).entries()) {
+          if (isQuick && role !== "good" && role !== "admin" && (turn + place) % 4 > 0) continue;
           const status = await ask(headers(keys[role] ?? ""));
           const refused = status === 401 || status === 403 ? status : undefined;
           // With Google's header these are Google's lists of models.

@@ -13,7 +13,7 @@ import { rounds } from "../../support/skip.ts";
  */
 
 /** Requests of each protocol. */
-const REQUESTS = rounds(1_200);
+const REQUESTS = rounds(600);
 const SEED = Number(Deno.env.get("SEED") ?? 1);
 
 /** Members that may appear in another notation, or more than once, with differing values. */

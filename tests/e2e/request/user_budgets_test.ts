@@ -3,6 +3,7 @@ import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/as
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import { freshDatabase, postgresTest } from "../../support/databases.ts";
 import { inFolder, type Place, reuseProcess, run, start } from "../../support/program.ts";
+import { until } from "../../support/soon.ts";
 
 reuseProcess();
 
@@ -98,10 +99,7 @@ async function behaves(place: Place): Promise<void> {
   const answered = BigInt(many.filter(({ status }) => status === 200).length);
   assert(answered >= 1n && answered * COST <= 20n, String(answered));
 
-  for (const deadline = Date.now() + 20_000;;) {
-    if ((await admin("requests?limit=100")).data.length === 25) break;
-    assert(Date.now() < deadline);
-  }
+  await until("all are entered", async () => (await admin("requests?limit=100")).data.length === 25);
   const explained = (await run(["explain", refused.id], place)).out;
   assertMatch(
     explained,
