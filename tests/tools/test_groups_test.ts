@@ -1,4 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
+import { readSources } from "../../tools/sources.ts";
 import { ALONE, groupsOf, LEFT_OUT, readCounts } from "../../tools/test.ts";
 
 const ROOT = new URL("../../", import.meta.url).pathname;
@@ -29,4 +30,15 @@ Deno.test("every path of the test groups exists, and test:all runs all files", a
   for (const path of [...leftOut, ...ALONE]) assert(ofAll.some((file) => file.startsWith(path)), path);
   const quick = groupsOf(false).flatMap(({ files }) => files);
   assertEquals(quick, ofAll.filter((file) => !leftOut.some((place) => file.startsWith(place))));
+});
+
+Deno.test("deno task heavy has all random cases of which the other commands have a share", async () => {
+  const list = await Deno.readTextFile(`${ROOT}tests/heavy/random_cases_test.ts`);
+  // The rounds of fuzzing are those of its own heavy suite, the limiter's behaviours are imported by its tests.
+  const others = ["tests/fuzz/fuzz_test.ts", "tests/tools/test_groups_test.ts"];
+  const drawn = (await readSources("tests")).filter(({ path, text }) =>
+    /\brounds\(/.test(text) && path.endsWith("_test.ts") && !path.startsWith("tests/heavy/") && !others.includes(path)
+  );
+  const missing = drawn.filter(({ path }) => !list.includes(`"../${path.slice("tests/".length)}"`));
+  assertEquals(missing.map(({ path }) => path), []);
 });
