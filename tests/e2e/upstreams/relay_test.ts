@@ -154,7 +154,7 @@ Deno.test("a byte order mark within a text reaches the client, even if the upstr
       beforeLast: arrived.promise,
     }));
     for (const transport of ["http1", "fetch"]) {
-      // Where the first part has no whole event, a keep-alive arrives first.
+      // A keep-alive arrives first if the first part has no whole event.
       await using gateway = startGateway({ ...oneModel(spoken, server.url, { transport }), keep_alive_seconds: 1 });
       for (const protocol of PROTOCOLS) {
         arrived = Promise.withResolvers();
