@@ -8,6 +8,7 @@ import { isObject, type Json, type JsonObject } from "../../lib/json/mod.ts";
 import { loadTokenCounter } from "../../lib/o200k/mod.ts";
 import { chat } from "../../lib/protocols/chat/mod.ts";
 import type { Codec } from "../../lib/protocols/codec.ts";
+import type { Prompt } from "../../lib/protocols/canonical/types.ts";
 import { acceptsHead, checkBody } from "../../lib/protocols/fields.ts";
 import { messages } from "../../lib/protocols/messages/mod.ts";
 import { responses } from "../../lib/protocols/responses/mod.ts";
@@ -190,7 +191,8 @@ async function outcomeOf<T>(work: () => T | Promise<T>): Promise<{ value?: T; er
 const screened = (body: JsonBody, codec: Codec) =>
   outcomeOf(() => {
     const screened = new Screened(body, codec, CALLER);
-    return { dropped: screened.dropped, extras: screened.permissions.extras(), value: screened.body.value };
+    const granted = screened.permissions.grantTo({} as Prompt);
+    return { dropped: screened.dropped, granted, value: screened.body.value };
   });
 
 /** Checks that a body is refused, screened and decoded alike, whether it is scanned or parsed. @returns whether it was scanned */
