@@ -1,7 +1,7 @@
 /** Checks imports between parts of the code, and code that is allowed in some parts only. Prints one line per violation. */
 import { GROUND, HTTP_AREAS, LAYERS, type Layers, LAZY, SELF_CONTAINED } from "./layer_table.ts";
 import { checkAmounts } from "./amounts.ts";
-import { checkImportCounts, checkTypeNames } from "./names.ts";
+import { checkFrontDoors, checkImportCounts, checkTypeNames } from "./names.ts";
 import { blankComments, readSources, type SourceFile } from "./sources.ts";
 
 /** Code that only the named areas may have. */
@@ -132,6 +132,7 @@ if (import.meta.main) {
     ...checkAmounts(files),
     ...checkTypeNames(files),
     ...checkImportCounts(files),
+    ...checkFrontDoors(files),
   ];
   const out = new TextEncoder().encode(violations.map((line) => `${line}\n`).join(""));
   if (violations.length > 0) {

@@ -1,4 +1,5 @@
-/** Checks that one exported type name has one meaning, and that no file knows too many others. One line per violation. */
+/** Checks that a type name has one meaning, no file knows too many others, and front doors are small. One line per violation. */
+import { SELF_CONTAINED } from "./layer_table.ts";
 import { blankComments, type SourceFile } from "./sources.ts";
 
 /** Composition roots put everything together, so they may import everything. */
@@ -6,6 +7,12 @@ const COMPOSITION_ROOTS = ["lib/gateway.ts", "lib/upstreams/create_upstreams.ts"
 
 /** Imports in one file. More than this means that the file does more than one job. */
 const MOST_IMPORTS = 15;
+
+/** Values, such as functions, that a self-contained part exports: fewest and most. */
+const FRONT_DOOR = { least: 3, most: 6 };
+
+/** Parts that are libraries of functions instead. */
+const LIBRARIES = ["lib/json"];
 
 /** Exported type names that more than one file declares, each with its files. Re-exports are no declarations. */
 export function checkTypeNames(files: readonly SourceFile[]): string[] {
@@ -31,5 +38,17 @@ export function checkImportCounts(files: readonly SourceFile[]): string[] {
     return imported.size > MOST_IMPORTS
       ? [`${path}: imports ${imported.size} modules; ${MOST_IMPORTS} are the most`]
       : [];
+  });
+}
+
+/** Self-contained parts whose `mod.ts` exports too few or too many values. Types do not count. */
+export function checkFrontDoors(files: readonly SourceFile[]): string[] {
+  const doors = SELF_CONTAINED.filter((part) => !LIBRARIES.includes(part)).map((part) => `${part}/mod.ts`);
+  return files.filter(({ path }) => doors.includes(path)).flatMap(({ path, text }) => {
+    const lists = [...blankComments(text).matchAll(/^export \{([^}]*)\} from/gm)];
+    const values = lists.flatMap(([, list = ""]) => list.split(",")).filter((name) => /^\s*(?!type )\w/.test(name));
+    return values.length >= FRONT_DOOR.least && values.length <= FRONT_DOOR.most
+      ? []
+      : [`${path}: exports ${values.length} values; expected ${FRONT_DOOR.least} to ${FRONT_DOOR.most}`];
   });
 }

@@ -36,6 +36,7 @@ interface Level {
 }
 
 /** Parses in steps. @throws {JsonError} at the first fault */
+// deno-lint-ignore sluice/function-length -- one loop over the text, with its state in local variables
 export function* parseSteps(text: string, limits: JsonLimits): Steps<ParsedJson> {
   const { unique = UNIQUE_LEVELS } = limits;
   const levels: Level[] = [];

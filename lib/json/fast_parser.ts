@@ -66,6 +66,7 @@ export function parseFound(source: Source, length: number | undefined, limits: J
 }
 
 /** Parses the text whose strings were found last. `text` is empty if strings without escapes were copied. */
+// deno-lint-ignore sluice/function-length -- one loop over the text, with its state in local variables
 function parseStructure(
   text: string,
   { length, copied }: { length: number; copied: string },

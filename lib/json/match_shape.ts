@@ -78,6 +78,7 @@ const outerStates = new Int32Array(4 * 1024);
  * @param root the required shape; undefined: any
  * @returns false if the value has another shape, or is malformed
  */
+// deno-lint-ignore sluice/function-length -- one loop over the text, with its state in local variables
 export function matchShape(root: Shape | undefined, limits: JsonLimits): boolean {
   const codes = bytes;
   const words = tape;

@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { checkImportCounts, checkTypeNames } from "../../tools/names.ts";
+import { checkFrontDoors, checkImportCounts, checkTypeNames } from "../../tools/names.ts";
 
 Deno.test("checkTypeNames() lists a type name exported by two files once", () => {
   assertEquals(
@@ -23,4 +23,19 @@ Deno.test("checkImportCounts() counts modules, not names, and excepts the compos
     "lib/a.ts: imports 16 modules; 15 are the most",
   ]);
   assertEquals(checkImportCounts([{ path: "lib/gateway.ts", text: text(16) }]), []);
+});
+
+Deno.test("checkFrontDoors() counts the values that a self-contained part exports, and not its types", () => {
+  const door = (
+    path: string,
+    names: string,
+  ) => [{ path, text: `/** A part. */\nexport { ${names} } from "./a.ts";\n` }];
+  assertEquals(checkFrontDoors(door("lib/canvas/mod.ts", "a, b, type C, d")), []);
+  assertEquals(checkFrontDoors(door("lib/canvas/mod.ts", "a, b, c, d, e, f, g")), [
+    "lib/canvas/mod.ts: exports 7 values; expected 3 to 6",
+  ]);
+  assertEquals(checkFrontDoors(door("lib/canvas/mod.ts", "a, type B, type C, type D")), [
+    "lib/canvas/mod.ts: exports 1 values; expected 3 to 6",
+  ]);
+  assertEquals(checkFrontDoors(door("lib/other/mod.ts", "a")), []);
 });
