@@ -29,16 +29,14 @@ export async function openStore(
     case "memory":
       return openMemoryStore();
     case "sqlite":
-      return readOnly
-        ? openSqliteReader(address.path)
-        : openSqliteStore(address.path, { own, ...(migrated !== undefined && { migrated }) });
+      return readOnly ? openSqliteReader(address.path) : openSqliteStore(address.path, { own, migrated });
     case "postgres": {
       // Imported lazily: only installations with Postgres load the driver.
       const { openPostgresStore } = await import("./postgres/store.ts");
       return await openPostgresStore(address.url, {
         readOnly,
         ...(own && shared !== undefined && { serving: shared }),
-        ...(migrated !== undefined && { migrated }),
+        migrated,
       });
     }
   }

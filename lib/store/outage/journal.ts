@@ -18,25 +18,6 @@ export interface JournalParts {
   log: Log;
 }
 
-/** The waiting entries. */
-export interface Journal {
-  /** Number of waiting entries. */
-  readonly waiting: number;
-  /** True while more requests may begin: the journal has room and the disk works. */
-  readonly hasRoom: boolean;
-  /** Appends entries. They are synced when it resolves; if it rejects, none is in the journal. */
-  append(entries: readonly Entry[]): Promise<void>;
-  /**
-   * Passes the waiting entries to `enter` in order and in batches, until the file is empty. Rejects as `enter` does,
-   * and keeps those entries. After a crash, entries may be passed again. One call at a time.
-   */
-  play(enter: (entries: Entry[]) => Promise<void>): Promise<void>;
-  /** Moves entries that the store permanently rejects to a separate file. */
-  putAside(entries: readonly Entry[]): Promise<void>;
-  /** Closes the file after the current work. Waiting entries stay in it. */
-  close(): Promise<void>;
-}
-
 const MAX_BYTES = 1024 * 1024 * 1024;
 
 /** Batch size of a replay; entries of one append stay together. */
@@ -66,7 +47,7 @@ export async function openJournal(path: string, parts: JournalParts): Promise<Jo
     }
     if (file.length === 0) await file.write(HEADER_BYTES);
     if (waiting > 0) parts.log({ level: "info", event: "journal_found", path, entries: waiting });
-    return new FileJournal(file, { ...parts, path, waiting });
+    return new Journal(file, { ...parts, path, waiting });
   } catch (cause) {
     file.close();
     const why = messageOf(cause);
@@ -74,7 +55,8 @@ export async function openJournal(path: string, parts: JournalParts): Promise<Jo
   }
 }
 
-class FileJournal implements Journal {
+/** The waiting entries. */
+export class Journal {
   readonly #file: JournalFile;
   readonly #path: string;
   readonly #maxEntries: number;
@@ -98,15 +80,18 @@ class FileJournal implements Journal {
     this.#log = log;
   }
 
+  /** Number of waiting entries. */
   get waiting(): number {
     return this.#waiting;
   }
 
+  /** True while more requests may begin: the journal has room and the disk works. */
   get hasRoom(): boolean {
     return this.#file.broken === undefined && this.#waiting < this.#maxEntries &&
       this.#file.length < this.#maxBytes * (1 - RESERVE);
   }
 
+  /** Appends entries. They are synced when it resolves; if it rejects, none is in the journal. */
   append(entries: readonly Entry[]): Promise<void> {
     if (entries.length === 0) return this.#probe();
     return this.#inTurn(async () => {
@@ -119,6 +104,10 @@ class FileJournal implements Journal {
     });
   }
 
+  /**
+   * Passes the waiting entries to `enter` in order and in batches, until the file is empty. Rejects as `enter` does,
+   * and keeps those entries. After a crash, entries may be passed again. One call at a time.
+   */
   async play(enter: (entries: Entry[]) => Promise<void>): Promise<void> {
     for (;;) {
       const next = await this.#inTurn(() => this.#next());
@@ -129,6 +118,7 @@ class FileJournal implements Journal {
     }
   }
 
+  /** Moves entries that the store permanently rejects to a separate file. */
   async putAside(entries: readonly Entry[]): Promise<void> {
     const path = `${this.#path}.refused`;
     const file = await Deno.open(path, { create: true, append: true, mode: 0o600 });
@@ -141,6 +131,7 @@ class FileJournal implements Journal {
     }
   }
 
+  /** Closes the file after the current work. Waiting entries stay in it. */
   async close(): Promise<void> {
     await this.#inTurn(() => Promise.resolve(this.#file.close()));
   }

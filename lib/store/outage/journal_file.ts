@@ -21,24 +21,6 @@ export interface Line {
   end: number;
 }
 
-/** A file of lines. One call at a time. */
-export interface JournalFile {
-  /** Length, in bytes. */
-  readonly length: number;
-  /** The error that made the file unwritable; `undefined` while it is writable. */
-  readonly broken: Error | undefined;
-  /**
-   * Appends a line. It is synced when this resolves; if it rejects, the line is not in the file, or the file is broken.
-   */
-  write(line: Uint8Array): Promise<void>;
-  /** Truncates the file at this offset. */
-  cut(offset: number): Promise<void>;
-  /** Reads the lines from this offset. An incomplete last line is left out. */
-  lines(from: number): AsyncGenerator<Line>;
-  /** Closes the file. */
-  close(): void;
-}
-
 /**
  * Opens a file exclusively, creating its folder (0700) and the file (0600) if they are missing.
  * @throws {StoreError} if that fails, or another process has it
@@ -54,14 +36,15 @@ export function openJournalFile(path: string): JournalFile {
     const reader = Deno.openSync(file, { read: true });
     opened.unshift(reader);
     if (isNew) syncFolder(dirname(file));
-    return new OwnedFile({ writer, reader, opened });
+    return new JournalFile({ writer, reader, opened });
   } catch (cause) {
     for (const each of opened) each.close();
     throw new StoreError(`Cannot open the journal "${path}": ${whyNot(cause)}`, { cause });
   }
 }
 
-class OwnedFile implements JournalFile {
+/** A file of lines. One call at a time. */
+export class JournalFile {
   readonly #writer: Deno.FsFile;
   readonly #reader: Deno.FsFile;
   readonly #opened: readonly { close(): void }[];
@@ -75,14 +58,19 @@ class OwnedFile implements JournalFile {
     this.#length = writer.statSync().size;
   }
 
+  /** Length, in bytes. */
   get length(): number {
     return this.#length;
   }
 
+  /** The error that made the file unwritable; `undefined` while it is writable. */
   get broken(): Error | undefined {
     return this.#broken;
   }
 
+  /**
+   * Appends a line. It is synced when this resolves; if it rejects, the line is not in the file, or the file is broken.
+   */
   async write(line: Uint8Array): Promise<void> {
     if (this.#broken !== undefined) throw this.#broken;
     try {
@@ -96,6 +84,7 @@ class OwnedFile implements JournalFile {
     this.#length += line.length;
   }
 
+  /** Truncates the file at this offset. */
   async cut(offset: number): Promise<void> {
     if (this.#broken !== undefined) throw this.#broken;
     await this.#onDisk(async () => {
@@ -105,6 +94,7 @@ class OwnedFile implements JournalFile {
     this.#length = offset;
   }
 
+  /** Reads the lines from this offset. An incomplete last line is left out. */
   async *lines(from: number): AsyncGenerator<Line> {
     let [at, rest, isTooLong] = [from, new Uint8Array(), false];
     while (at + rest.length < this.#length) {
@@ -122,6 +112,7 @@ class OwnedFile implements JournalFile {
     }
   }
 
+  /** Closes the file. */
   close(): void {
     for (const each of this.#opened) each.close();
   }

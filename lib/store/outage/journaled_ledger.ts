@@ -13,7 +13,7 @@ import { assertEntry } from "../entry_row.ts";
 import type { Entry, LedgerStore } from "../ledger.ts";
 import type { StoreReach } from "../store.ts";
 import type { Journal } from "./journal.ts";
-import { codeOf, createReach, type Reach } from "./reachability.ts";
+import { codeOf, Reach } from "./reachability.ts";
 
 /** Dependencies. */
 export interface JournaledParts {
@@ -102,7 +102,7 @@ class EntryWriter {
   constructor(ledger: LedgerStore, parts: JournaledParts) {
     this.#ledger = ledger;
     this.#parts = parts;
-    this.reach = createReach({
+    this.reach = new Reach({
       probe: () => ledger.start(),
       isOutOfReach: parts.isOutOfReach,
       answers: (rise) => this.#play(rise),

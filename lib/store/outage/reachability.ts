@@ -21,30 +21,6 @@ export interface ReachParts {
   random: () => number;
 }
 
-/** Reachability of a store. */
-export interface Reach {
-  readonly isUp: boolean;
-  /** Milliseconds since the start of the outage; 0 while it is up. */
-  readonly downMs: number;
-  /** Milliseconds of uninterrupted uptime; 0 while it is down. */
-  readonly upMs: number;
-  /** Milliseconds since its last answer; `undefined` while it is down. */
-  readonly heardMs: number | undefined;
-  /**
-   * Calls the store; rejects at once while it is known to be down.
-   * @throws {GatewayError} `overloaded` if it is unreachable or does not answer in time
-   */
-  ask<T>(call: () => Promise<T>): Promise<T>;
-  /** As `ask`, without a timeout. */
-  askLong<T>(call: () => Promise<T>): Promise<T>;
-  /** Awaits an answer with a timeout, whether the store is up or not. @throws the answer's own error */
-  within<T>(answer: Promise<T>): Promise<T>;
-  /** Records a failure. */
-  fail(cause: unknown): void;
-  /** Stops probing. Resolves when no probe is running. */
-  close(): Promise<void>;
-}
-
 /** Timeout of an answer, in milliseconds. */
 const ANSWER_MS = 2_000;
 
@@ -80,18 +56,18 @@ interface Outages {
 function createOutages(
   { isUp, log, monotonic, later }: Pick<ReachParts, "log" | "monotonic" | "later"> & { isUp: () => boolean },
 ): Outages {
-  let outage: { began: number; cause: unknown; rose: number; isTold: boolean } | undefined;
+  let outage: { began: number; cause: unknown; rose: number; isLogged: boolean } | undefined;
   let cancel = () => {};
 
-  function tellDown(): void {
-    if (outage === undefined || outage.isTold || isUp()) return;
-    outage.isTold = true;
+  function logDown(): void {
+    if (outage === undefined || outage.isLogged || isUp()) return;
+    outage.isLogged = true;
     const [name, code] = [nameOf(outage.cause), codeOf(outage.cause)];
     log({ level: "error", event: "store_down", cause: name, ...(code !== undefined && { code }) });
   }
 
-  function tellUp(): void {
-    if (outage?.isTold === true) {
+  function logUp(): void {
+    if (outage?.isLogged === true) {
       log({ level: "info", event: "store_up", down_ms: Math.round(outage.rose - outage.began) });
     }
     outage = undefined;
@@ -100,27 +76,23 @@ function createOutages(
   return {
     fell(cause) {
       cancel();
-      outage ??= { began: monotonic(), cause, rose: 0, isTold: false };
+      outage ??= { began: monotonic(), cause, rose: 0, isLogged: false };
       const waitMs = outage.began + SETTLED_MS - monotonic();
-      if (waitMs <= 0) tellDown();
-      else cancel = later(tellDown, waitMs);
+      if (waitMs <= 0) logDown();
+      else cancel = later(logDown, waitMs);
     },
     rose() {
       cancel();
       if (outage === undefined) return;
       outage.rose = monotonic();
-      cancel = later(tellUp, SETTLED_MS);
+      cancel = later(logUp, SETTLED_MS);
     },
     close: () => cancel(),
   };
 }
 
-/** Starts for a store that was just opened. */
-export function createReach(parts: ReachParts): Reach {
-  return new StoreReachability(parts);
-}
-
-class StoreReachability implements Reach {
+/** Reachability of a store. */
+export class Reach {
   readonly #parts: ReachParts;
   #isUp = true;
   #since: number;
@@ -146,26 +118,35 @@ class StoreReachability implements Reach {
     return this.#isUp;
   }
 
+  /** Milliseconds since the start of the outage; 0 while it is up. */
   get downMs(): number {
     return this.#isUp ? 0 : this.#parts.monotonic() - this.#since;
   }
 
+  /** Milliseconds of uninterrupted uptime; 0 while it is down. */
   get upMs(): number {
     return this.#isUp ? this.#parts.monotonic() - this.#since : 0;
   }
 
+  /** Milliseconds since its last answer; `undefined` while it is down. */
   get heardMs(): number | undefined {
     return this.#isUp ? this.#parts.monotonic() - this.#heardAt : undefined;
   }
 
+  /**
+   * Calls the store; rejects at once while it is known to be down.
+   * @throws {GatewayError} `overloaded` if it is unreachable or does not answer in time
+   */
   ask<T>(call: () => Promise<T>): Promise<T> {
     return this.#ask(call, (answer) => this.within(answer));
   }
 
+  /** As `ask`, without a timeout. */
   askLong<T>(call: () => Promise<T>): Promise<T> {
     return this.#ask(call, (answer) => answer);
   }
 
+  /** Awaits an answer with a timeout, whether the store is up or not. @throws the answer's own error */
   async within<T>(answer: Promise<T>): Promise<T> {
     // A failure after the time limit has no consequence.
     answer.catch(() => {});
@@ -184,6 +165,7 @@ class StoreReachability implements Reach {
     }
   }
 
+  /** Records a failure. */
   fail(cause: unknown): void {
     this.#why = cause;
     if (!this.#isUp || this.#isClosed) return;
@@ -192,6 +174,7 @@ class StoreReachability implements Reach {
     this.#schedule(0);
   }
 
+  /** Stops probing. Resolves when no probe is running. */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#cancel();

@@ -39,41 +39,14 @@ export interface ChangesWatch {
   up?: () => void;
 }
 
-/** The changes of a database. */
-export interface Changes {
-  /** False from the first failed poll to the next successful one. */
-  readonly isUp: boolean;
-  /** Milliseconds since the start of the outage; 0 while it is up. */
-  readonly downMs: number;
-  /** Latest known version of the configuration; 0: there is none. */
-  readonly config: number;
-  /** Milliseconds since the last successful poll: all earlier changes have been reported. */
-  ageMs(): number;
-  /** Polls now. Resolves after a poll that began after the call. @throws the error of the poll */
-  poll(): Promise<void>;
-  /** Waits for the current poll, or else a new one, and returns whether the database is up. */
-  checkNow(): Promise<boolean>;
-  /** Called for a notification on the channel. */
-  notified(): void;
-  /** Called when the connection has ended. */
-  disconnected(): void;
-  watch(watch: ChangesWatch): void;
-  /** Stops polling. The pool stays open. */
-  close(): void;
-}
-
 /** Last known change numbers. */
 interface Known {
   keys: bigint;
   config: bigint;
 }
 
-/** Creates the feed with nothing known. The caller starts the first poll. */
-export function createChanges(parts: ChangesParts): Changes {
-  return new ChangeFeed(parts);
-}
-
-class ChangeFeed implements Changes {
+/** The changes of a database. */
+export class Changes {
   readonly #parts: ChangesParts;
   readonly #watches: ChangesWatch[] = [];
   #known: Known | undefined;
@@ -90,22 +63,27 @@ class ChangeFeed implements Changes {
     this.#parts = parts;
   }
 
+  /** False from the first failed poll to the next successful one. */
   get isUp(): boolean {
     return this.#downSince === undefined;
   }
 
+  /** Milliseconds since the start of the outage; 0 while it is up. */
   get downMs(): number {
     return this.#downSince === undefined ? 0 : this.#parts.monotonic() - this.#downSince;
   }
 
+  /** Latest known version of the configuration; 0: there is none. */
   get config(): number {
     return Number(this.#known?.config ?? 0n);
   }
 
+  /** Milliseconds since the last successful poll: all earlier changes have been reported. */
   ageMs(): number {
     return this.#parts.monotonic() - this.#heardAt;
   }
 
+  /** Polls now. Resolves after a poll that began after the call. @throws the error of the poll */
   async poll(): Promise<void> {
     this.#next ??= (this.#polling ?? Promise.resolve()).then(() => {
       this.#next = undefined;
@@ -115,15 +93,18 @@ class ChangeFeed implements Changes {
     if (this.#failure !== undefined) throw this.#failure;
   }
 
+  /** Waits for the current poll, or else a new one, and returns whether the database is up. */
   async checkNow(): Promise<boolean> {
     await this.#begin();
     return this.#downSince === undefined;
   }
 
+  /** Called for a notification on the channel. */
   notified(): void {
     this.poll().catch(() => {});
   }
 
+  /** Called when the connection has ended. */
   disconnected(): void {
     this.#isListening = false;
   }
@@ -132,6 +113,7 @@ class ChangeFeed implements Changes {
     this.#watches.push(watch);
   }
 
+  /** Stops polling. The pool stays open. */
   close(): void {
     this.#isClosed = true;
     clearTimeout(this.#timer);
@@ -184,10 +166,10 @@ class ChangeFeed implements Changes {
     const before = this.#known;
     const [now] = await sql<(Known & { keys_gone: bigint })[]>`SELECT keys, keys_gone, config FROM changes`;
     if (now === undefined) throw new Error("Cannot read the change counter: its row is missing");
-    if (before === undefined || isNew) this.#tellKeys("all");
+    if (before === undefined || isNew) this.#reportKeys("all");
     else if (now.keys !== before.keys) {
       const isMuch = now.keys < before.keys || now.keys_gone > before.keys || now.keys - before.keys > MOST_CHANGES;
-      this.#tellKeys(isMuch ? "all" : await readChangedKeys(sql, before.keys));
+      this.#reportKeys(isMuch ? "all" : await readChangedKeys(sql, before.keys));
     }
     this.#known = { keys: now.keys, config: now.config };
     if (before !== undefined && now.config !== before.config) {
@@ -195,7 +177,7 @@ class ChangeFeed implements Changes {
     }
   }
 
-  #tellKeys(changed: readonly ReadKey[] | "all"): void {
+  #reportKeys(changed: readonly ReadKey[] | "all"): void {
     for (const { keys } of this.#watches) keys?.(changed);
   }
 

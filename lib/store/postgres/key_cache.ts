@@ -26,7 +26,7 @@ export interface KeyCacheParts {
   /** The keys in the database. */
   keys: Omit<KeyStore, "findByHash">;
   /** Reads a key by its current hash, or by a previous hash that is valid at `now`. */
-  find: (asked: Asked) => Promise<ReadKey | undefined>;
+  find: (lookup: KeyLookup) => Promise<ReadKey | undefined>;
   changes: Changes;
   /** Keys to cache at start, usable during an outage before any request used them. */
   first?: readonly ReadKey[];
@@ -42,7 +42,7 @@ const ANY = "";
 /** Higher than any change number, so it invalidates every earlier read. */
 const LAST = 2n ** 63n;
 
-interface Asked {
+interface KeyLookup {
   hash: string;
   now: number;
 }
@@ -92,14 +92,14 @@ class CachedKeys implements KeyStore {
   }
 
   async findByHash(hash: string, now: number): Promise<KeyRecord | undefined> {
-    const asked = { hash, now };
+    const lookup = { hash, now };
     const key = this.#recall(hash);
     if (this.#unknown.has(hash) && this.#parts.changes.isUp && this.#parts.changes.ageMs() <= FRESH_MS) {
       return undefined;
     }
-    if (key === undefined) return validKey(await this.#readUnknown(asked), asked);
+    if (key === undefined) return validKey(await this.#readUnknown(lookup), lookup);
     const isSure = !key.isDoubtful && this.#parts.changes.ageMs() <= FRESH_MS;
-    return validKey(isSure ? key.record : await this.#readKnown(key, asked), asked);
+    return validKey(isSure ? key.record : await this.#readKnown(key, lookup), lookup);
   }
 
   list(): Promise<KeyRecord[]> {
@@ -214,24 +214,24 @@ class CachedKeys implements KeyStore {
     return key;
   }
 
-  #read(asked: Asked): Promise<KeyRecord | undefined> {
-    const { hash } = asked;
+  #read(lookup: KeyLookup): Promise<KeyRecord | undefined> {
+    const { hash } = lookup;
     const found = this.#reading.get(hash);
     if (found !== undefined) return found;
-    const fresh = this.#readAnew(asked).finally(() => {
+    const fresh = this.#readAnew(lookup).finally(() => {
       if (this.#reading.get(hash) === fresh) this.#reading.delete(hash);
     });
     this.#reading.set(hash, fresh);
     return fresh;
   }
 
-  async #readAnew(asked: Asked): Promise<KeyRecord | undefined> {
+  async #readAnew(lookup: KeyLookup): Promise<KeyRecord | undefined> {
     const missed = new Map<string, bigint>();
     this.#missing.add(missed);
     try {
-      const key = await inTime(this.#parts.find(asked), READ_MS);
-      if (key === undefined && missed.size === 0) this.#noteUnknown(asked.hash);
-      const id = key?.record.id ?? this.#ids.get(asked.hash);
+      const key = await inTime(this.#parts.find(lookup), READ_MS);
+      if (key === undefined && missed.size === 0) this.#noteUnknown(lookup.hash);
+      const id = key?.record.id ?? this.#ids.get(lookup.hash);
       const least = missed.get(ANY) ?? missed.get(id ?? "") ?? 0n;
       if (id === undefined || (key?.changed ?? 0n) < least) return key?.record;
       if (key === undefined) this.#forget(id);
@@ -243,20 +243,20 @@ class CachedKeys implements KeyStore {
   }
 
   /** Reads a key, and retries once if only the connection was lost. */
-  async #readUnknown(asked: Asked): Promise<KeyRecord | undefined> {
+  async #readUnknown(lookup: KeyLookup): Promise<KeyRecord | undefined> {
     if (!this.#parts.changes.isUp) throw outOfReach();
     try {
-      return await this.#inTurn(() => this.#read(asked));
+      return await this.#inTurn(() => this.#read(lookup));
     } catch (error) {
       if (!isOutOfReach(error) || !await this.#parts.changes.checkNow()) throw error;
-      return await this.#inTurn(() => this.#read(asked));
+      return await this.#inTurn(() => this.#read(lookup));
     }
   }
 
-  async #readKnown({ record }: Known, asked: Asked): Promise<KeyRecord | undefined> {
+  async #readKnown({ record }: Known, lookup: KeyLookup): Promise<KeyRecord | undefined> {
     if (this.#parts.changes.isUp) {
       try {
-        return await this.#read(asked);
+        return await this.#read(lookup);
       } catch (error) {
         if (!isOutOfReach(error)) throw error;
         void this.#parts.changes.checkNow();
@@ -300,7 +300,7 @@ class CachedKeys implements KeyStore {
 }
 
 /** Returns a copy of the key if the hash is its current one, or a previous one that is valid at `now`. */
-function validKey(record: KeyRecord | undefined, { hash, now }: Asked): KeyRecord | undefined {
+function validKey(record: KeyRecord | undefined, { hash, now }: KeyLookup): KeyRecord | undefined {
   if (record === undefined) return undefined;
   const isGood = record.hash === hash || (record.former?.hash === hash && record.former.until > now);
   return isGood ? structuredClone(record) : undefined;

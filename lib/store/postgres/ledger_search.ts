@@ -1,14 +1,9 @@
 /** Searches for entries in the database: by an index in one statement, or by blocks of entries. */
 import type { KeptEntry } from "../ledger.ts";
 import {
-  type BlockName,
-  blockNames,
-  BOUND_COLUMNS,
   type BoundedBlock,
   compareEntries,
-  type EntryFilter,
   type EntrySearch,
-  FAILED_SQL,
   FEW_BLOCKS,
   mayBeat,
   mergeFound,
@@ -17,7 +12,9 @@ import {
   ORDER_COLUMNS,
   readsBlocks,
 } from "../search.ts";
+import { allOf, candidateBlocks, conditionsOf } from "../search_sql.ts";
 import { BLOCK, SHORT_TAIL } from "../sums.ts";
+import { DIALECT, fragmentOf } from "./fragments.ts";
 import type { Sql } from "./client.ts";
 import { readPage } from "./ledger_rows.ts";
 
@@ -67,13 +64,14 @@ interface Range {
 async function readFound(sql: Sql, search: EntrySearch, ranges?: readonly Range[]): Promise<KeptEntry[]> {
   const { order, after, limit } = search;
   const column = ORDER_COLUMNS[order];
-  const conditions = conditionsOf(sql, search);
-  if (after !== undefined) {
-    conditions.push(
-      sql`(${sql(`entries.${column}`)}, seq) < (${after.value.toString()}::bigint, ${after.seq}::bigint)`,
-    );
-  }
-  const condition = conditions.reduce((all, next) => sql`${all} AND ${next}`);
+  const condition = fragmentOf(
+    sql,
+    allOf([
+      ["at >= ? AND at < ?", search.since, search.until],
+      ...conditionsOf(search, DIALECT),
+      ...(after === undefined ? [] : [[`(entries.${column}, seq) < (?, ?)`, after.value, after.seq] as const]),
+    ]),
+  );
   const parts = ranges?.map(({ from, to }): Condition =>
     sql`SELECT * FROM entries WHERE seq > ${from} AND seq <= ${to}`
   )
@@ -90,82 +88,26 @@ async function readFound(sql: Sql, search: EntrySearch, ranges?: readonly Range[
 
 /** The blocks that may have entries of a search, in the order of their bounds. */
 async function readBlocks(sql: Sql, search: EntrySearch): Promise<BoundedBlock[]> {
-  const period = await narrowed(sql, search);
+  const blocks = candidateBlocks(await narrowed(sql, search), DIALECT);
   const rows = await sql<{ block: bigint; bound: bigint }[]>`
-    ${candidatesOf(sql, search, period)} ORDER BY bound DESC, block DESC`;
+    ${fragmentOf(sql, blocks)} ORDER BY bound DESC, block DESC`;
   return rows.map(({ block, bound }) => ({ block: Number(block), bound }));
 }
 
 async function areFew(sql: Sql, search: EntrySearch): Promise<boolean> {
-  const period = await narrowed(sql, search);
-  return (await sql`${candidatesOf(sql, search, period)} LIMIT 1 OFFSET ${FEW_BLOCKS}`).length === 0;
+  const blocks = candidateBlocks(await narrowed(sql, search), DIALECT);
+  return (await sql`${fragmentOf(sql, blocks)} LIMIT 1 OFFSET ${FEW_BLOCKS}`).length === 0;
 }
-
-function candidatesOf(sql: Sql, search: EntrySearch, { since, until }: Period): Condition {
-  const { order, minCost = 0n, minMs = 0 } = search;
-  const bound = sql(BOUND_COLUMNS[order]);
-  const names = blockNames(search);
-  const blocks = names.map((name): Condition =>
-    sql`
-      SELECT block, max(${bound}) AS bound FROM entry_blocks
-      WHERE kind = ${name.kind} AND ${testOf(sql, name)}
-        AND last_at >= ${since} AND first_at < ${until} AND most_cost >= ${minCost.toString()}::bigint AND most_ms >= ${minMs}
-      GROUP BY block`
-  );
-  return sql`
-    SELECT block, min(bound) AS bound FROM (${blocks.reduce((all, next) => sql`${all} UNION ALL ${next}`)}) named
-    GROUP BY block HAVING count(*) = ${names.length}`;
-}
-
-function testOf(sql: Sql, { name, status, parts = [], oneOf = [] }: BlockName): Condition {
-  const tests: (Condition | undefined)[] = [
-    name === undefined ? sql`true` : sql`name = ${name}`,
-    // The name begins with the number.
-    status === undefined
-      ? undefined
-      : sql`split_part(name, ${"\n"}, 1)::integer BETWEEN ${status.from} AND ${status.to}`,
-    ...parts.map((part): Condition => sql`strpos(name, ${part}) > 0`),
-    oneOf.length === 0
-      ? undefined
-      : sql`(${
-        oneOf.map((part): Condition => sql`strpos(name, ${part}) > 0`).reduce((all, next) => sql`${all} OR ${next}`)
-      })`,
-  ];
-  return tests.filter((test) => test !== undefined).reduce((all, next) => sql`${all} AND ${next}`);
-}
-
-type Period = Pick<EntrySearch, "since" | "until">;
 
 /** The period of a search, narrowed to days on which all of its names come together. */
-async function narrowed(sql: Sql, search: EntrySearch): Promise<Period> {
+async function narrowed(sql: Sql, search: EntrySearch): Promise<EntrySearch> {
   const names = namesOfDays(search);
   if (names.length === 0) return search;
-  const test = names.map(([column, value]): Condition => sql`${sql(column)} = ${value}`)
-    .reduce((all, next) => sql`${all} AND ${next}`);
+  const test = fragmentOf(sql, allOf(names.map(([column, value]) => [`${column} = ?`, value])));
   const [row] = await sql<{ first: bigint | null; last: bigint | null; first_day: bigint }[]>`
     SELECT min(day) AS first, max(day) AS last, (SELECT first_day FROM sums_head) AS first_day
     FROM upstream_days WHERE ${test}`;
   const [first, last] = [row?.first, row?.last].map((day) => typeof day === "bigint" ? Number(day) : null);
-  return narrowPeriod(search, { first: first ?? null, last: last ?? null, firstDay: Number(row?.first_day) });
-}
-
-function conditionsOf(sql: Sql, filter: EntryFilter): Condition[] {
-  const { since, until, keyId, group, model, upstream, endpoint, status, failed, reason, user, tag, minCost, minMs } =
-    filter;
-  const all: (Condition | undefined)[] = [
-    sql`at >= ${since} AND at < ${until}`,
-    keyId === undefined ? undefined : sql`key_id = ${keyId}`,
-    group === undefined ? undefined : sql`group_name = ${group}`,
-    model === undefined ? undefined : sql`model = ${model}`,
-    upstream === undefined ? undefined : sql`upstream = ${upstream}`,
-    endpoint === undefined ? undefined : sql`endpoint = ${endpoint}`,
-    status === undefined ? undefined : sql`status BETWEEN ${status.from} AND ${status.to}`,
-    failed === undefined ? undefined : sql`${sql.unsafe(FAILED_SQL)}`,
-    reason === undefined ? undefined : sql`reason = ${reason}`,
-    user === undefined ? undefined : sql`end_user = ${user}`,
-    tag === undefined ? undefined : sql`strpos(tags, ${`,${tag},`}) > 0`,
-    minCost === undefined ? undefined : sql`entries.cost >= ${minCost.toString()}::bigint`,
-    minMs === undefined ? undefined : sql`total_ms >= ${minMs}`,
-  ];
-  return all.filter((condition) => condition !== undefined);
+  const days = { first: first ?? null, last: last ?? null, firstDay: Number(row?.first_day) };
+  return { ...search, ...narrowPeriod(search, days) };
 }

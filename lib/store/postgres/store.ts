@@ -5,7 +5,7 @@ import { openJournal } from "../outage/journal.ts";
 import { journaled, type JournaledLedger } from "../outage/journaled_ledger.ts";
 import { openPostgresAlerts } from "./alerts.ts";
 import { openPostgresAnswers } from "./answers.ts";
-import { type Changes, createChanges } from "./changes.ts";
+import { Changes } from "./changes.ts";
 import {
   connect,
   isOutOfReach,
@@ -102,7 +102,7 @@ async function openServing({ url, isPooled, opened }: Opening, options: SharedSt
   // A separate pool, so that reading a key never waits for a report.
   const keyPool = closing(opened, openPool(() => connect(url, KEY_CONNECTIONS, { isPooled })));
   const listener = { notified: () => changes.notified(), disconnected: () => changes.disconnected() };
-  const changes = createChanges({
+  const changes = new Changes({
     pool: closing(opened, openPool(() => connect(url, 1, { isPooled, ...listener }))),
     isPooled,
     stalled() {
@@ -115,7 +115,7 @@ async function openServing({ url, isPooled, opened }: Opening, options: SharedSt
   closing(opened, changes);
   const keys = cacheKeys({
     keys: openPostgresKeys(keyPool.sql),
-    find: (asked) => findKey(keyPool.sql, asked),
+    find: (lookup) => findKey(keyPool.sql, lookup),
     changes,
     first: await readUsedKeys(keyPool.sql, FIRST_KEYS),
     keyAgeMs,

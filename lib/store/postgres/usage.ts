@@ -3,7 +3,9 @@ import { mapSliced } from "../../scheduler.ts";
 import { cutSpan, DAY_MS, type SumKind, sumKindOf, sumName, Sums, TIME_STEPS } from "../days.ts";
 import type { LedgerStore, PriceSheet, UpstreamDaySum, UsageBy, UsageQuery, UsageSum } from "../ledger.ts";
 import { SHORT_TAIL, stepMs, SUM_TABLES, tagNames } from "../sums.ts";
+import { allOf, conditionsOf } from "../search_sql.ts";
 import type { Sql } from "./client.ts";
+import { DIALECT, fragmentOf } from "./fragments.ts";
 import { type FigureRow, toFigures } from "./ledger_sums.ts";
 import { entryColumn, withSheets } from "./sums_shape.ts";
 
@@ -213,16 +215,7 @@ function entryName(name: string): string {
 
 /** The condition of the filter. */
 function isWanted(sql: Sql, { only = {} }: Span): Fragment {
-  const { keyId, group, model, user, tag } = only;
-  const tests: (Fragment | undefined)[] = [
-    sql`true`,
-    keyId === undefined ? undefined : sql`key_id = ${keyId}`,
-    group === undefined ? undefined : sql`group_name = ${group}`,
-    model === undefined ? undefined : sql`model = ${model}`,
-    user === undefined ? undefined : sql`end_user = ${user}`,
-    tag === undefined ? undefined : sql`strpos(tags, ${`,${tag},`}) > 0`,
-  ];
-  return tests.filter((test) => test !== undefined).reduce((all, test) => sql`${all} AND ${test}`);
+  return fragmentOf(sql, allOf(conditionsOf(only, DIALECT)));
 }
 
 /** As `LedgerStore.sumsOfStep`. */

@@ -132,10 +132,10 @@ function prepareStatements(db: DatabaseSync) {
   const byId = db.prepare(`SELECT ${COLUMNS} FROM keys WHERE id = ?`);
   const byName = db.prepare(`SELECT ${COLUMNS} FROM keys WHERE name = ? AND revoked_at IS NULL`);
   const byFormerName = db.prepare(`SELECT ${COLUMNS} FROM keys WHERE name = ? ORDER BY rowid DESC LIMIT 1`);
-  const byIds = db.prepare(
-    `SELECT ${COLUMNS} FROM keys WHERE id IN (SELECT value FROM json_each(?))`,
+  const byIds = db.prepare(`SELECT ${COLUMNS} FROM keys WHERE id IN (SELECT value FROM json_each(?))`);
+  const names = db.prepare(
+    "SELECT keys.id, name FROM json_each(?) AS wanted CROSS JOIN keys ON keys.id = wanted.value",
   );
-  const names = db.prepare("SELECT keys.id, name FROM json_each(?) AS asked CROSS JOIN keys ON keys.id = asked.value");
   // One statement, so that no concurrent change of another process is lost.
   const change = db.prepare(
     `UPDATE keys SET disabled = coalesce(:disabled, disabled), group_name = coalesce(:group, group_name),

@@ -6,22 +6,19 @@ import { openSheetRows, SELECTED_ENTRY, toEntries } from "./ledger_rows.ts";
 import type { KeptEntry, PriceSheet } from "../ledger.ts";
 import {
   compareEntries,
-  type EntryFilter,
   type EntryOrder,
   type EntrySearch,
-  FAILED_SQL,
   mergeFound,
   ORDER_COLUMNS,
   orderValue,
   readsBlocks,
 } from "../search.ts";
+import { conditionsOf, type SqlText } from "../search_sql.ts";
+import { DIALECT, indexOf } from "./dialect.ts";
 import { openBlocks } from "./search_blocks.ts";
 
 /** Index rows read per slice: a few milliseconds of work. */
 const ROWS_AT_ONCE = 2_000;
-
-/** An SQL condition and the value of its parameter. */
-export type Condition = readonly [text: string, ...values: (string | number | bigint)[]];
 
 /** A search that reads some rows per slice. */
 export type SearchWork = (search: EntrySearch) => Generator<void, KeptEntry[]>;
@@ -33,7 +30,7 @@ export function prepareSearch(db: DatabaseSync): SearchWork {
     const sheetOf = sheets.reader();
     const reads = readsBlocks(search);
     if (reads === false) return yield* searchIndex(db, search, sheetOf);
-    const blocks = openBlocks(db, { search, conditions: conditionsOf(search) });
+    const blocks = openBlocks(db, { search, conditions: conditionsOf(search, DIALECT) });
     if (reads === "few" && !blocks.areFew()) return yield* searchIndex(db, search, sheetOf);
     let found: KeptEntry[] = [];
     for (const rows of blocks.read(() => found)) {
@@ -72,13 +69,13 @@ function* searchIndex(
 class RowRange {
   readonly #end: ReturnType<DatabaseSync["prepare"]>;
   readonly #rows: ReturnType<DatabaseSync["prepare"]>;
-  readonly #driving: Condition;
+  readonly #driving: SqlText;
   readonly #values: (string | number | bigint)[];
   readonly #order: EntryOrder;
 
   constructor(db: DatabaseSync, search: EntrySearch) {
     const { index, driving } = indexOf(search);
-    const conditions = conditionsOf(search);
+    const conditions = conditionsOf(search, DIALECT);
     const column = ORDER_COLUMNS[search.order];
     if (search.order !== "time" && search.after !== undefined) {
       conditions.push([`(${column}, seq) < (?, ?)`, search.after.value, search.after.seq]);
@@ -120,30 +117,4 @@ class RowRange {
       : [orderValue(above, this.#order), above.seq];
     return this.#rows.all(...values, ...place, ...end, ...this.#values, ...floor, limit);
   }
-}
-
-/** The most selective index, and the condition that it serves. */
-function indexOf({ keyId, user }: EntryFilter): { index: string; driving: Condition } {
-  if (user !== undefined) return { index: "entries_by_user", driving: ["end_user = ?", user] };
-  if (keyId !== undefined) return { index: "entries_by_key", driving: ["key_id = ?", keyId] };
-  return { index: "entries_by_time", driving: ["1"] };
-}
-
-function conditionsOf(filter: EntryFilter): Condition[] {
-  const { keyId, group, model, upstream, endpoint, status, failed, reason, user, tag, minCost, minMs } = filter;
-  const all: (Condition | undefined)[] = [
-    keyId === undefined ? undefined : ["key_id = ?", keyId],
-    group === undefined ? undefined : ["group_name = ?", group],
-    model === undefined ? undefined : ["model = ?", model],
-    upstream === undefined ? undefined : ["upstream = ?", upstream],
-    endpoint === undefined ? undefined : ["endpoint = ?", endpoint],
-    status === undefined ? undefined : ["status BETWEEN ? AND ?", status.from, status.to],
-    failed === undefined ? undefined : [FAILED_SQL],
-    reason === undefined ? undefined : ["reason = ?", reason],
-    user === undefined ? undefined : ["end_user = ?", user],
-    tag === undefined ? undefined : ["instr(tags, ?) > 0", `,${tag},`],
-    minCost === undefined ? undefined : ["entries.cost >= ?", minCost],
-    minMs === undefined ? undefined : ["total_ms >= ?", minMs],
-  ];
-  return all.filter((condition) => condition !== undefined);
 }

@@ -2,9 +2,6 @@
 import type { DatabaseSync } from "node:sqlite";
 import type { KeptEntry } from "../ledger.ts";
 import {
-  type BlockName,
-  blockNames,
-  BOUND_COLUMNS,
   type BoundedBlock,
   type EntrySearch,
   FEW_BLOCKS,
@@ -16,7 +13,8 @@ import {
 } from "../search.ts";
 import { BLOCK } from "../sums.ts";
 import { SELECTED_ENTRY } from "./ledger_rows.ts";
-import type { Condition } from "./search.ts";
+import { candidateBlocks, type SqlText } from "../search_sql.ts";
+import { DIALECT } from "./dialect.ts";
 import { prepareSumsHead } from "./sums.ts";
 
 /** Blocks whose bounds one statement reads. */
@@ -35,12 +33,12 @@ export interface SearchedBlocks {
 /** Opens the blocks of a search. @param conditions all but the period and the place of the page */
 export function openBlocks(
   db: DatabaseSync,
-  { search, conditions }: { search: EntrySearch; conditions: readonly Condition[] },
+  { search, conditions }: { search: EntrySearch; conditions: readonly SqlText[] },
 ): SearchedBlocks {
   const { order, after, limit } = search;
-  const candidates = candidatesOf(db, search);
+  const [candidates, ...candidateValues] = candidateBlocks(narrowed(db, search), DIALECT);
   const column = ORDER_COLUMNS[order];
-  const all: Condition[] = [
+  const all: SqlText[] = [
     ["at >= ? AND at < ?", search.since, search.until],
     ...conditions,
     ...(after === undefined ? [] : [[`(entries.${column}, seq) < (?, ?)`, after.value, after.seq] as const]),
@@ -49,12 +47,12 @@ export function openBlocks(
 
   function* blocks(): Generator<BoundedBlock> {
     const statement = db.prepare(
-      `${candidates.text} AND (bound, block) < (?, ?) ORDER BY bound DESC, block DESC LIMIT ${BLOCKS_AT_ONCE}`,
+      `${candidates} AND (bound, block) < (?, ?) ORDER BY bound DESC, block DESC LIMIT ${BLOCKS_AT_ONCE}`,
     );
     statement.setReadBigInts(true);
     let place: Value[] = [MOST, Number.MAX_SAFE_INTEGER];
     for (;;) {
-      const rows = statement.all(...candidates.values, ...place);
+      const rows = statement.all(...candidateValues, ...place);
       for (const row of rows) yield { block: Number(row.block), bound: row.bound as bigint };
       const last = rows.at(-1);
       if (last === undefined || rows.length < BLOCKS_AT_ONCE) return;
@@ -64,8 +62,8 @@ export function openBlocks(
 
   return {
     areFew() {
-      const nth = db.prepare(`${candidates.text} LIMIT 1 OFFSET ${FEW_BLOCKS}`);
-      return nth.get(...candidates.values) === undefined;
+      const nth = db.prepare(`${candidates} LIMIT 1 OFFSET ${FEW_BLOCKS}`);
+      return nth.get(...candidateValues) === undefined;
     },
     *read(found) {
       const rows = db.prepare(
@@ -94,32 +92,8 @@ export function openBlocks(
 /** Above every bound. */
 const MOST = 2n ** 63n - 1n;
 
-/** The query for the blocks that may have entries of a search. */
-function candidatesOf(db: DatabaseSync, search: EntrySearch): { text: string; values: Value[] } {
-  const { order, minCost = 0n, minMs = 0 } = search;
-  const { since, until } = narrowed(db, search);
-  const bound = BOUND_COLUMNS[order];
-  const names = blockNames(search).map((name) => ({ kind: name.kind, tests: testsOf(name) }));
-  const selects = names.map(({ tests }) =>
-    `SELECT block, max(${bound}) AS bound FROM entry_blocks
-      WHERE kind = ? AND last_at >= ? AND first_at < ? AND most_cost >= ? AND most_ms >= ?
-        ${tests.map(([test]) => `AND ${test}`).join(" ")} GROUP BY block`
-  );
-  return {
-    text: `SELECT block, bound FROM (
-      SELECT block, min(bound) AS bound FROM (${
-      selects.join(" UNION ALL ")
-    }) GROUP BY block HAVING count(*) = ${names.length}
-    ) WHERE true`,
-    values: names.flatMap(({ kind, tests }) => {
-      const ofTests = tests.flatMap(([, ...values]) => values);
-      return [kind, since, until, minCost, minMs, ...ofTests];
-    }),
-  };
-}
-
 /** The period of a search, narrowed to days on which all of its names come together. */
-function narrowed(db: DatabaseSync, search: EntrySearch): Pick<EntrySearch, "since" | "until"> {
+function narrowed(db: DatabaseSync, search: EntrySearch): EntrySearch {
   const names = namesOfDays(search);
   if (names.length === 0) return search;
   const row = db.prepare(
@@ -128,16 +102,6 @@ function narrowed(db: DatabaseSync, search: EntrySearch): Pick<EntrySearch, "sin
     }`,
   ).get(...names.map(([, value]) => value));
   const [first, last] = [row?.first, row?.last].map((day) => typeof day === "number" ? day : null);
-  return narrowPeriod(search, { first: first ?? null, last: last ?? null, firstDay: prepareSumsHead(db)().firstDay });
-}
-
-function testsOf({ name, status, parts = [], oneOf }: BlockName): Condition[] {
-  const has = (part: string): Condition => ["instr(name, ?) > 0", part];
-  return [
-    ...(name === undefined ? [] : [["name = ?", name] as const]),
-    // The name begins with the number.
-    ...(status === undefined ? [] : [["CAST(name AS INTEGER) BETWEEN ? AND ?", status.from, status.to] as const]),
-    ...parts.map(has),
-    ...(oneOf === undefined ? [] : [[`(${oneOf.map(() => "instr(name, ?) > 0").join(" OR ")})`, ...oneOf] as const]),
-  ];
+  const firstDay = prepareSumsHead(db)().firstDay;
+  return { ...search, ...narrowPeriod(search, { first: first ?? null, last: last ?? null, firstDay }) };
 }

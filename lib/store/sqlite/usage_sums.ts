@@ -1,30 +1,24 @@
 /** Sums over a period from one snapshot of the SQLite file, computed in slices. */
 import type { DatabaseSync, StatementSync } from "node:sqlite";
-import type { ReadCharged } from "./accounts.ts";
 import { type CutSpan, cutSpan, DAY_MS, type SumKind, sumKindOf, sumName, Sums, TIME_STEPS } from "../days.ts";
-import type { Spender, SumsHead, UpstreamDaySum, UsageBy, UsageFilter, UsageQuery } from "../ledger.ts";
+import type { Spender, SumsHead, UpstreamDaySum, UsageBy, UsageQuery } from "../ledger.ts";
 import { SHORT_TAIL, stepMs, SUM_TABLES, type SumTable, tagNames } from "../sums.ts";
+import { allOf, conditionsOf } from "../search_sql.ts";
 import { COUNTS, halves, LAST, toAmount } from "./day_sums.ts";
 import { openSheetRows } from "./ledger_rows.ts";
 import { figureColumns, RowSums } from "./row_sums.ts";
+import { DIALECT, indexOf } from "./dialect.ts";
 import { ENTRY_FIGURES, ENTRY_NAMES, openSavings, prepareSumsHead } from "./sums.ts";
 
 /** Rows summed per slice: about a millisecond of work, at most three. */
 const ROWS_AT_ONCE = 500;
-
-/** Computations that read a few rows per slice, within a transaction. */
-export interface UsageWork {
-  sumUp(query: UsageQuery): Generator<void, Sums>;
-  upstreamDays(query: Span): Generator<void, UpstreamDaySum[]>;
-  charge(...of: Parameters<ReadCharged>): Generator<void, bigint>;
-}
 
 /** Deno's types lack this method of Node. */
 type ArrayStatement = StatementSync & { setReturnArrays?(isOn: boolean): void };
 
 /** Prepares sums of a migrated database. */
 export function prepareUsage(db: DatabaseSync): UsageWork {
-  return new StatementSums(db);
+  return new UsageWork(db);
 }
 
 /** A period in Unix milliseconds, and a filter. */
@@ -50,7 +44,8 @@ const OLD_DAYS: SumTable = {
 
 const USAGE_FIGURES: readonly string[] = [...OLD_DAYS.figures, "saved"];
 
-class StatementSums implements UsageWork {
+/** Computations that read a few rows per slice, within a transaction. */
+export class UsageWork {
   readonly #db: DatabaseSync;
   readonly #statements: ReturnType<typeof prepareStatements>;
   readonly #savings: ReturnType<typeof openSavings>;
@@ -213,18 +208,15 @@ class StatementSums implements UsageWork {
     { names, figures, rows, only = {} }: Summed,
     { table, range, from }: { table: string; range: string; from: string },
   ): (range: readonly Place[]) => void {
-    const filters = FILTERS.flatMap(([name, test]) =>
-      only[name] === undefined ? [] : [{ test, value: name === "tag" ? `,${only[name]},` : only[name] ?? "" }]
-    );
+    const [filter, ...values] = allOf(conditionsOf(only, DIALECT));
     const known = table === OLD_DAYS.table ? OLD_DAYS.figures : figures;
     const columns = known.map((name) => figureColumns(name, table === "entries" ? ENTRY_FIGURES[name] ?? name : name));
     const joined = table === "entries" ? "LEFT JOIN sheet_savings ON version = price_version" : "";
     const statement = this.#prepare(
       `SELECT ${[...names(table), ...columns].join(", ")} FROM ${from} ${joined}
-       WHERE ${[range, ...filters.map(({ test }) => test)].join(" AND ")}`,
+       WHERE ${range} AND ${filter}`,
       { asArrays: true },
     );
-    const values = filters.map(({ value }) => value);
     return (range) => {
       const found: readonly object[] = statement.all(...range, ...values);
       // Deno Deploy's version has no setReturnArrays().
@@ -291,15 +283,6 @@ function rangeOf({ step, names }: SumTable): string {
   return `(${key.join(", ")}) > (${marks(key)}) AND (${key.join(", ")}) <= (${marks(key)})`;
 }
 
-/** Columns of the filters. */
-const FILTERS: readonly (readonly [keyof UsageFilter, string])[] = [
-  ["keyId", "key_id = ?"],
-  ["group", "group_name = ?"],
-  ["model", "model = ?"],
-  ["user", "end_user = ?"],
-  ["tag", "instr(tags, ?) > 0"],
-];
-
 /** Columns of the groupings in tables of sums; those of entries may be expressions. */
 const COLUMNS: Readonly<Record<UsageBy, string>> = {
   key: "key_id",
@@ -317,13 +300,6 @@ function columnOf(table: string, by: UsageBy): string {
   if (table === "entries") return ENTRY_NAMES[COLUMNS[by]] ?? COLUMNS[by];
   if (table !== SUM_TABLES.hours.table) return COLUMNS[by];
   return by === "hour" ? "hour" : by === "day" ? `hour / ${DAY_MS / TIME_STEPS.hour.ms}` : COLUMNS[by];
-}
-
-/** The most selective index of single entries, and the condition that it serves with its value. */
-function indexOf({ keyId, user }: UsageFilter = {}): { index: string; driving: readonly [string, ...string[]] } {
-  if (user !== undefined) return { index: "entries_by_user", driving: ["end_user = ?", user] };
-  if (keyId !== undefined) return { index: "entries_by_key", driving: ["key_id = ?", keyId] };
-  return { index: "entries_by_time", driving: ["1"] };
 }
 
 /** Sums by names for people: a row counts once for each of its tags. */

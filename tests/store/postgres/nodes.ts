@@ -2,7 +2,7 @@
 import type { LogEntry } from "../../../lib/log_events.ts";
 import { Secret } from "../../../lib/secret.ts";
 import type { KeyStore } from "../../../lib/store/keys.ts";
-import { type Changes, createChanges } from "../../../lib/store/postgres/changes.ts";
+import { Changes } from "../../../lib/store/postgres/changes.ts";
 import { connect, migrate, openPool, type Sql } from "../../../lib/store/postgres/client.ts";
 import { openPostgresConfigs } from "../../../lib/store/postgres/configs.ts";
 import { cacheKeys } from "../../../lib/store/postgres/key_cache.ts";
@@ -53,7 +53,7 @@ export async function openNode(
   };
   const listener = { notified: () => isDeaf || notified(), disconnected: () => changes.disconnected() };
   const feed = openPool(() => connect(url, 1, listener));
-  const changes = createChanges({
+  const changes = new Changes({
     pool: feed,
     isPooled: false,
     stalled: () => pool.renew(),

@@ -1,0 +1,77 @@
+/** SQL of searches and reports that both databases read, apart from a few names. */
+import type { UsageFilter } from "./ledger.ts";
+import { type BlockName, blockNames, BOUND_COLUMNS, type EntryFilter, type EntrySearch, FAILED_SQL } from "./search.ts";
+
+/** A condition or query, with a `?` for each of its values. */
+export type SqlText = readonly [text: string, ...values: (string | number | bigint)[]];
+
+/** The SQL that databases spell differently. */
+export interface SqlDialect {
+  /** The function that returns the position of a text in another one, or 0. */
+  position: "instr" | "strpos";
+  /** The status that a name of the kind `problem` begins with. */
+  statusOfName: string;
+}
+
+/** Joins conditions, which must all hold. */
+export function allOf(conditions: readonly SqlText[]): SqlText {
+  const texts = ["true", ...conditions.map(([text]) => text)];
+  return [texts.join(" AND "), ...conditions.flatMap(([, ...values]) => values)];
+}
+
+/** The conditions of a filter of entries, or of sums that have their columns; that of the period is not among them. */
+export function conditionsOf(
+  filter: Omit<EntryFilter, "since" | "until"> | UsageFilter,
+  { position }: SqlDialect,
+): SqlText[] {
+  const { keyId, group, model, user, tag, upstream, endpoint, status, failed, reason, minCost, minMs }: Partial<
+    EntryFilter
+  > = filter;
+  const all: (SqlText | undefined)[] = [
+    keyId === undefined ? undefined : ["key_id = ?", keyId],
+    group === undefined ? undefined : ["group_name = ?", group],
+    model === undefined ? undefined : ["model = ?", model],
+    upstream === undefined ? undefined : ["upstream = ?", upstream],
+    endpoint === undefined ? undefined : ["endpoint = ?", endpoint],
+    status === undefined ? undefined : ["status BETWEEN ? AND ?", status.from, status.to],
+    failed === undefined ? undefined : [FAILED_SQL],
+    reason === undefined ? undefined : ["reason = ?", reason],
+    user === undefined ? undefined : ["end_user = ?", user],
+    tag === undefined ? undefined : [`${position}(tags, ?) > 0`, `,${tag},`],
+    minCost === undefined ? undefined : ["entries.cost >= ?", minCost],
+    minMs === undefined ? undefined : ["total_ms >= ?", minMs],
+  ];
+  return all.filter((condition) => condition !== undefined);
+}
+
+/** The query for the blocks that may have entries of a search, with their bounds. More conditions may follow it. */
+export function candidateBlocks(search: EntrySearch, dialect: SqlDialect): SqlText {
+  const { order, since, until, minCost = 0n, minMs = 0 } = search;
+  const names = blockNames(search);
+  const named = names.map((name): SqlText => {
+    const [test, ...values] = allOf(testsOf(name, dialect));
+    return [
+      `SELECT block, max(${BOUND_COLUMNS[order]}) AS bound FROM entry_blocks
+       WHERE kind = ? AND last_at >= ? AND first_at < ? AND most_cost >= ? AND most_ms >= ? AND ${test} GROUP BY block`,
+      ...[name.kind, since, until, minCost, minMs],
+      ...values,
+    ];
+  });
+  return [
+    `SELECT block, bound FROM (
+       SELECT block, min(bound) AS bound FROM (${named.map(([text]) => text).join(" UNION ALL ")}) named
+       GROUP BY block HAVING count(*) = ${names.length}
+     ) blocks WHERE true`,
+    ...named.flatMap(([, ...values]) => values),
+  ];
+}
+
+function testsOf({ name, status, parts = [], oneOf }: BlockName, { position, statusOfName }: SqlDialect): SqlText[] {
+  const has = `${position}(name, ?) > 0`;
+  return [
+    ...(name === undefined ? [] : [["name = ?", name] as const]),
+    ...(status === undefined ? [] : [[`${statusOfName} BETWEEN ? AND ?`, status.from, status.to] as const]),
+    ...parts.map((part) => [has, part] as const),
+    ...(oneOf === undefined ? [] : [[`(${oneOf.map(() => has).join(" OR ")})`, ...oneOf] as const]),
+  ];
+}
