@@ -38,7 +38,7 @@ export async function checkPostgres(
       sql = connect(store.url, 2, { isPooled: true });
       notes.ok("It is behind a pooler");
     }
-    await withTimeout(steps.timeoutMs, look(notes, { sql, where, ...steps }));
+    await withTimeout(steps.timeoutMs, checkDatabase(notes, { sql, where, ...steps }));
   } catch (error) {
     notes.error(
       `${where} cannot be used: ${reasonOf(error)}`,
@@ -50,13 +50,13 @@ export async function checkPostgres(
   return notes.found;
 }
 
-interface Visit extends ConnectionCheckOptions {
+interface PostgresServer extends ConnectionCheckOptions {
   sql: Sql;
   where: string;
 }
 
-async function look(notes: Notes, visit: Visit): Promise<void> {
-  const { sql, where } = visit;
+async function checkDatabase(notes: Notes, server: PostgresServer): Promise<void> {
+  const { sql, where } = server;
   const ms = await shortestRoundTrip(() => sql`SELECT 1`);
   if (ms <= SLOW_MS) notes.ok(`${where} answers within ${formatMs(ms)}`);
   else {
@@ -65,14 +65,14 @@ async function look(notes: Notes, visit: Visit): Promise<void> {
       "Move gateway and database closer together: requests with a budget wait for it",
     );
   }
-  await lookAtServer(notes, sql);
-  await lookAtClock(notes, visit);
-  await lookAtShape(notes, sql);
-  await lookAtOthers(notes, sql);
-  await lookAtNotifications(notes, sql);
+  await checkServer(notes, sql);
+  await checkClock(notes, server);
+  await checkShape(notes, sql);
+  await checkOthers(notes, sql);
+  await checkNotifications(notes, sql);
 }
 
-async function lookAtServer(notes: Notes, sql: Sql): Promise<void> {
+async function checkServer(notes: Notes, sql: Sql): Promise<void> {
   const [row] = await sql<{ name: string; version: number; commits: string; syncs: string; standby: boolean }[]>`
     SELECT current_setting('server_version') AS name, current_setting('server_version_num')::int AS version,
       current_setting('synchronous_commit') AS commits, current_setting('fsync') AS syncs,
@@ -89,7 +89,7 @@ async function lookAtServer(notes: Notes, sql: Sql): Promise<void> {
   }
 }
 
-async function lookAtClock(notes: Notes, { sql, now }: Visit): Promise<void> {
+async function checkClock(notes: Notes, { sql, now }: PostgresServer): Promise<void> {
   const before = now();
   const [row] = await sql<{ at: number }[]>`SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS at`;
   if (row === undefined) return;
@@ -102,7 +102,7 @@ async function lookAtClock(notes: Notes, { sql, now }: Visit): Promise<void> {
     );}
 }
 
-async function lookAtShape(notes: Notes, sql: Sql): Promise<void> {
+async function checkShape(notes: Notes, sql: Sql): Promise<void> {
   const { MIGRATIONS } = await import("../store/postgres/migrations.ts");
   const [table] = await sql<{ there: boolean }[]>`SELECT to_regclass('sluice_shape') IS NOT NULL AS there`;
   if (table?.there !== true) return notes.ok("It has no tables yet; the first start creates them");
@@ -117,7 +117,7 @@ async function lookAtShape(notes: Notes, sql: Sql): Promise<void> {
   else notes.ok(`Its tables have schema ${version}; the next start migrates them to ${MIGRATIONS.length}`);
 }
 
-async function lookAtOthers(notes: Notes, sql: Sql): Promise<void> {
+async function checkOthers(notes: Notes, sql: Sql): Promise<void> {
   const [row] = await sql<{ connections: number; machines: number; used: number; most: number }[]>`
     SELECT count(*) FILTER (WHERE ours)::int AS connections,
       count(DISTINCT client_addr) FILTER (WHERE ours)::int AS machines,
@@ -143,13 +143,13 @@ async function lookAtOthers(notes: Notes, sql: Sql): Promise<void> {
 }
 
 /** Poolers in transaction mode lose notifications. */
-async function lookAtNotifications(notes: Notes, sql: Sql): Promise<void> {
+async function checkNotifications(notes: Notes, sql: Sql): Promise<void> {
   const channel = `sluice_doctor_${crypto.randomUUID().replaceAll("-", "")}`;
-  const heard = Promise.withResolvers<void>();
+  const notified = Promise.withResolvers<void>();
   try {
-    const { unlisten } = await sql.listen(channel, () => heard.resolve());
+    const { unlisten } = await sql.listen(channel, () => notified.resolve());
     await sql.notify(channel, "");
-    await withTimeout(NOTIFY_MS, heard.promise);
+    await withTimeout(NOTIFY_MS, notified.promise);
     await unlisten();
     notes.ok("Its notifications arrive");
   } catch (error) {

@@ -27,21 +27,21 @@ export interface PublicUrlOptions {
 }
 
 /** Checks the gateway from outside. */
-export async function checkPublicUrl(look: PublicUrlOptions): Promise<Finding[]> {
-  const notes = createNotes(look.url);
-  if (!await isAlive(notes, look)) return notes.found;
-  if (look.key === undefined) {
+export async function checkPublicUrl(options: PublicUrlOptions): Promise<Finding[]> {
+  const notes = createNotes(options.url);
+  if (!await checkAlive(notes, options)) return notes.found;
+  if (options.key === undefined) {
     notes.warn("Streams were not tested: there is no key", "Pass an API key of the gateway with --key");
     return notes.found;
   }
-  const paced = await paceThrough(notes, look, { pauseMs: PACE_MS, pieces: PIECES });
-  if (paced !== undefined) judgePace(notes, paced);
-  await lookAtAddress(notes, look);
-  if (look.longMs !== undefined && paced !== undefined) await lookAtSilence(notes, look, look.longMs);
+  const paced = await requestPacedStream(notes, options, { pauseMs: PACE_MS, pieces: PIECES });
+  if (paced !== undefined) reportPacing(notes, paced);
+  await checkClientAddress(notes, options);
+  if (options.longMs !== undefined && paced !== undefined) await checkSilence(notes, options, options.longMs);
   return notes.found;
 }
 
-async function isAlive(notes: Notes, { url, timeoutMs }: PublicUrlOptions): Promise<boolean> {
+async function checkAlive(notes: Notes, { url, timeoutMs }: PublicUrlOptions): Promise<boolean> {
   try {
     const response = await fetch(`${url}/healthz`, { redirect: "manual", signal: AbortSignal.timeout(timeoutMs) });
     await response.body?.cancel();
@@ -61,7 +61,7 @@ interface Pacing {
   pieces: number;
 }
 
-interface Paced {
+interface PacedStream {
   /** When pieces of text came, in milliseconds after the request. */
   times: number[];
   /** Longest time between any two bytes, in milliseconds. */
@@ -73,11 +73,11 @@ interface Paced {
 }
 
 /** Has the echo model answer slowly; `undefined` where it cannot, and the notes say why. */
-async function paceThrough(
+async function requestPacedStream(
   notes: Notes,
   { url, key, model, timeoutMs }: PublicUrlOptions,
   { pauseMs, pieces }: Pacing,
-): Promise<Paced | undefined> {
+): Promise<PacedStream | undefined> {
   const begun = performance.now();
   const times: number[] = [];
   let silenceMs = 0;
@@ -122,7 +122,7 @@ async function paceThrough(
   return { times, silenceMs, whole: text.includes("[DONE]"), tookMs };
 }
 
-function judgePace(notes: Notes, { times, whole, tookMs }: Paced): void {
+function reportPacing(notes: Notes, { times, whole, tookMs }: PacedStream): void {
   const groups = times.filter((time, index) => index === 0 || time - (times[index - 1] ?? 0) > TOGETHER_MS).length;
   // Another pace means that another model answered.
   if (tookMs < PACE_MS * (PIECES - 2)) {
@@ -143,8 +143,8 @@ function judgePace(notes: Notes, { times, whole, tookMs }: Paced): void {
 }
 
 /** A long silence, with nothing but keep-alives. */
-async function lookAtSilence(notes: Notes, look: PublicUrlOptions, longMs: number): Promise<void> {
-  const paced = await paceThrough(notes, look, { pauseMs: longMs, pieces: 2 });
+async function checkSilence(notes: Notes, options: PublicUrlOptions, longMs: number): Promise<void> {
+  const paced = await requestPacedStream(notes, options, { pauseMs: longMs, pieces: 2 });
   if (paced === undefined) return;
   const seconds = (ms: number) => `${(ms / 1000).toFixed(ms < 10_000 ? 1 : 0)} s`;
   if (paced.whole && paced.times.length >= 2) {
@@ -161,17 +161,17 @@ async function lookAtSilence(notes: Notes, look: PublicUrlOptions, longMs: numbe
 }
 
 /** Checks the client address that the gateway sees, with and without a forged header. */
-async function lookAtAddress(notes: Notes, look: PublicUrlOptions): Promise<void> {
-  const seen = await shownAddress(look, {});
+async function checkClientAddress(notes: Notes, options: PublicUrlOptions): Promise<void> {
+  const seen = await shownAddress(options, {});
   if (seen === undefined) return;
-  const own = await ownAddress(look.url);
-  if (own !== undefined && isWithin(own, look.trusted)) {
+  const own = await ownAddress(options.url);
+  if (own !== undefined && isWithin(own, options.trusted)) {
     return notes.warn(
       `The client's address could not be tested: this machine (${own}) is a trusted proxy`,
       "Run the command on another machine",
     );
   }
-  const forged = await shownAddress(look, { "x-forwarded-for": FORGED });
+  const forged = await shownAddress(options, { "x-forwarded-for": FORGED });
   if (forged === FORGED) {
     return notes.error(
       "Clients can forge their address: the gateway trusts X-Forwarded-For from them",

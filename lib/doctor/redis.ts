@@ -35,7 +35,7 @@ export async function checkRedis(
   let last: unknown;
   redis.on("error", (error: unknown) => last = error);
   try {
-    await withTimeout(steps.timeoutMs, look(notes, { redis, where, timeoutMs: nodes.limits_timeout_ms }));
+    await withTimeout(steps.timeoutMs, checkAnswers(notes, { redis, where, timeoutMs: nodes.limits_timeout_ms }));
   } catch (error) {
     notes.error(
       `${where} cannot be used: ${reasonOf(last ?? error)}`,
@@ -55,14 +55,14 @@ async function hangUp(redis: Redis): Promise<void> {
   await ended;
 }
 
-interface Visit {
+interface RedisServer {
   redis: Redis;
   where: string;
   /** Answers that take longer count as unreachable, in milliseconds. */
   timeoutMs: number;
 }
 
-async function look(notes: Notes, { redis, where, timeoutMs }: Visit): Promise<void> {
+async function checkAnswers(notes: Notes, { redis, where, timeoutMs }: RedisServer): Promise<void> {
   await redis.connect();
   await redis.eval("return 1", 0);
   const ms = await shortestRoundTrip(() => redis.ping());

@@ -26,20 +26,24 @@ export interface DoctorOptions extends UpstreamCheckOptions {
 }
 
 /** Runs all checks. No finding shows a secret. */
-export async function runChecks({ config, path, isServing, public: from, ...look }: DoctorOptions): Promise<Finding[]> {
+export async function runChecks(
+  { config, path, isServing, public: from, ...options }: DoctorOptions,
+): Promise<Finding[]> {
   if (from?.key !== undefined) rememberSecret(from.key);
   const hosts = Object.entries(config.upstreams).flatMap(([name, host]): { name: string; host: HttpUpstreamConfig }[] =>
     host.vendor === "embedded" ? [] : [{ name, host }]
   );
   const guard = createAddressGuard(config.private_networks);
-  const [store, database, limits, through, looked] = await Promise.all([
+  const [store, database, limits, publicUrl, upstreams] = await Promise.all([
     checkStoreFiles(config, isServing),
-    checkPostgres(config, look),
-    checkRedis(config, look),
-    from === undefined ? [] : checkPublicUrl({ ...from, trusted: config.trusted_proxies, timeoutMs: look.timeoutMs }),
+    checkPostgres(config, options),
+    checkRedis(config, options),
+    from === undefined
+      ? []
+      : checkPublicUrl({ ...from, trusted: config.trusted_proxies, timeoutMs: options.timeoutMs }),
     Promise.all(
       hosts.map(({ name, host }) =>
-        checkUpstream(name, { host, models: modelsAt(name, config), look: { ...look, guard } })
+        checkUpstream(name, { host, models: modelsAt(name, config), options: { ...options, guard } })
       ),
     ),
   ]);
@@ -49,10 +53,10 @@ export async function runChecks({ config, path, isServing, public: from, ...look
     ...database,
     ...limits,
     ...checkJournal(config),
-    ...checkProxies(hosts.map(({ name, host }) => ({ name, url: baseUrlOf(host) })), look.env),
-    ...looked.flatMap(({ findings }) => findings),
-    ...checkClock(looked.flatMap(({ aheadMs }) => aheadMs ?? [])),
-    ...through,
+    ...checkProxies(hosts.map(({ name, host }) => ({ name, url: baseUrlOf(host) })), options.env),
+    ...upstreams.flatMap(({ findings }) => findings),
+    ...checkClock(upstreams.flatMap(({ aheadMs }) => aheadMs ?? [])),
+    ...publicUrl,
   ];
   return withoutSecrets(findings);
 }

@@ -10,7 +10,7 @@ import { createNotes, type Finding, type Notes, reasonOf } from "./finding.ts";
 const FILES = ["", "-wal", "-shm", "-owner"];
 
 /** Bytes that are written as a test where the system does not report the free space. */
-const ROOM_BYTES = 16 * 1024 * 1024;
+const TEST_BYTES = 16 * 1024 * 1024;
 /** Less free space is reported, in bytes. */
 const LITTLE_BYTES = 1024 * 1024 * 1024;
 
@@ -34,7 +34,7 @@ export async function checkStoreFiles(
       return notes.found;
     }
     await checkModes(notes, { folder, path });
-    await checkRoom(notes, folder);
+    await checkFreeSpace(notes, folder);
     if (isServing === undefined) notes.ok("This gateway uses it");
     else await checkOwner(notes, path, isServing);
   } catch (error) {
@@ -68,12 +68,12 @@ async function checkModes(notes: Notes, { folder, path }: { folder: string; path
   if (open === 0) notes.ok(`"${folder}" and its files are accessible to their owner only`);
 }
 
-/** Writes a test file into the folder: it fails on a disk that is nearly full. */
-async function checkRoom(notes: Notes, folder: string): Promise<void> {
+/** Checks the free space, and that a file can be written. */
+async function checkFreeSpace(notes: Notes, folder: string): Promise<void> {
   const free = await freeBytes(folder);
   const file = `${folder}/.sluice-doctor-${crypto.randomUUID()}`;
   try {
-    await Deno.writeFile(file, new Uint8Array(free === undefined ? ROOM_BYTES : 1), { createNew: true, mode: 0o600 });
+    await Deno.writeFile(file, new Uint8Array(free === undefined ? TEST_BYTES : 1), { createNew: true, mode: 0o600 });
   } catch (error) {
     notes.error(
       `"${folder}" is not writable: ${reasonOf(error)}`,
@@ -83,7 +83,7 @@ async function checkRoom(notes: Notes, folder: string): Promise<void> {
   } finally {
     await Deno.remove(file).catch(() => {});
   }
-  if (free === undefined) return notes.ok(`"${folder}" is writable, at least ${ROOM_BYTES / 1024 / 1024} MiB`);
+  if (free === undefined) return notes.ok(`"${folder}" is writable, at least ${TEST_BYTES / 1024 / 1024} MiB`);
   const text = `${(free / 1024 / 1024 / 1024).toFixed(1)} GiB free in "${folder}"`;
   if (free >= LITTLE_BYTES) return notes.ok(`It is writable; ${text}`);
   notes.warn(`Only ${text}`, "Free disk space: without room for the ledger, requests are refused");

@@ -41,15 +41,15 @@ export interface UpstreamCheckResult {
 /** Checks one upstream. `models` are the ids that targets name. */
 export async function checkUpstream(
   name: string,
-  { host, models, look }: { host: HttpUpstreamConfig; models: readonly string[]; look: UpstreamCheckOptions },
+  { host, models, options }: { host: HttpUpstreamConfig; models: readonly string[]; options: UpstreamCheckOptions },
 ): Promise<UpstreamCheckResult> {
   const notes = createNotes(`upstream ${name}`);
   const base = baseUrlOf(host);
-  tellClient(notes, { host, base, look });
-  if (!await mayReach(notes, new URL(base), look)) return { findings: notes.found };
+  reportTransport(notes, { host, base, options });
+  if (!await mayReach(notes, new URL(base), options)) return { findings: notes.found };
   // Behind a proxy, the way is the proxy's.
-  const direct = proxyFor(base, look.env) === undefined;
-  if (direct && !await checkConnection(notes, new URL(base), look)) return { findings: notes.found };
+  const direct = proxyFor(base, options.env) === undefined;
+  if (direct && !await checkConnection(notes, new URL(base), options)) return { findings: notes.found };
   const client = Deno.createHttpClient({ http2: false, poolMaxIdlePerHost: 0, allowHost: true });
   try {
     const probed = {
@@ -57,12 +57,12 @@ export async function checkUpstream(
       baseUrl: base,
       key: host.api_key,
       protocols: host.protocols,
-      guard: look.guard,
+      guard: options.guard,
     };
-    const visit = { notes, host, probed, models, look, client };
-    const list = await ask(visit, modelList(host, { key: true }));
+    const probe = { notes, host, probed, models, options, client };
+    const list = await ask(probe, modelList(host, { key: true }));
     if (list === undefined) return { findings: notes.found };
-    await judge(visit, list);
+    await reportModelList(probe, list);
     return { findings: notes.found, ...(list.aheadMs !== undefined && { aheadMs: list.aheadMs }) };
   } finally {
     client.close();
@@ -82,12 +82,12 @@ async function mayReach(notes: Notes, { hostname }: URL, { guard }: UpstreamChec
 }
 
 /** Reports the transport that requests use. */
-function tellClient(
+function reportTransport(
   notes: Notes,
-  { host, base, look }: { host: HttpUpstreamConfig; base: string; look: UpstreamCheckOptions },
+  { host, base, options }: { host: HttpUpstreamConfig; base: string; options: UpstreamCheckOptions },
 ): void {
-  const client = transportKindFor({ url: base, wanted: host.transport, env: look.env });
-  const proxied = proxyFor(base, look.env) !== undefined;
+  const client = transportKindFor({ url: base, wanted: host.transport, env: options.env });
+  const proxied = proxyFor(base, options.env) !== undefined;
   if (client === "http1" && proxied) {
     return notes.warn(
       `Requests use http1 and bypass the proxy of the environment; these checks go through it`,
@@ -99,26 +99,29 @@ function tellClient(
   );
 }
 
-interface Visit {
+interface UpstreamProbe {
   notes: Notes;
   host: HttpUpstreamConfig;
   probed: ProbedHost;
   models: readonly string[];
-  look: UpstreamCheckOptions;
+  options: UpstreamCheckOptions;
   client: Deno.HttpClient;
 }
 
-interface Heard extends ProbeReply {
+interface TimedReply extends ProbeReply {
   aheadMs?: number;
 }
 
 /** Sends one request; `undefined` where there was no answer, and the notes say so. */
-async function ask({ notes, host, probed, look, client }: Visit, request: ProbeRequest): Promise<Heard | undefined> {
-  const begun = look.now();
+async function ask(
+  { notes, host, probed, options, client }: UpstreamProbe,
+  request: ProbeRequest,
+): Promise<TimedReply | undefined> {
+  const begun = options.now();
   try {
-    const signal = AbortSignal.timeout(look.timeoutMs);
+    const signal = AbortSignal.timeout(options.timeoutMs);
     const reply = await askHost(probed, request, { client, signal, mostText: LIST_LENGTH });
-    const ended = look.now();
+    const ended = options.now();
     if (ended - begun > SLOW_MS) {
       notes.warn(
         `It took ${((ended - begun) / 1000).toFixed(1)} s to answer a trivial request`,
@@ -143,64 +146,64 @@ async function ask({ notes, host, probed, look, client }: Visit, request: ProbeR
     }
     const late = error instanceof DOMException && error.name === "TimeoutError";
     notes.error(
-      late ? `No answer within ${look.timeoutMs / 1000} s` : `No answer: ${reasonOf(error)}`,
+      late ? `No answer within ${options.timeoutMs / 1000} s` : `No answer: ${reasonOf(error)}`,
       late ? "Check the address and the state of the host" : "Check base_url and the network on the way",
     );
     return undefined;
   }
 }
 
-async function judge(visit: Visit, list: Heard): Promise<void> {
-  const { notes, host } = visit;
-  if (list.status >= 300 && list.status < 400) return redirected(notes, list);
-  if (mayRefuseKey(list)) return refused(visit, list);
+async function reportModelList(probe: UpstreamProbe, list: TimedReply): Promise<void> {
+  const { notes, host } = probe;
+  if (list.status >= 300 && list.status < 400) return reportRedirect(notes, list);
+  if (mayRefuseKey(list)) return reportRefusedKey(probe, list);
   if (list.status === 429 || list.status >= 500) {
     return notes.warn(`It answers ${list.status} at the moment`, "Try again later, or see its status page");
   }
   if (list.status === 200) {
-    const isOpen = host.api_key === undefined || await isPublic(visit);
+    const isOpen = host.api_key === undefined || await isPublic(probe);
     if (!isOpen) notes.ok("It accepts the key");
     else if (host.api_key === undefined && vendorOf(host.vendor).keyless === true) {
       notes.ok("It needs no key for its list of models");
-    } else await tryEmpty(visit);
-    return knows(visit, list);
+    } else await sendEmptyRequest(probe);
+    return reportMissingModels(probe, list);
   }
-  await tryEmpty(visit, list.status);
+  await sendEmptyRequest(probe, list.status);
 }
 
 /** Some hosts list their models without a key: there the list proves nothing about it. */
-async function isPublic(visit: Visit): Promise<boolean> {
-  const heard = await ask(visit, modelList(visit.host, { key: false }));
-  return heard?.status === 200;
+async function isPublic(probe: UpstreamProbe): Promise<boolean> {
+  const reply = await ask(probe, modelList(probe.host, { key: false }));
+  return reply?.status === 200;
 }
 
 /** A request that must fail as bad, and not as unauthorized. */
-async function tryEmpty(visit: Visit, listStatus?: number): Promise<void> {
-  const { notes } = visit;
-  const heard = await ask(visit, emptyRequest(visit.probed));
-  if (heard === undefined) return;
-  if (heard.status >= 300 && heard.status < 400) return redirected(notes, heard);
-  if (mayRefuseKey(heard)) return refused(visit, heard);
-  if (heard.status === 404 && listStatus === 404) {
-    const path = usualPath(visit.host.vendor);
+async function sendEmptyRequest(probe: UpstreamProbe, listStatus?: number): Promise<void> {
+  const { notes } = probe;
+  const reply = await ask(probe, emptyRequest(probe.probed));
+  if (reply === undefined) return;
+  if (reply.status >= 300 && reply.status < 400) return reportRedirect(notes, reply);
+  if (mayRefuseKey(reply)) return reportRefusedKey(probe, reply);
+  if (reply.status === 404 && listStatus === 404) {
+    const path = usualPath(probe.host.vendor);
     return notes.error(
       "It answers 404 for its list of models and for its endpoint",
       `Check base_url: ${path === "/" ? "its path may be wrong" : `a path such as ${path} may be missing`}`,
     );
   }
-  if (heard.status === 429 || heard.status >= 500) {
-    return notes.warn(`It answers ${heard.status} at the moment`, "Try again later, or see its status page");
+  if (reply.status === 429 || reply.status >= 500) {
+    return notes.warn(`It answers ${reply.status} at the moment`, "Try again later, or see its status page");
   }
-  if (heard.status < 300) {
+  if (reply.status < 300) {
     return notes.warn(
-      `It answers an empty request with ${heard.status}, which model hosts do not`,
+      `It answers an empty request with ${reply.status}, which model hosts do not`,
       "Check base_url: something else may answer there",
     );
   }
-  notes.ok(`It refuses an empty request with ${heard.status}, and not the key`);
+  notes.ok(`It refuses an empty request with ${reply.status}, and not the key`);
 }
 
-function refused({ notes, host }: Visit, { status }: Heard): void {
+function reportRefusedKey({ notes, host }: UpstreamProbe, { status }: TimedReply): void {
   if (host.api_key === undefined) notes.error(`It needs a key: ${status}`, "Add api_key to the upstream");
   else {
     notes.error(
@@ -210,7 +213,7 @@ function refused({ notes, host }: Visit, { status }: Heard): void {
   }
 }
 
-function redirected(notes: Notes, { status, location }: Heard): void {
+function reportRedirect(notes: Notes, { status, location }: TimedReply): void {
   const url = location === null ? null : URL.parse(location);
   const to = url === null ? "elsewhere" : `${url.origin}${url.pathname}`;
   notes.error(
@@ -220,7 +223,7 @@ function redirected(notes: Notes, { status, location }: Heard): void {
 }
 
 /** Compares the ids of targets with those that are listed. */
-function knows({ notes, host, models }: Visit, { text }: Heard): void {
+function reportMissingModels({ notes, host, models }: UpstreamProbe, { text }: TimedReply): void {
   const listed = readIds(text);
   if (listed === undefined) {
     return notes.warn(

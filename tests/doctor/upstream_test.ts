@@ -16,7 +16,7 @@ function hostOf(row: JsonObject): HttpUpstreamConfig {
 }
 
 function look(host: HttpUpstreamConfig, { models = ["one"], timeoutMs = 5_000 } = {}): Promise<UpstreamCheckResult> {
-  return checkUpstream("host", { host, models, look: { env: () => undefined, now: Date.now, timeoutMs } });
+  return checkUpstream("host", { host, models, options: { env: () => undefined, now: Date.now, timeoutMs } });
 }
 
 function lines(findings: readonly Finding[]): string[] {
@@ -190,7 +190,7 @@ Deno.test("a silent upstream is reported after the time limit, a slow one with i
   const { findings } = await checkUpstream("late", {
     host: hostOf({ vendor: "vllm", base_url: `${late.url}/v1` }),
     models: [],
-    look: slow,
+    options: slow,
   });
   assertMatch(lines(findings)[0] ?? "", /^warning: It took 4.0 s/);
 });
@@ -213,7 +213,7 @@ Deno.test("the transport of requests is reported", async () => {
     const { findings } = await checkUpstream("host", {
       host,
       models: [],
-      look: { env: (name) => env[name], now: Date.now, timeoutMs: 5_000 },
+      options: { env: (name) => env[name], now: Date.now, timeoutMs: 5_000 },
     });
     const reported = findings.filter(({ what }) => what.startsWith("Requests")).map(({ level, what }) =>
       `${level}: ${what}`

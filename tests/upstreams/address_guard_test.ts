@@ -105,7 +105,7 @@ Deno.test("doctor sends no key to a refused address", async () => {
   const one = upstreams.one;
   assert(one !== undefined && one.vendor !== "embedded");
   const look = { now: Date.now, timeoutMs: 5_000, env: () => undefined, guard: createAddressGuard([]) };
-  const { findings } = await checkUpstream("one", { host: one, models: [], look });
+  const { findings } = await checkUpstream("one", { host: one, models: [], options: look });
   assertEquals([findings.at(-1)?.level, server.requests.length], ["error", 0]);
   assertStringIncludes(findings.at(-1)?.what ?? "", "127.0.0.1 is at 127.0.0.1, a private address");
 });
