@@ -178,11 +178,11 @@ class ConfigReloader implements Reloader {
       this.#status = { ...rest, source: sourceOf(loaded) };
       if (!isNew) {
         this.#warn(ignored);
-        if (trigger === "signal" || trigger === "admin") this.#tell("reload_unchanged", trigger);
+        if (trigger === "signal" || trigger === "admin") this.#logReload("reload_unchanged", trigger);
         return { outcome: "unchanged", ignored };
       }
       this.#status = { ...this.#status, version: this.#status.version + 1, loaded_at: this.#time() };
-      this.#tell("reloaded", trigger);
+      this.#logReload("reloaded", trigger);
       this.#warn(ignored);
       return { outcome: "changed", ignored };
     } catch (error) {
@@ -191,7 +191,7 @@ class ConfigReloader implements Reloader {
     }
   }
 
-  #tell(event: "reloaded" | "reload_unchanged", trigger: ReloadTrigger): void {
+  #logReload(event: "reloaded" | "reload_unchanged", trigger: ReloadTrigger): void {
     const { version, source } = this.#status;
     const facts = { trigger, version, source, ...(this.#shared !== undefined && { shared_version: this.#shared }) };
     this.#parts.log({ level: "info", event, ...facts });

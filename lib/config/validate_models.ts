@@ -12,20 +12,19 @@ function protocolsOf(row: JsonObject): readonly string[] {
   return isVendorName(vendor) ? vendorOf(vendor).protocols : [];
 }
 
-export function modelProblems(file: JsonObject): string[] {
-  const problems: string[] = modelNameProblems(file);
+export function* modelProblems(file: JsonObject): Generator<string> {
+  yield* modelNameProblems(file);
   for (const [index, model] of objects(file.models)) {
     const path: Path = ["models", index];
     for (const [place, target] of objects(model.targets)) {
-      problems.push(...targetProblems(file, { target, makes: makesOf(model) }, [...path, "targets", place]));
+      yield* targetProblems(file, { target, makes: makesOf(model) }, [...path, "targets", place]);
     }
-    problems.push(...kindPriceProblems(model, path));
+    yield* kindPriceProblems(model, path);
   }
-  return problems;
 }
 
 /** Requires that each id, canonical slug or alias belongs to one row. Ids take precedence over the other names. */
-function modelNameProblems(file: JsonObject): string[] {
+function* modelNameProblems(file: JsonObject): Generator<string> {
   const holders = new Map<string, string>();
   if (file.embedded_models !== false) {
     for (const { id } of EMBEDDED_MODELS) {
@@ -43,14 +42,12 @@ function modelNameProblems(file: JsonObject): string[] {
       ]),
     ]),
   ];
-  const problems: string[] = [];
   for (const [path, name] of names) {
     if (typeof name !== "string") continue;
     const holder = holders.get(name);
-    if (holder !== undefined) problems.push(formatProblem(path, `"${name}" is already ${holder}`));
+    if (holder !== undefined) yield formatProblem(path, `"${name}" is already ${holder}`);
     else holders.set(name, pathText(path.slice(0, 2)));
   }
-  return problems;
 }
 
 /**
@@ -94,7 +91,7 @@ interface TargetOfModel {
   makes: ModelKind;
 }
 
-function targetProblems(file: JsonObject, { target, makes }: TargetOfModel, path: Path): string[] {
+function targetProblems(file: JsonObject, { target, makes }: TargetOfModel, path: Path): Iterable<string> {
   if (typeof target.upstream !== "string") return [];
   const upstreams = isObject(file.upstreams) ? file.upstreams : {};
   const known = namesWith(upstreams, EMBEDDED_UPSTREAM);
@@ -109,23 +106,19 @@ function targetProblems(file: JsonObject, { target, makes }: TargetOfModel, path
   return textTargetProblems(upstream, target, path);
 }
 
-function textTargetProblems(upstream: JsonObject, target: JsonObject, path: Path): string[] {
-  const problems: string[] = [];
+function* textTargetProblems(upstream: JsonObject, target: JsonObject, path: Path): Generator<string> {
   const supported = protocolsOf(upstream);
   if (typeof target.protocol === "string" && !supported.includes(target.protocol)) {
-    problems.push(
-      formatProblem(
-        [...path, "protocol"],
-        `Upstream "${target.upstream}" does not support protocol "${target.protocol}"; it supports: ${
-          supported.join(", ")
-        }`,
-      ),
+    yield formatProblem(
+      [...path, "protocol"],
+      `Upstream "${target.upstream}" does not support protocol "${target.protocol}"; it supports: ${
+        supported.join(", ")
+      }`,
     );
   }
   if (target.images !== undefined) {
-    problems.push(formatProblem([...path, "images"], "Only for models that make images"));
+    yield formatProblem([...path, "images"], "Only for models that make images");
   }
-  return problems;
 }
 
 /** Requires a vendor with embeddings or reranking. */
@@ -179,22 +172,18 @@ export function* embeddingProblems(file: JsonObject): Generator<string> {
 }
 
 /** Requires an upstream and settings that can make images. */
-function imageTargetProblems(upstream: JsonObject, target: JsonObject, path: Path): string[] {
-  const problems: string[] = [];
+function* imageTargetProblems(upstream: JsonObject, target: JsonObject, path: Path): Generator<string> {
   const { vendor } = upstream;
   if (isVendorName(vendor) && vendorOf(vendor).images !== true) {
     const able = (Object.keys(VENDORS) as VendorName[]).filter((name) => vendorOf(name).images === true);
-    problems.push(
-      formatProblem(
-        [...path, "upstream"],
-        `Upstream "${target.upstream}" makes no images: its vendor must be one of ${able.join(", ")}, or embedded`,
-      ),
+    yield formatProblem(
+      [...path, "upstream"],
+      `Upstream "${target.upstream}" makes no images: its vendor must be one of ${able.join(", ")}, or embedded`,
     );
   }
   if (target.protocol !== undefined) {
-    problems.push(formatProblem([...path, "protocol"], "Only for models that answer in text"));
+    yield formatProblem([...path, "protocol"], "Only for models that answer in text");
   }
-  return problems;
 }
 
 function embeddedTargetProblems({ target, makes }: TargetOfModel, path: Path): string[] {

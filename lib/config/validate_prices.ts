@@ -19,22 +19,19 @@ interface Price {
  * Validates prices and factors of the unparsed file, skipping malformed values as `validateReferences` does. For each
  * group, reports the first price that does not fit its factor, with the number of others.
  */
-export function validatePrices(file: JsonObject): string[] {
-  const problems: string[] = [];
+export function* validatePrices(file: JsonObject): Generator<string> {
   const prices = file.embedded_models === false ? [] : EMBEDDED_MODELS.flatMap((row) => pricesOf(row));
   for (const [index, model] of Array.isArray(file.models) ? file.models.entries() : []) {
     if (!isObject(model)) continue;
     prices.push(...pricesOf(model));
-    problems.push(
-      ...changeProblems(model, ["models", index, "price_changes"]),
-      ...tierProblems(model, ["models", index]),
-    );
+    yield* changeProblems(model, ["models", index, "price_changes"]);
+    yield* tierProblems(model, ["models", index]);
   }
   for (const [name, group] of Object.entries(isObject(file.groups) ? file.groups : {})) {
     if (!isObject(group)) continue;
-    problems.push(...factorProblems(group, { name, prices }), ...extraProblems(group, { name, file }));
+    yield* factorProblems(group, { name, prices });
+    yield* extraProblems(group, { name, file });
   }
-  return problems;
 }
 
 /** Extras that groups allow: the member of the group, that of prices, and its description. */
@@ -204,8 +201,7 @@ function thresholdProblems(holder: unknown, path: Path): string[] {
 }
 
 /** Requires that the windows of a model do not overlap and have distinct names, which the ledger uses. */
-function windowProblems(windows: readonly unknown[], path: Path): string[] {
-  const problems: string[] = [];
+function* windowProblems(windows: readonly unknown[], path: Path): Generator<string> {
   const minutes = new Map<number, number>();
   const names = new Map<string, number>();
   for (const [index, window] of windows.entries()) {
@@ -213,35 +209,30 @@ function windowProblems(windows: readonly unknown[], path: Path): string[] {
     const { name } = window;
     const named = typeof name === "string" ? names.get(name) : undefined;
     if (named !== undefined) {
-      problems.push(formatProblem([...path, index, "name"], `"${String(name)}" is already time_windows[${named}]`));
+      yield formatProblem([...path, index, "name"], `"${String(name)}" is already time_windows[${named}]`);
     } else if (typeof name === "string") names.set(name, index);
     const [from, until] = [window.from, window.until].map((time) =>
       typeof time === "string" && /^\d\d:\d\d$/.test(time) ? minutesOf(time) : NaN
     );
     if (from === undefined || until === undefined || !(from <= 1440 && until <= 1440)) continue;
-    if (from === until) problems.push(formatProblem([...path, index, "until"], "The window is empty"));
+    if (from === until) yield formatProblem([...path, index, "until"], "The window is empty");
     const length = (until - from + 1440) % 1440;
     const all = Array.from({ length }, (_, minute) => (from + minute) % 1440);
     const other = all.map((minute) => minutes.get(minute)).find((index) => index !== undefined);
     if (other !== undefined) {
-      problems.push(formatProblem([...path, index], `It overlaps with time_windows[${other}]`));
+      yield formatProblem([...path, index], `It overlaps with time_windows[${other}]`);
     } else for (const minute of all) minutes.set(minute, index);
   }
-  return problems;
 }
 
 /** Rejects two changes at the same time as ambiguous. */
-function changeProblems({ price_changes }: JsonObject, path: Path): string[] {
-  const problems: string[] = [];
+function* changeProblems({ price_changes }: JsonObject, path: Path): Generator<string> {
   const indices = new Map<number, number>();
   for (const [index, change] of Array.isArray(price_changes) ? price_changes.entries() : []) {
     const from = isObject(change) && typeof change.from === "string" ? Date.parse(change.from) : NaN;
     if (Number.isNaN(from)) continue;
     const first = indices.get(from);
     if (first === undefined) indices.set(from, index);
-    else {problems.push(
-        formatProblem([...path, index, "from"], `The same time is already used by price_changes[${first}]`),
-      );}
+    else yield formatProblem([...path, index, "from"], `The same time is already used by price_changes[${first}]`);
   }
-  return problems;
 }

@@ -39,27 +39,23 @@ function nodeProblems({ nodes, store }: JsonObject): string[] {
 }
 
 /** Requires a shared store and a fixed port for processes that share the port. */
-function reusePortProblems({ listen, store, limits_store }: JsonObject): string[] {
-  if (!isObject(listen) || listen.reuse_port !== true) return [];
-  const problems: string[] = [];
+function* reusePortProblems({ listen, store, limits_store }: JsonObject): Generator<string> {
+  if (!isObject(listen) || listen.reuse_port !== true) return;
   if (listen.port === 0) {
-    problems.push(
-      formatProblem(["listen", "port"], "Processes cannot share port 0 (any free port): set a port"),
-    );
+    yield formatProblem(["listen", "port"], "Processes cannot share port 0 (any free port): set a port");
   }
   if (!isPostgres(store)) {
-    problems.push(formatProblem(
+    yield formatProblem(
       ["listen", "reuse_port"],
       "Processes that share a port need a shared store: set `store` to a Postgres database",
-    ));
+    );
   }
   if (typeof limits_store !== "string" || !/^rediss?:/.test(limits_store)) {
-    problems.push(formatProblem(
+    yield formatProblem(
       ["listen", "reuse_port"],
       "Processes that share a port would count limits separately: set `limits_store` to a Redis server",
-    ));
+    );
   }
-  return problems;
 }
 
 function isPostgres(store: Json | undefined): boolean {
@@ -67,115 +63,101 @@ function isPostgres(store: Json | undefined): boolean {
 }
 
 /** Requires an address, a key if the vendor needs one, and protocols that the vendor supports. */
-function upstreamProblems(file: JsonObject, env: ReadEnvironment): string[] {
-  const problems: string[] = [];
+function* upstreamProblems(file: JsonObject, env: ReadEnvironment): Generator<string> {
   for (const [name, row] of Object.entries(isObject(file.upstreams) ? file.upstreams : {})) {
     if (!isObject(row) || !isVendorName(row.vendor)) continue;
     const path: Path = ["upstreams", name];
     const vendor = vendorOf(row.vendor);
     if (row.base_url === undefined && vendor.baseUrl === undefined) {
-      problems.push(formatProblem([...path, "base_url"], `Missing: vendor "${row.vendor}" has no default address`));
+      yield formatProblem([...path, "base_url"], `Missing: vendor "${row.vendor}" has no default address`);
     }
     if (row.api_key === undefined && vendor.keyless !== true) {
-      problems.push(formatProblem([...path, "api_key"], `Missing: vendor "${row.vendor}" requires a key`));
+      yield formatProblem([...path, "api_key"], `Missing: vendor "${row.vendor}" requires a key`);
     }
     const variable = variableOf(row.api_key);
     const wrong = variable !== undefined ? upstreamSecretProblem(variable, env(variable)) : undefined;
-    if (wrong !== undefined) problems.push(formatProblem([...path, "api_key", "env"], wrong));
+    if (wrong !== undefined) yield formatProblem([...path, "api_key", "env"], wrong);
     const supported: readonly string[] = protocolsOf(vendor);
     for (const protocol of Array.isArray(row.protocols) ? row.protocols : []) {
       if (typeof protocol !== "string" || supported.includes(protocol) || !PROTOCOLS.has(protocol)) continue;
-      problems.push(
-        formatProblem(
-          [...path, "protocols"],
-          `Vendor "${row.vendor}" does not support protocol "${protocol}"; it supports: ${supported.join(", ")}`,
-        ),
+      yield formatProblem(
+        [...path, "protocols"],
+        `Vendor "${row.vendor}" does not support protocol "${protocol}"; it supports: ${supported.join(", ")}`,
       );
     }
   }
-  return problems;
 }
 
-function keyProblems(file: JsonObject, env: ReadEnvironment): string[] {
-  const problems: string[] = [];
+function* keyProblems(file: JsonObject, env: ReadEnvironment): Generator<string> {
   const groups = namesWith(isObject(file.groups) ? file.groups : {}, "default");
   const names = new Map<string, number>();
   const values = new Map<string, number>();
   for (const [index, key] of objects(file.keys)) {
     const path: Path = ["keys", index];
     if (typeof key.group === "string" && !groups.includes(key.group)) {
-      problems.push(formatProblem([...path, "group"], `Unknown group "${key.group}"; known: ${groups.join(", ")}`));
+      yield formatProblem([...path, "group"], `Unknown group "${key.group}"; known: ${groups.join(", ")}`);
     }
     if (typeof key.name === "string") {
       const first = names.get(key.name);
       if (first !== undefined) {
-        problems.push(formatProblem([...path, "name"], `"${key.name}" is already keys[${first}]`));
+        yield formatProblem([...path, "name"], `"${key.name}" is already keys[${first}]`);
       } else names.set(key.name, index);
     }
     const variable = variableOf(key.key);
     if (variable === undefined) continue;
     const value = env(variable);
     const wrong = secretProblem(variable, value);
-    if (wrong !== undefined) problems.push(formatProblem([...path, "key", "env"], wrong));
+    if (wrong !== undefined) yield formatProblem([...path, "key", "env"], wrong);
     if (value === undefined || wrong !== undefined) continue;
     const first = values.get(value);
-    if (first !== undefined) problems.push(formatProblem([...path, "key"], `The same key as keys[${first}]`));
+    if (first !== undefined) yield formatProblem([...path, "key"], `The same key as keys[${first}]`);
     else values.set(value, index);
   }
-  return problems;
 }
 
 /**
  * Lists the problems of the admin settings: weak keys, keys shared with clients, and an address used by another
  * listener.
  */
-function adminProblems(file: JsonObject, env: ReadEnvironment): string[] {
+function* adminProblems(file: JsonObject, env: ReadEnvironment): Generator<string> {
   const { admin } = file;
-  if (!isObject(admin)) return [];
-  const problems: string[] = [];
+  if (!isObject(admin)) return;
   for (const name of ["key", "viewer_key"]) {
     const variable = variableOf(admin[name]);
     if (variable === undefined) continue;
     const value = env(variable);
     const wrong = secretProblem(variable, value);
-    if (wrong !== undefined) problems.push(formatProblem(["admin", name, "env"], wrong));
+    if (wrong !== undefined) yield formatProblem(["admin", name, "env"], wrong);
     for (const [index, { key }] of wrong === undefined ? objects(file.keys) : []) {
       const other = variableOf(key);
       if (other === undefined || env(other) !== value) continue;
-      problems.push(
-        formatProblem(["admin", name], `The same key as keys[${index}]: that client would have admin access`),
-      );
+      yield formatProblem(["admin", name], `The same key as keys[${index}]: that client would have admin access`);
     }
   }
   const [key, viewerKey] = [variableOf(admin.key), variableOf(admin.viewer_key)];
   if (key !== undefined && viewerKey !== undefined && env(key) === env(viewerKey)) {
-    problems.push(formatProblem(["admin", "viewer_key"], "The same key as `key`: viewers would have admin access"));
+    yield formatProblem(["admin", "viewer_key"], "The same key as `key`: viewers would have admin access");
   }
   if (isObject(admin.listen) && isSameAddress(admin.listen, isObject(file.listen) ? file.listen : {})) {
-    problems.push(
-      formatProblem(
-        ["admin", "listen"],
-        "The same address as `listen`: leave it out to serve both there, or change the port",
-      ),
+    yield formatProblem(
+      ["admin", "listen"],
+      "The same address as `listen`: leave it out to serve both there, or change the port",
     );
   }
-  return problems;
 }
 
 /** Requires an address, and a key if the receiver verifies signatures. */
-function alertProblems({ alerts }: JsonObject, env: ReadEnvironment): string[] {
-  if (!isObject(alerts)) return [];
-  const problems: string[] = [];
+function* alertProblems({ alerts }: JsonObject, env: ReadEnvironment): Generator<string> {
+  if (!isObject(alerts)) return;
   const webhook = variableOf(alerts.webhook);
   const wrong = webhook === undefined ? undefined : webhookProblem(webhook, env(webhook));
-  if (wrong !== undefined) problems.push(formatProblem(["alerts", "webhook", "env"], wrong));
+  if (wrong !== undefined) yield formatProblem(["alerts", "webhook", "env"], wrong);
   const secret = variableOf(alerts.secret);
   const weak = secret === undefined ? undefined : secretProblem(secret, env(secret));
-  if (weak !== undefined) problems.push(formatProblem(["alerts", "secret", "env"], weak));
+  if (weak !== undefined) yield formatProblem(["alerts", "secret", "env"], weak);
   if (alerts.secret === undefined && alerts.format !== "slack") {
-    problems.push(formatProblem(["alerts", "secret"], 'Missing: webhooks of format "sluice" are signed'));
+    yield formatProblem(["alerts", "secret"], 'Missing: webhooks of format "sluice" are signed');
   }
-  return problems;
 }
 
 /** Describes the problem of a webhook without its value. */

@@ -4,7 +4,7 @@ import { listSnapshot } from "../../catalog/price_lists.ts";
 import { type CatalogSnapshot, loadCatalog } from "../../catalog/snapshot.ts";
 import type { Config } from "../../config.ts";
 import { DAY_MS } from "../../store/days.ts";
-import type { Warning } from "./warning.ts";
+import { type Warning, warning } from "./warning.ts";
 
 /** Age of facts from which on they are doubtful, in days. */
 const OLD_DAYS = 90;
@@ -29,11 +29,13 @@ function ageWarnings(
   const old = snapshot.models.filter(({ row, date }) => ids.has(row.id) && now - Date.parse(date) > OLD_DAYS * DAY_MS);
   const oldest = old.map(({ date }) => date).sort()[0];
   if (oldest === undefined) return [];
-  return [{
-    path: "models",
-    message: `The catalog's facts about ${old.length} of them are older than ${OLD_DAYS} days (from ${oldest} on): ` +
-      'compare them with a newer list, "sluice models import FILE", or with the pages that "sluice models show" names',
-  }];
+  return [
+    warning(
+      "models",
+      `The catalog's facts about ${old.length} of them are older than ${OLD_DAYS} days (from ${oldest} on): ` +
+        'compare them with a newer list, "sluice models import FILE", or with the pages that "sluice models show" names',
+    ),
+  ];
 }
 
 function priceWarnings(config: Pick<Config, "models" | "upstreams">, snapshot: CatalogSnapshot): Warning[] {
@@ -42,10 +44,12 @@ function priceWarnings(config: Pick<Config, "models" | "upstreams">, snapshot: C
     const [first, ...others] = prices;
     if (first === undefined) return [];
     const more = others.length === 0 ? "" : `, and ${others.length} more prices differ`;
-    return [{
-      path: `models[${first.index}].${first.member}`,
-      message: `${first.configured ?? "none"} is not ${first.listed ?? "none"}, as in the catalog of ${snapshot.date}` +
-        `${more}: see "sluice models diff"; write what the vendor charges you into targets[].pricing`,
-    }];
+    return [
+      warning(
+        `models[${first.index}].${first.member}`,
+        `${first.configured ?? "none"} is not ${first.listed ?? "none"}, as in the catalog of ${snapshot.date}` +
+          `${more}: see "sluice models diff"; write what the vendor charges you into targets[].pricing`,
+      ),
+    ];
   });
 }

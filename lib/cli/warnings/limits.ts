@@ -6,7 +6,7 @@ import { type Budget, type Config, groupOf } from "../../config.ts";
 import { pathText } from "../../config/problems.ts";
 import { outputTokens } from "../../billing/image_tokens.ts";
 import { type Amount, costOf, formatUsd, parseFactor, parseUsd, timesFactor } from "../../billing/money.ts";
-import type { Warning } from "./warning.ts";
+import { type Warning, warning } from "./warning.ts";
 
 /** Tokens of a short prompt, and of an answer to a request without a maximum. */
 const USUAL_TEXT = 1_280;
@@ -72,10 +72,12 @@ function tokenLimitWarnings(limits: Limits | undefined, { path, models }: Holder
     makesText(model) ? Math.min(USUAL_TEXT, model.context_length) : outputTokens(USUAL_IMAGE)
   );
   const least = Math.min(...usual);
-  return most >= least ? [] : [{
-    path: pathText([...path, "tokens_per_minute"]),
-    message: `${most} are less than one usual request of about ${least} tokens: raise it`,
-  }];
+  return most >= least ? [] : [
+    warning(
+      pathText([...path, "tokens_per_minute"]),
+      `${most} are less than one usual request of about ${least} tokens: raise it`,
+    ),
+  ];
 }
 
 /** Budgets that do not cover the dearest request that a model takes. */
@@ -90,11 +92,13 @@ function budgetWarnings(
     if (dearest === undefined || cost > dearest.cost) dearest = { id: model.id, cost };
   }
   if (dearest === undefined || parseUsd(budget.usd) >= dearest.cost) return [];
-  return [{
-    path: pathText([...path, "usd"]),
-    message: `${budget.usd} USD are less than one request of the largest size to "${dearest.id}", up to ` +
-      `${formatUsd(dearest.cost)} USD: raise it, or remove the model`,
-  }];
+  return [
+    warning(
+      pathText([...path, "usd"]),
+      `${budget.usd} USD are less than one request of the largest size to "${dearest.id}", up to ` +
+        `${formatUsd(dearest.cost)} USD: raise it, or remove the model`,
+    ),
+  ];
 }
 
 /** A whole context and the longest answer, or one image of the usual size. */

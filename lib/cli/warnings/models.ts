@@ -2,31 +2,24 @@
 import { isExpired, kindOf, pricingAt } from "../../catalog/catalog.ts";
 import type { Model } from "../../catalog/model.ts";
 import type { Config } from "../../config.ts";
-import type { Warning } from "./warning.ts";
+import { type Warning, warning } from "./warning.ts";
 import { httpUpstreams, lacksKey, sendsBills } from "./upstreams.ts";
 import { parseUsd } from "../../billing/money.ts";
 
 /** Warnings about every model of the file, without the embedded ones. */
-export function modelWarnings(config: Config, now: number): Warning[] {
+export function* modelWarnings(config: Config, now: number): Generator<Warning> {
   const hosts = new Map(httpUpstreams(config));
-  return config.models.flatMap((model, index) => {
+  for (const [index, model] of config.models.entries()) {
     const path = `models[${index}]`;
     const own = model.targets.flatMap(({ upstream }) => hosts.get(upstream) ?? []);
-    const warnings: Warning[] = [];
     if (own.length === model.targets.length && own.every(lacksKey)) {
-      warnings.push({
-        path: `${path}.targets`,
-        message: "No target is usable: their upstreams have no key",
-      });
+      yield warning(`${path}.targets`, "No target is usable: their upstreams have no key");
     }
-    return [
-      ...warnings,
-      ...targetWarnings(model, path),
-      ...priceWarnings(model, { path, now, billed: own.some(sendsBills) }),
-      ...cachePriceWarnings(model, { path, now, anthropic: own.some(({ vendor }) => vendor === "anthropic") }),
-      ...dateWarnings(model, { path, now }),
-    ];
-  });
+    yield* targetWarnings(model, path);
+    yield* priceWarnings(model, { path, now, billed: own.some(sendsBills) });
+    yield* cachePriceWarnings(model, { path, now, anthropic: own.some(({ vendor }) => vendor === "anthropic") });
+    yield* dateWarnings(model, { path, now });
+  }
 }
 
 function targetWarnings({ targets }: Model, path: string): Warning[] {
@@ -35,10 +28,9 @@ function targetWarnings({ targets }: Model, path: string): Warning[] {
     const place = JSON.stringify([upstream, model, protocol]);
     const first = seen.get(place);
     if (first === undefined) seen.set(place, index);
-    return first === undefined ? [] : [{
-      path: `${path}.targets[${index}]`,
-      message: `The same as targets[${first}]: failing over to it has no effect`,
-    }];
+    return first === undefined
+      ? []
+      : [warning(`${path}.targets[${index}]`, `The same as targets[${first}]: failing over to it has no effect`)];
   });
 }
 
@@ -58,12 +50,12 @@ function priceWarnings(model: Model, { path, now, billed }: { path: string; now:
     ...(isFree(completion) && hasOutput ? ["completion"] : []),
   ];
   if (free.length === 0) return [];
-  return [{
-    path: `${path}.pricing`,
-    message: `${
-      free.map((name) => `\`${name}\``).join(" and ")
-    } cost nothing, but an upstream bills you: set the price`,
-  }];
+  return [
+    warning(
+      `${path}.pricing`,
+      `${free.map((name) => `\`${name}\``).join(" and ")} cost nothing, but an upstream bills you: set the price`,
+    ),
+  ];
 }
 
 /** Anthropic prices cache reads and writes separately; prices that are left out default to that of the prompt. */
@@ -76,39 +68,32 @@ function cachePriceWarnings(
   const names = ["input_cache_read", "input_cache_write_5m", "input_cache_write_1h"] as const;
   const same = names.filter((name) => parseUsd(pricing[name]) === parseUsd(prompt));
   if (same.length === 0) return [];
-  return [{
-    path: `${path}.pricing`,
-    message: `${
-      same.map((name) => `\`${name}\``).join(", ")
-    } ${
-      same.length === 1
-        ? "costs"
-        : "cost"
-    } what \`prompt\` does; Anthropic bills reads a tenth of ` +
-      "it, writes 1.25 or 2 times: set them",
-  }];
+  return [
+    warning(
+      `${path}.pricing`,
+      `${same.map((name) => `\`${name}\``).join(", ")} ${
+        same.length === 1 ? "costs" : "cost"
+      } what \`prompt\` does; Anthropic bills reads a tenth of ` +
+        "it, writes 1.25 or 2 times: set them",
+    ),
+  ];
 }
 
-function dateWarnings(
+function* dateWarnings(
   { price_changes, expiration_date }: Model,
   { path, now }: { path: string; now: number },
-): Warning[] {
-  const warnings: Warning[] = [];
+): Generator<Warning> {
   const past = price_changes.filter(({ from }) => from <= now);
   const latest = past.at(-1);
   if (latest !== undefined) {
     const since = new Date(latest.from).toISOString();
-    warnings.push({
-      path: `${path}.price_changes`,
-      message: `${past.length} of them ${past.length === 1 ? "is" : "are"} past: write the prices of ${since} as ` +
+    yield warning(
+      `${path}.price_changes`,
+      `${past.length} of them ${past.length === 1 ? "is" : "are"} past: write the prices of ${since} as ` +
         "`pricing` and take those changes out",
-    });
+    );
   }
   if (isExpired({ expiration_date }, now)) {
-    warnings.push({
-      path: `${path}.expiration_date`,
-      message: `${expiration_date} is past: clients cannot use the model; remove it`,
-    });
+    yield warning(`${path}.expiration_date`, `${expiration_date} is past: clients cannot use the model; remove it`);
   }
-  return warnings;
 }

@@ -2,7 +2,7 @@
 import { isWithin } from "../../access/networks.ts";
 import type { Config } from "../../config.ts";
 import { JSON_MEMORY_FACTOR } from "../../server/body.ts";
-import type { Warning } from "./warning.ts";
+import { type Warning, warning } from "./warning.ts";
 
 /** Networks that only this machine, or only one's own, can be in. */
 const OWN_NETWORKS = [
@@ -24,57 +24,53 @@ export function networkWarnings(config: Config): Warning[] {
   ];
 }
 
-function listenWarnings({ listen, admin, trusted_proxies }: Config): Warning[] {
-  const warnings: Warning[] = [];
+function* listenWarnings({ listen, admin, trusted_proxies }: Config): Generator<Warning> {
   const open = !isOwnHost(listen.hostname) || isEverywhere(listen.hostname);
   if (open && trusted_proxies.length === 0) {
-    warnings.push({
-      path: "listen.hostname",
-      message: `"${listen.hostname}" can be reached from other machines, and there is no trusted proxy: list it in ` +
+    yield warning(
+      "listen.hostname",
+      `"${listen.hostname}" can be reached from other machines, and there is no trusted proxy: list it in ` +
         "`trusted_proxies`, or listen on 127.0.0.1",
-    });
+    );
   }
   if (admin !== undefined && isEverywhere((admin.listen ?? listen).hostname)) {
-    warnings.push({
-      path: admin.listen === undefined ? "admin" : "admin.listen.hostname",
-      message: "The admin side listens on every interface: set `admin.listen`",
-    });
+    yield warning(
+      admin.listen === undefined ? "admin" : "admin.listen.hostname",
+      "The admin side listens on every interface: set `admin.listen`",
+    );
   }
-  return warnings;
 }
 
 function storeWarnings({ store }: Config): Warning[] {
   return store.kind === "memory"
-    ? [{ path: "store", message: 'Keys and bills are lost when the process ends: use "sqlite:PATH" to keep them' }]
+    ? [warning("store", 'Keys and bills are lost when the process ends: use "sqlite:PATH" to keep them')]
     : [];
 }
 
-function proxyWarnings({ trusted_proxies, cors }: Config): Warning[] {
-  const warnings: Warning[] = [];
+function* proxyWarnings({ trusted_proxies, cors }: Config): Generator<Warning> {
   for (const [index, network] of trusted_proxies.entries()) {
     const bits = /\/(\d+)$/.exec(network)?.[1];
     if (bits === undefined || Number(bits) >= NARROW_BITS) continue;
-    warnings.push({
-      path: `trusted_proxies[${index}]`,
-      message: `"${network}" lets almost anyone forge their address: list only your proxies`,
-    });
+    yield warning(
+      `trusted_proxies[${index}]`,
+      `"${network}" lets almost anyone forge their address: list only your proxies`,
+    );
   }
   for (const [index, origin] of cors.origins.entries()) {
     const url = new URL(origin);
     if (url.protocol === "https:" || isOwnHost(url.hostname)) continue;
-    warnings.push({
-      path: `cors.origins[${index}]`,
-      message: `Pages of "${origin}" are loaded without encryption and can be tampered with: use https`,
-    });
+    yield warning(
+      `cors.origins[${index}]`,
+      `Pages of "${origin}" are loaded without encryption and can be tampered with: use https`,
+    );
   }
-  return warnings;
 }
 
 /** The path of a webhook is never shown: at some receivers it is a password. */
 function alertWarnings({ alerts }: Config): Warning[] {
   const url = URL.parse(alerts?.webhook.reveal() ?? "");
   if (url === null || url.protocol === "https:" || isOwnHost(url.hostname)) return [];
-  return [{ path: "alerts.webhook", message: `Alerts go to "${url.hostname}" unencrypted: use https` }];
+  return [warning("alerts.webhook", `Alerts go to "${url.hostname}" unencrypted: use https`)];
 }
 
 /** Limits that are smaller than another limit that must fit into them. */
@@ -102,10 +98,9 @@ function sizeWarnings({ resource_limits: limits, images, shutdown }: Config): Wa
       shutdown.drain_seconds,
     ],
   ];
-  return pairs.filter(([, value, , least]) => value < least).map(([path, value, other, least]) => ({
-    path,
-    message: `${value} is less than ${other}, which is ${least}: make it larger, or the other smaller`,
-  }));
+  return pairs.filter(([, value, , least]) => value < least).map((
+    [path, value, other, least],
+  ) => (warning(path, `${value} is less than ${other}, which is ${least}: make it larger, or the other smaller`)));
 }
 
 /** True for hosts of this machine or of one's own network. A name without a dot is one of the latter. */

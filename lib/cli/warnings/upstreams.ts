@@ -2,7 +2,7 @@
 import type { Config, HttpUpstreamConfig } from "../../config.ts";
 import { pathText } from "../../config/problems.ts";
 import { usualPath, vendorOf } from "../../upstreams/vendors.ts";
-import type { Warning } from "./warning.ts";
+import { type Warning, warning } from "./warning.ts";
 import { isOwnHost } from "./network.ts";
 
 /** The upstreams over the network, by name. */
@@ -25,52 +25,42 @@ export function sendsBills(row: HttpUpstreamConfig): boolean {
 }
 
 /** Warnings about every upstream. */
-export function upstreamWarnings(config: Config): Warning[] {
+export function* upstreamWarnings(config: Config): Generator<Warning> {
   const used = new Set(config.models.flatMap(({ targets }) => targets.map(({ upstream }) => upstream)));
   const seen = new Map<string, string>();
-  return httpUpstreams(config).flatMap(([name, row]) => {
+  for (const [name, row] of httpUpstreams(config)) {
     const path = (member: string): string => pathText(["upstreams", name, member]);
-    const warnings: Warning[] = addressWarnings(row, path("base_url"));
+    yield* addressWarnings(row, path("base_url"));
     if (lacksKey(row)) {
-      warnings.push({
-        path: path("api_key"),
-        message: "No key for a host that is not yours: add one, unless the host needs none",
-      });
+      yield warning(path("api_key"), "No key for a host that is not yours: add one, unless the host needs none");
     }
     if (!used.has(name)) {
-      warnings.push({
-        path: pathText(["upstreams", name]),
-        message: "No model goes there: add a target, or remove it",
-      });
+      yield warning(pathText(["upstreams", name]), "No model goes there: add a target, or remove it");
     }
     const place = `${addressOf(row)} ${row.vendor} ${row.api_key?.reveal() ?? ""}`;
     const first = seen.get(place);
     if (first === undefined) seen.set(place, name);
     else {
-      warnings.push({
-        path: path("base_url"),
-        message:
-          `The same address and key as upstream "${first}": keep one, as failing over to the other has no effect`,
-      });
+      yield warning(
+        path("base_url"),
+        `The same address and key as upstream "${first}": keep one, as failing over to the other has no effect`,
+      );
     }
-    return warnings;
-  });
+  }
 }
 
-function addressWarnings({ base_url, vendor }: HttpUpstreamConfig, path: string): Warning[] {
-  if (base_url === undefined) return [];
+function* addressWarnings({ base_url, vendor }: HttpUpstreamConfig, path: string): Generator<Warning> {
+  if (base_url === undefined) return;
   const { protocol, hostname, pathname } = new URL(base_url);
-  const warnings: Warning[] = [];
   if (protocol === "http:" && !isOwnHost(hostname)) {
-    warnings.push({ path, message: `Prompts and the key go to "${hostname}" unencrypted: use https` });
+    yield warning(path, `Prompts and the key go to "${hostname}" unencrypted: use https`);
   }
   const whole = /\/(chat\/completions|responses|messages|images\/(generations|edits))\/?$/.exec(pathname)?.[0];
   if (whole !== undefined) {
-    warnings.push({ path, message: `The protocol's path is appended to it: remove "${whole}"` });
+    yield warning(path, `The protocol's path is appended to it: remove "${whole}"`);
   } else if (vendor === "anthropic" && /\/v1\/?$/.test(pathname)) {
-    warnings.push({ path, message: '"/v1/messages" is appended to it: remove "/v1"' });
+    yield warning(path, '"/v1/messages" is appended to it: remove "/v1"');
   } else if (vendor !== "anthropic" && pathname === "/") {
-    warnings.push({ path, message: `It has no path; such hosts usually answer below "${usualPath(vendor)}": add it` });
+    yield warning(path, `It has no path; such hosts usually answer below "${usualPath(vendor)}": add it`);
   }
-  return warnings;
 }

@@ -8,6 +8,11 @@ export interface Warning {
   message: string;
 }
 
+/** Creates a warning. */
+export function warning(path: string, message: string): Warning {
+  return { path, message };
+}
+
 /** The line of a warning. */
 export function warningText({ path, message }: Warning): string {
   return `${path}: ${message}`;
