@@ -4,7 +4,7 @@
  * `--rate=160` requests per second, `--inspect` to attach a debugger. Linux only. `suite/mix.ts` defines the load.
  */
 import { parseArgs } from "node:util";
-import type { AuditReport } from "../lib/billing/reports/audit.ts";
+import type { AuditReport } from "../lib/billing/reports/schemas.ts";
 import { firstRequest } from "./suite/memory.ts";
 import type { Order, Surprise, Told } from "./suite/mixed_load.ts";
 import { type Peer, startPeer } from "./suite/peer.ts";

@@ -1,6 +1,7 @@
 /** The audit of the ledger, over HTTP. */
 import type { RouteContext } from "../server/router.ts";
-import { auditLedger, type AuditReport } from "../billing/reports/audit.ts";
+import { auditLedger } from "../billing/reports/audit.ts";
+import type { AuditReport } from "../billing/reports/schemas.ts";
 import { abortable } from "../abort.ts";
 import type { LedgerStore } from "../store/ledger.ts";
 import { adminResponse } from "./response.ts";

@@ -1,11 +1,9 @@
 /** Budgets over HTTP. */
 import { BUDGET_PARAMETERS, type BudgetTexts, findBudgets } from "../billing/reports/budget_search.ts";
-import type { BudgetLine } from "../billing/reports/budget_report.ts";
-import { ReportQueryError } from "../billing/reports/report_errors.ts";
-import { GatewayError } from "../errors.ts";
+import type { BudgetLine } from "../billing/reports/schemas.ts";
 import type { Gateway } from "../gateway.ts";
 import type { RouteContext } from "../server/router.ts";
-import { readQuery } from "./request_input.ts";
+import { readQuery, runReport } from "./request_input.ts";
 import { streamedAdminResponse } from "./response.ts";
 
 /** Budgets in their current periods. @throws {GatewayError} `invalid` for parameters that cannot be read */
@@ -20,10 +18,5 @@ export async function findBudgetLines(
   { gateway, signal }: { gateway: Gateway; signal: AbortSignal },
 ): Promise<BudgetLine[]> {
   const { store: { ledger, keys }, config, now } = gateway;
-  try {
-    return await findBudgets({ ledger, keys, config }, texts, { now: now(), signal });
-  } catch (error) {
-    if (!(error instanceof ReportQueryError)) throw error;
-    throw new GatewayError("invalid", error.message, { param: error.param, cause: error });
-  }
+  return await runReport(() => findBudgets({ ledger, keys, config }, texts, { now: now(), signal }));
 }

@@ -6,34 +6,11 @@ import type { RouteContext } from "../server/router.ts";
 import type { ChangeOrigin, ChangeRecord, LoggedChange, OperatorStore } from "../store/operators.ts";
 import { readQuery } from "./request_input.ts";
 import { adminResponse } from "./response.ts";
+import type { ChangeLine, ChangePage } from "./schemas.ts";
 
 /** Changes of a page: without a limit, and at most. */
 const USUAL_LIMIT = 50;
 const MOST_LISTED = 1_000;
-
-/** A logged change in JSON. */
-export interface ChangeLine {
-  /** ISO 8601. */
-  at: string;
-  author: ChangeRecord["author"];
-  /** The client's address; null for a command, and where it is not known. */
-  address: string | null;
-  action: ChangeRecord["action"];
-  /** Id of the key, or name of the target. */
-  subject: string | null;
-  /** Values of the members that differ; null where there were none. */
-  before: Record<string, unknown> | null;
-  after: Record<string, unknown> | null;
-  request_id: string | null;
-}
-
-/** A page of the log, the latest change first. */
-export interface ChangePage {
-  object: "list";
-  data: ChangeLine[];
-  /** Cursor of the next page; null on the last one. */
-  next: string | null;
-}
 
 /** Author, time and address of a change. Without a session the author is the holder of the admin key. */
 export function originOf({ gateway, session, address, requestId }: RouteContext): ChangeOrigin {

@@ -4,7 +4,8 @@ import { describePaths, jsonSchema, type Operation } from "../openapi/operation.
 import { describedSchema, openaiErrorSchema } from "../openapi/schemas.ts";
 import { adminResponse } from "./response.ts";
 import { keyChangeSchema, newKeySchema, rotationSchema } from "./keys.ts";
-import { explanationSchema, requestPageSchema } from "./request_schemas.ts";
+import { explanationSchema, requestPageSchema } from "../billing/reports/request_schemas.ts";
+import * as reports from "../billing/reports/schemas.ts";
 import * as answers from "./schemas.ts";
 
 const MOMENT = "a span back from now such as 7d, a day such as 2026-11-01, or an exact time";
@@ -52,7 +53,7 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
       user: "Only this end user of the key; empty: requests that name none",
       limit: "Most end users, 1 to 1000, those who spent most; absent: 20",
     },
-    reply: answers.budgetListSchema,
+    reply: reports.budgetListSchema,
   },
   "GET /admin/v1/changes": {
     summary: "List the changes by operators, the latest first",
@@ -104,7 +105,7 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
       tag: "The only tag; absent: all",
       upstream: "Name of the only one, with by=upstream; absent: all",
     },
-    reply: answers.usageSchema,
+    reply: reports.usageSchema,
   },
   "GET /admin/v1/usage/[request_id]": {
     summary: "Explain one request and its price, line by line",
@@ -123,7 +124,7 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
   },
   "POST /admin/v1/audit": {
     summary: "Recalculate the whole ledger and list every difference",
-    reply: answers.auditSchema,
+    reply: reports.auditSchema,
   },
 };
 

@@ -1,6 +1,7 @@
 /** Validates bodies and queries of admin requests. */
 import { z } from "zod";
 import { pathText } from "../config/problems.ts";
+import { ReportQueryError } from "../billing/reports/report_errors.ts";
 import { GatewayError } from "../errors.ts";
 import { EMPTY_BODY } from "../server/body.ts";
 import { readTarget } from "../server/route_matcher.ts";
@@ -39,6 +40,16 @@ export function readQuery<Name extends string>(
     values[name] = value;
   }
   return values;
+}
+
+/** Runs a report whose parameters come from a query. @throws {GatewayError} `invalid`, with the parameter at fault */
+export async function runReport<Report>(run: () => Promise<Report>): Promise<Report> {
+  try {
+    return await run();
+  } catch (error) {
+    if (!(error instanceof ReportQueryError)) throw error;
+    throw new GatewayError("invalid", error.message, { param: error.param, cause: error });
+  }
 }
 
 function check<T extends z.ZodType>(schema: T, value: JsonObject): z.output<T> {

@@ -1,13 +1,12 @@
 /** A live tail of the ledger over server-sent events. */
 import { delay } from "../abort.ts";
 import { RequestTail, TAIL_PARAMETERS } from "../billing/reports/request_tail.ts";
-import { ReportQueryError } from "../billing/reports/report_errors.ts";
 import { GatewayError } from "../errors.ts";
 import { stopping } from "../server/drain.ts";
 import type { RouteContext } from "../server/router.ts";
 import { formatFrame } from "../server/sse.ts";
 import { streamHeaders } from "../server/json_response.ts";
-import { readQuery } from "./request_input.ts";
+import { readQuery, runReport } from "./request_input.ts";
 
 /** Most concurrent streams of a process: each one reads every new entry. */
 const MOST_STREAMS = 20;
@@ -46,7 +45,7 @@ export async function streamRequests(request: Request, context: RouteContext): P
   // Before anything is awaited, so that the streams that are being opened count.
   const disconnect = drain.connect("stream", end);
   try {
-    const tail = await openTail({ ledger, keys, config }, { ...texts, ...after });
+    const tail = await runReport(() => RequestTail.open({ ledger, keys, config }, { ...texts, ...after }));
     const signal = AbortSignal.any([ended.signal, request.signal]);
     const events = textsOf(tail, { signal, monotonic, isStillOperator });
     return new Response(streamOf(events, { end, disconnect }), {
@@ -55,15 +54,6 @@ export async function streamRequests(request: Request, context: RouteContext): P
   } catch (error) {
     disconnect();
     throw error;
-  }
-}
-
-async function openTail(...[parts, texts]: Parameters<typeof RequestTail.open>): Promise<RequestTail> {
-  try {
-    return await RequestTail.open(parts, texts);
-  } catch (error) {
-    if (!(error instanceof ReportQueryError)) throw error;
-    throw new GatewayError("invalid", error.message, { param: error.param, cause: error });
   }
 }
 

@@ -1,10 +1,9 @@
 /** Searches for requests, over HTTP. */
-import { findRequests, REQUEST_PARAMETERS, type RequestPage, type RequestTexts } from "../billing/reports/requests.ts";
-import { ReportQueryError } from "../billing/reports/report_errors.ts";
-import { GatewayError } from "../errors.ts";
+import { findRequests, REQUEST_PARAMETERS, type RequestTexts } from "../billing/reports/requests.ts";
+import type { RequestPage } from "../billing/reports/request_schemas.ts";
 import type { Gateway } from "../gateway.ts";
 import type { RouteContext } from "../server/router.ts";
-import { readQuery } from "./request_input.ts";
+import { readQuery, runReport } from "./request_input.ts";
 import { streamedAdminResponse } from "./response.ts";
 
 /** A page of requests. @throws {GatewayError} `invalid` for parameters that cannot be read */
@@ -19,10 +18,5 @@ export async function findRequestPage(
   { gateway, signal }: { gateway: Gateway; signal: AbortSignal },
 ): Promise<RequestPage> {
   const { store: { ledger, keys }, config, now } = gateway;
-  try {
-    return await findRequests({ ledger, keys, config }, texts, { now: now(), signal });
-  } catch (error) {
-    if (!(error instanceof ReportQueryError)) throw error;
-    throw new GatewayError("invalid", error.message, { param: error.param, cause: error });
-  }
+  return await runReport(() => findRequests({ ledger, keys, config }, texts, { now: now(), signal }));
 }

@@ -1,17 +1,13 @@
-/** Shapes of what the admin side answers, for its description. */
+/** Schemas of answers of the admin API, for its description. Those of reports are in `billing/reports/`. */
 import { z } from "zod";
 import type { PublicKey } from "../access/key_admin.ts";
 import { keyRulesSchema } from "../config.ts";
 import { CHANGE_ACTIONS, CHANGE_AUTHORS } from "../store/operators.ts";
-import type { ChangePage } from "./changes.ts";
 import type { ConfigResponse, ReloadResponse } from "./config.ts";
 import type { HealthResponse } from "./health.ts";
-import type { AuditReport } from "../billing/reports/audit.ts";
-import type { BudgetLine, KeyWithBudget } from "../billing/reports/budget_report.ts";
-import { DIFFERENCE_KINDS } from "../billing/reports/audit_findings.ts";
-import type { UpstreamReport } from "../billing/reports/upstream_report.ts";
-import type { UsageReport } from "../billing/reports/usage.ts";
-import { count, exactly, time, tokens, usd } from "./schema_parts.ts";
+import type { KeyWithBudget } from "../billing/reports/budget_report.ts";
+import { count, exactly, time } from "../billing/reports/schema_parts.ts";
+import { budgetStateSchema } from "../billing/reports/schemas.ts";
 
 const keyMembers = {
   id: z.string().describe("Stays the same when the key is rotated"),
@@ -29,33 +25,11 @@ const keyMembers = {
 /** A key. */
 export const keySchema = exactly<PublicKey>()(z.strictObject(keyMembers));
 
-const budgetMembers = {
-  period: z.enum(["day", "week", "month", "total"]),
-  budget_usd: usd,
-  spent_usd: usd.describe("Costs of the requests that were received in the period"),
-  held_usd: usd.describe("Set aside for requests under way"),
-  left_usd: usd.describe("Below 0 if the budget was lowered below the spent amount"),
-  resets_at: time.nullable().describe("Start of the next period; null for a budget that never resets"),
-};
-
 /** A key with its budget. */
 export const keyWithBudgetSchema = exactly<KeyWithBudget>()(z.strictObject({
   ...keyMembers,
-  budget: z.strictObject(budgetMembers).nullable()
+  budget: budgetStateSchema.nullable()
     .describe("The budget that applies to it, its own or that of its group for each key; null where there is none"),
-}));
-
-/** All budgets. */
-export const budgetListSchema = exactly<{ object: "list"; data: BudgetLine[] }>()(z.strictObject({
-  object: z.literal("list"),
-  data: z.array(z.strictObject({
-    scope: z.enum(["key", "group", "user"]),
-    id: z.string().describe("Id of the key, also of an end user's, or name of the group"),
-    name: z.string(),
-    user: z.string().nullable().describe("End user of the key, empty for requests that name none; null for others"),
-    group: z.string().describe("Name of the group, also of the key's"),
-    ...budgetMembers,
-  })),
 }));
 
 /** A key with its secret, once. */
@@ -68,91 +42,6 @@ export const shownKeySchema = exactly<PublicKey & { key: string }>()(z.strictObj
 export const keyListSchema = exactly<{ object: "list"; data: KeyWithBudget[] }>()(z.strictObject({
   object: z.literal("list"),
   data: z.array(keyWithBudgetSchema),
-}));
-
-const figures = {
-  requests: count,
-  failed: count.describe("Of them, those that failed, were refused or lost: without charge"),
-  tokens,
-  cached_percent: z.number().int().min(0).max(100).nullable()
-    .describe("Share of the input tokens that were read from prompt caches, rounded down; null without input"),
-  cache_saved_usd: usd
-    .describe("What prompt caches saved, less what was paid for writing to them; negative where that was more"),
-  images: count,
-  cost_usd: usd,
-  overrun_usd: usd.describe("Costs beyond what was held: paid by the operator"),
-};
-
-const period = { since: time, until: time.describe("Not part of the period") };
-
-const grouping = z.enum(["key", "group", "model", "day", "user", "tag"]);
-
-const bill = z.strictObject({
-  ...period,
-  by: grouping,
-  then_by: grouping.optional().describe("The second grouping; absent where there is none"),
-  lines: z.array(z.strictObject({
-    id: z.string().optional().describe("Id of the key, where the lines are by key"),
-    name: z.string(),
-    then_id: z.string().optional().describe("Id of the key, where that is the second grouping"),
-    then_name: z.string().optional().describe("Name within the second grouping"),
-    ...figures,
-  })),
-  total: z.strictObject(figures).describe("Every request once, also where it has several tags"),
-});
-
-const upstreamSums = z.strictObject({
-  ...period,
-  by: z.literal("upstream"),
-  lines: z.array(z.strictObject({
-    upstream: z.string(),
-    model: z.string().describe(
-      "The upstream's own id of it; the public one where today's targets name none or several",
-    ),
-    day: z.iso.date().describe("By UTC, on which the requests came in"),
-    requests: count.describe("Those that it was the last to be asked for"),
-    attempts: count.describe("All that was asked for them, here or at others before"),
-    failed: count.describe("Requests that came to nothing; they have no tokens here"),
-    counted: count.describe("Requests whose numbers of tokens are the gateway's own"),
-    tokens,
-    images: count,
-    unpriced: count.describe("Requests whose target has no prices: their cost is by catalog prices"),
-    upstream_usd: usd.describe(
-      "Cost at the prices of targets; of `unpriced` requests, at the catalog's without factors",
-    ),
-    cost_usd: usd.describe("What customers pay"),
-    margin_usd: usd.describe("Cost to customers less the cost at the upstream; negative for a loss"),
-  })),
-});
-
-/** The bill of a period, or what went to upstreams in it. */
-export const usageSchema = exactly<UsageReport | UpstreamReport>()(z.discriminatedUnion("by", [bill, upstreamSums]));
-
-/** The report of an audit. */
-export const auditSchema = exactly<AuditReport>()(z.strictObject({
-  ok: z.boolean().describe("True where there is no difference"),
-  checked: z.strictObject({
-    entries: count,
-    first_seq: z.number().int().nullable(),
-    last_seq: z.number().int().nullable(),
-    day_sums: count,
-    day_sums_in_motion: count,
-    day_sums_alone: count,
-    user_sums: count.describe("Sums of end users in periods of their budgets"),
-    user_sums_alone: count.describe("More of them, which can be compared in part only"),
-    later_sums: count.describe(
-      "Sums per day by upstream, end user and tag, which are made some time after the entries",
-    ),
-    later_sums_alone: count.describe("More of them, which can be compared in part only"),
-    holds: count,
-  }),
-  difference_count: count,
-  differences: z.array(z.strictObject({
-    kind: z.enum(DIFFERENCE_KINDS),
-    seq: z.number().int().optional(),
-    id: z.string().optional(),
-    message: z.string(),
-  })),
 }));
 
 const configStatus = {
@@ -171,23 +60,31 @@ const configStatus = {
 
 const changeValues = z.record(z.string(), z.unknown()).nullable();
 
-/** A page of the log of changes. */
-export const changePageSchema = exactly<ChangePage>()(z.strictObject({
+const changeLine = z.strictObject({
+  at: time,
+  author: z.enum(CHANGE_AUTHORS).describe(
+    "`configuration`: a configuration that was read without an operator's request; `gateway`: at its start",
+  ),
+  address: z.string().nullable().describe("The client's address; null for a command, and where it is not known"),
+  action: z.enum(CHANGE_ACTIONS),
+  subject: z.string().nullable().describe("Id of the key, or name of the target"),
+  before: changeValues.describe("Values of the members that differ, without secrets; null where there were none"),
+  after: changeValues,
+  request_id: z.string().nullable(),
+});
+
+/** A page of the log of changes, the latest first. */
+export const changePageSchema = z.strictObject({
   object: z.literal("list"),
-  data: z.array(z.strictObject({
-    at: time,
-    author: z.enum(CHANGE_AUTHORS).describe(
-      "`configuration`: a configuration that was read without an operator's request; `gateway`: at its start",
-    ),
-    address: z.string().nullable().describe("The client's address; null for a command, and where it is not known"),
-    action: z.enum(CHANGE_ACTIONS),
-    subject: z.string().nullable().describe("Id of the key, or name of the target"),
-    before: changeValues.describe("Values of the members that differ, without secrets; null where there were none"),
-    after: changeValues,
-    request_id: z.string().nullable(),
-  })),
+  data: z.array(changeLine),
   next: z.string().nullable().describe("Cursor of the next page; null on the last one"),
-}));
+});
+
+/** A logged change in JSON. */
+export type ChangeLine = z.output<typeof changeLine>;
+
+/** A page of the log of changes. */
+export type ChangePage = z.output<typeof changePageSchema>;
 
 /** The configuration in force. */
 export const configStateSchema = exactly<ConfigResponse>()(z.strictObject({

@@ -25,15 +25,10 @@ export async function sumUsage(request: Request, { gateway }: RouteContext): Pro
   }
   const { store: { ledger, keys }, config, catalog, now } = gateway;
   const { signal } = request;
-  const texts = {
-    ...(since !== undefined && { since }),
-    ...(until !== undefined && { until }),
-    ...(name !== undefined && { period: name }),
-  };
-  const period = periodOf(texts, now());
+  const period = periodOf({ since, until, period: name }, now());
   try {
     const only = await readUsageFilter(filter, { keys, config });
-    const upstreams = { ...period, only, signal, ...(upstream !== undefined && { upstream }) };
+    const upstreams = { ...period, only, signal, upstream };
     const report = by === "upstream"
       ? await upstreamReport(
         await sumUpstreams({ ledger, config: { ...config, models: catalog.models } }, upstreams),
@@ -82,7 +77,7 @@ export function periodOf(texts: PeriodTexts, now: number, name = "period"): Peri
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
     // If each end can be read alone, the end lies before the beginning.
-    const isEnd = texts.until !== undefined && isPeriod(texts.since === undefined ? {} : { since: texts.since }, now);
+    const isEnd = texts.until !== undefined && isPeriod({ since: texts.since }, now);
     const param = texts.period !== undefined ? name : isEnd ? "until" : "since";
     throw new GatewayError("invalid", error.message, { param, cause: error });
   }

@@ -215,7 +215,7 @@ class AlertLoops {
     const { config: { alerts, private_networks }, now } = this.#parts.current();
     if (alerts === undefined || store === undefined) return;
     const { signal } = this.#ending;
-    const target = { alerts, ...(private_networks !== undefined && { private_networks }) };
+    const target = { alerts, private_networks };
     await deliverDue({
       store,
       send: (body) => sendAlert(body, target, { now: now(), signal }),

@@ -21,7 +21,7 @@ export async function testAlerts({ alerts, private_networks }: Config): Promise<
     return 1;
   }
   const body = testAlert(Date.now());
-  const target = { alerts, ...(private_networks !== undefined && { private_networks }) };
+  const target = { alerts, private_networks };
   try {
     const signal = new AbortController().signal;
     const status = await sendAlert(body, target, { now: Date.now(), signal });

@@ -1,6 +1,7 @@
 /** `audit`: recalculates the ledger and compares, or shows the log of changes. */
 import type { Config } from "../config.ts";
-import { auditLedger, type AuditReport } from "../billing/reports/audit.ts";
+import { auditLedger } from "../billing/reports/audit.ts";
+import type { AuditReport } from "../billing/reports/schemas.ts";
 import { findDamage } from "../store/sqlite/integrity.ts";
 import { type Invocation, UsageError } from "./arguments.ts";
 import { auditChanges } from "./audit_changes.ts";

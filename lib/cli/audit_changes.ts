@@ -1,5 +1,6 @@
 /** `audit --changes`: the log of operators' changes. */
-import { type ChangeLine, readChanges } from "../admin/changes.ts";
+import { readChanges } from "../admin/changes.ts";
+import type { ChangeLine } from "../admin/schemas.ts";
 import type { Config } from "../config.ts";
 import { GatewayError } from "../errors.ts";
 import type { Invocation } from "./arguments.ts";
@@ -14,10 +15,7 @@ export function auditChanges(
   return withStore(config, async (store) => {
     const { limit, cursor } = values;
     try {
-      const page = await readChanges(store, {
-        ...(limit !== undefined && { limit }),
-        ...(cursor !== undefined && { cursor }),
-      });
+      const page = await readChanges(store, { limit, cursor });
       if (switches.has("json")) writeOut(jsonText(page));
       else if (page.data.length === 0) writeOut("No changes are logged yet\n");
       else {

@@ -2,7 +2,7 @@
 import type { Config } from "../config.ts";
 import { csvText } from "../csv.ts";
 import { parseUsd, roundUsd } from "../billing/money.ts";
-import type { BudgetLine, BudgetState } from "../billing/reports/budget_report.ts";
+import type { BudgetLine, BudgetState } from "../billing/reports/schemas.ts";
 import { BUDGET_PARAMETERS, type BudgetTexts, findBudgets } from "../billing/reports/budget_search.ts";
 import { type Invocation, readFlags } from "./arguments.ts";
 import { withStore } from "./command_store.ts";

@@ -32,7 +32,7 @@ export interface CheckOptions {
 export async function check(
   { config, path, variable, places, json = false, strict = false, now = Date.now() }: CheckOptions,
 ): Promise<number> {
-  const warnings = await allWarnings({ config, ...(places !== undefined && { places }) }, now);
+  const warnings = await allWarnings({ config, places }, now);
   const { models } = createCatalog(config);
   const all: CheckResult = { config, source: path ?? variable, models, warnings, now };
   writeOut(json ? jsonText(checkObject(all)) : checkText(all));
@@ -99,19 +99,22 @@ function groupLines(name: string, { group, models }: { group: Group; models: rea
     ...(group.key_limits === undefined ? [] : [limitsText(group.key_limits)]),
     ...(group.key_budget === undefined ? [] : [budgetText(group.key_budget)]),
   ];
+  const facts: [about: string, fact: string | false | undefined][] = [
+    ["hosted tools", group.hosted_tools && listText(group.hosted_tools)],
+    ["service tiers", group.service_tiers && listText(group.service_tiers)],
+    ["remote MCP servers", group.remote_mcp === true && "allowed"],
+    ["vendor state", group.vendor_state === true && "allowed"],
+    ["addresses", group.ips && listText(group.ips)],
+    ["prices", group.price_factor !== "1" && `times ${group.price_factor}`],
+    ["limits", group.limits && limitsText(group.limits)],
+    ["budget", group.budget && budgetText(group.budget)],
+    ["each key", eachKey.length > 0 && eachKey.join("; ")],
+    ["each end user of a key", group.user_budget && budgetText(group.user_budget)],
+  ];
   return [
     `  ${name}: models ${listText(group.models)} (${usableBy(group, models)} of ${models.length}); ` +
     `endpoints ${listText(group.endpoints)}; protocols ${listText(group.protocols)}`,
-    ...(group.hosted_tools === undefined ? [] : [`    hosted tools: ${listText(group.hosted_tools)}`]),
-    ...(group.service_tiers === undefined ? [] : [`    service tiers: ${listText(group.service_tiers)}`]),
-    ...(group.remote_mcp === true ? ["    remote MCP servers: allowed"] : []),
-    ...(group.vendor_state === true ? ["    vendor state: allowed"] : []),
-    ...(group.ips === undefined ? [] : [`    addresses: ${listText(group.ips)}`]),
-    ...(group.price_factor === "1" ? [] : [`    prices: times ${group.price_factor}`]),
-    ...(group.limits === undefined ? [] : [`    limits: ${limitsText(group.limits)}`]),
-    ...(group.budget === undefined ? [] : [`    budget: ${budgetText(group.budget)}`]),
-    ...(eachKey.length === 0 ? [] : [`    each key: ${eachKey.join("; ")}`]),
-    ...(group.user_budget === undefined ? [] : [`    each end user of a key: ${budgetText(group.user_budget)}`]),
+    ...facts.flatMap(([about, fact]) => typeof fact === "string" ? [`    ${about}: ${fact}`] : []),
   ];
 }
 

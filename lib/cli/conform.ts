@@ -30,10 +30,7 @@ export async function conform(
       origin,
       key,
       model: values.model,
-      ...(imageModel !== undefined && { imageModel }),
-      ...(embeddingModel !== undefined && { embeddingModel }),
-      ...(rerankModel !== undefined && { rerankModel }),
-      ...(only !== undefined && { only }),
+      ...{ imageModel, embeddingModel, rerankModel, only },
       concurrency: readConcurrency(values.concurrency),
       timeoutMs: TIMEOUT_MS,
     });

@@ -53,12 +53,12 @@ export async function doctor(
       const long = switches.has("long") ? { longMs: LONG_MS } : {};
       return await runChecks({
         config,
-        ...(path !== undefined && { path }),
+        path,
         now: Date.now,
         timeoutMs: TIMEOUT_MS,
         env,
         isServing: () => isServing ??= isAlive(originOf(config.listen)),
-        ...(url !== undefined && { public: { url, model, ...(key !== undefined && { key }), ...long } }),
+        ...(url !== undefined && { public: { url, model, key, ...long } }),
       });
     } catch (error) {
       if (!(error instanceof ConfigError)) throw error;

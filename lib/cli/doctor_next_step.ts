@@ -1,4 +1,4 @@
-/** The next step after a look of the doctor, in one line. */
+/** The next step after a run of the doctor, in one line. */
 import { EMBEDDED_UPSTREAM } from "../catalog/embedded.ts";
 import type { ConfigFlags, LoadedConfig } from "../config/load.ts";
 import type { Finding } from "../doctor/finding.ts";

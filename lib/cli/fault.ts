@@ -25,7 +25,7 @@ export async function fault({ values }: Pick<Invocation, "values">): Promise<num
       hostname,
       port,
       codecs: Object.values(CLIENT_CODECS),
-      ...(always !== undefined && { always }),
+      always,
       onRequest: printRequest,
     });
   } catch (error) {

@@ -40,7 +40,7 @@ export async function init(
     writeErr(`"${path}" exists: use --force to replace it, or --config FILE to write another file\n`);
     return 1;
   }
-  const answers = await readAnswers(values, { env, ...(ask !== undefined && { ask }) });
+  const answers = await readAnswers(values, { env, ask });
   const text = initText(answers, Math.floor(now() / 1000));
   const { config } = await readConfig({ text, path }, {
     flags: {},
@@ -64,9 +64,7 @@ export async function init(
     return 1;
   }
   const { models } = config;
-  writeOut(
-    `Wrote "${path}": vendor ${answers.vendor}, ${counted(models.length, "model")}.\n`,
-  );
+  writeOut(`Wrote "${path}": vendor ${answers.vendor}, ${counted(models.length, "model")}.\n`);
   writeOut(`${nextStep(answers.keyEnv, { env, config: values.config })}\n`);
   return 0;
 }
@@ -111,7 +109,7 @@ async function readAnswers(
   }
   return {
     vendor,
-    models: await readModels(vendor, { flag: values.models, ...(ask !== undefined && { ask }) }),
+    models: await readModels(vendor, { flag: values.models, ask }),
     ...(baseUrl !== undefined && baseUrl !== "" && { baseUrl }),
     ...(variable !== "" && { keyEnv: variable }),
   };

@@ -1,7 +1,8 @@
 /** Keys as text for the operator. */
 import type { PublicKey } from "../access/key_admin.ts";
 import { roundUsd } from "../billing/money.ts";
-import type { BudgetState, KeyWithBudget } from "../billing/reports/budget_report.ts";
+import type { KeyWithBudget } from "../billing/reports/budget_report.ts";
+import type { BudgetState } from "../billing/reports/schemas.ts";
 import type { Budget, UserBudget } from "../config.ts";
 import type { Limits } from "../catalog/model.ts";
 import { tableText } from "./table.ts";

@@ -53,11 +53,11 @@ export function localAdminOf(config: Gateway["config"]): Gateway["localAdmin"] {
 export function startLiveGateway(
   { loaded, load, latest, store, limiter, sharedResponses, localAdmin, now, log }: LiveGatewayParts,
 ): () => Gateway {
-  const reloader = createReloader({ first: loaded, load, ...(latest !== undefined && { latest }), now, log, apply });
+  const reloader = createReloader({ first: loaded, load, latest, now, log, apply });
   let gateway = createGateway({
     config: loaded.config,
     store,
-    ...(limiter !== undefined && { limiter }),
+    limiter,
     sharedResponses,
     localAdmin,
     now,

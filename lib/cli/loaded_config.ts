@@ -40,7 +40,7 @@ export async function openLoadedConfig(
   return await openSharedConfig({
     configs,
     find: () => findConfig(sources),
-    read: (text, change) => readConfig(text, { ...sources, ...(change !== undefined && { change }) }),
+    read: (text, change) => readConfig(text, { ...sources, change }),
     log,
   });
 }

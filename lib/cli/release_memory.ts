@@ -5,8 +5,8 @@
 import type { LogEntry } from "../log_events.ts";
 
 /** Time between two checks, in milliseconds, and calm checks in a row before memory is released. */
-const LOOK_MS = 5_000;
-const CALM_LOOKS = 9;
+const CHECK_MS = 5_000;
+const CALM_CHECKS = 9;
 
 /** Growth of the heap that is worth the pause of a collection, in bytes. */
 const GROWN_BYTES = 48 * 1024 * 1024;
@@ -33,13 +33,13 @@ export interface MemoryReleaseParts {
 
 /** Checks every five seconds. Returns a function that stops it. */
 export function startMemoryRelease(parts: Pick<MemoryReleaseParts, "running" | "log">): () => void {
-  const look = createMemoryRelease({
+  const check = createMemoryRelease({
     ...parts,
     heapBytes: () => Deno.memoryUsage().heapTotal,
     collect,
     monotonic: () => performance.now(),
   });
-  const timer = setInterval(look, LOOK_MS);
+  const timer = setInterval(check, CHECK_MS);
   return () => clearInterval(timer);
 }
 
@@ -54,7 +54,7 @@ export function createMemoryRelease({ running, heapBytes, collect, monotonic, lo
     most = Math.max(most, now);
     const isCalm = most >= PEAK_REQUESTS && now <= most / 4;
     calm = isCalm && heap - least >= GROWN_BYTES ? calm + 1 : 0;
-    if (calm < CALM_LOOKS) return;
+    if (calm < CALM_CHECKS) return;
     const begun = monotonic();
     if (collect()) {
       const facts = { heap_before_mb: Math.round(heap / MIB), heap_after_mb: Math.round(heapBytes() / MIB) };

@@ -6,10 +6,10 @@ import {
   findRequests,
   REQUEST_COLUMNS,
   requestCells,
-  type RequestLine,
   type RequestParts,
   type RequestTexts,
 } from "../billing/reports/requests.ts";
+import type { RequestLine } from "../billing/reports/request_schemas.ts";
 import { type Invocation, readFlags, UsageError } from "./arguments.ts";
 import { withStore } from "./command_store.ts";
 import { type Format, formatOf, jsonText, writeErr, writeOut } from "./output.ts";

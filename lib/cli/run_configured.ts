@@ -16,10 +16,11 @@ export type LoadRoutes = () => Promise<{ routes: readonly Route[] }>;
 /** Runs one command and returns its exit code. @throws {UsageError} @throws {ConfigError} @throws {StoreError} */
 export async function runConfigured(
   invocation: ConfiguredInvocation,
-  { config, path, variable, places }: LoadedConfig,
+  loaded: LoadedConfig,
   loadRoutes: LoadRoutes,
 ): Promise<number> {
   const { command } = invocation;
+  const { config, path } = loaded;
   switch (command) {
     case "serve": {
       const [{ serve }, { checkExporter }, { routes }] = await Promise.all([
@@ -28,14 +29,11 @@ export async function runConfigured(
         loadRoutes(),
       ]);
       await checkExporter(config.private_networks);
-      return await serve({ config, routes, flags: invocation.values, ...(path !== undefined && { path }) });
+      return await serve({ config, routes, flags: invocation.values, path });
     }
     case "check":
       return await (await import("./check.ts")).check({
-        config,
-        ...(path !== undefined && { path }),
-        ...(variable !== undefined && { variable }),
-        ...(places !== undefined && { places }),
+        ...loaded,
         json: invocation.switches.has("json"),
         strict: invocation.switches.has("strict"),
       });
@@ -46,7 +44,7 @@ export async function runConfigured(
         config,
         from: invocation.values.from ?? "",
         to: invocation.values.to ?? "",
-        ...(invocation.values.vendor !== undefined && { vendor: invocation.values.vendor }),
+        vendor: invocation.values.vendor,
         bytes: new Uint8Array(await new Response(Deno.stdin.readable).arrayBuffer()),
       });
     case "console":

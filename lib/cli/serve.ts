@@ -41,7 +41,7 @@ export async function serve({ config, path, routes, flags }: ServeOptions): Prom
   const { log, lines, alerts, forget } = openServeLog(() => level());
   const stores = await openStores(config, log);
   const { store } = stores;
-  const loaded = { config, ...(path !== undefined && { path }) };
+  const loaded = { config, path };
   const origin = await openLoadedConfig({ loaded, flags, store, log });
   const current = startLiveGateway({ ...origin, ...stores, localAdmin: localAdminOf(config), now: Date.now, log });
   level = () => current().config.log.level;

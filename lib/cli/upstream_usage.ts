@@ -55,12 +55,7 @@ export async function upstreamUsage(
     let sums: UpstreamSum[];
     try {
       const only = await readUsageFilter(values, { keys, config });
-      sums = await sumUpstreams({ ledger, config: { ...config, models } }, {
-        ...period,
-        only,
-        ...(upstream !== undefined && { upstream }),
-        ...(prices !== undefined && { prices }),
-      });
+      sums = await sumUpstreams({ ledger, config: { ...config, models } }, { ...period, only, upstream, prices });
     } catch (error) {
       if (!(error instanceof RangeError)) throw error;
       return reportRangeError(error);

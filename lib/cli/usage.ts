@@ -2,8 +2,9 @@
 import { createCatalog } from "../catalog/catalog.ts";
 import type { Config } from "../config.ts";
 import { roundUsd } from "../billing/money.ts";
-import { type PeriodTexts, readPeriod } from "../billing/reports/period.ts";
-import { readGroupings, type UsageFigures, type UsageReport, usageReport } from "../billing/reports/usage.ts";
+import { readPeriod } from "../billing/reports/period.ts";
+import { readGroupings, usageReport } from "../billing/reports/usage.ts";
+import type { UsageFigures, UsageReport } from "../billing/reports/schemas.ts";
 import { groupingsOf, usageCsv, usageNames } from "../billing/reports/usage_csv.ts";
 import { readUsageFilter } from "../billing/reports/usage_filter.ts";
 import { type Invocation, readFlags, UsageError } from "./arguments.ts";
@@ -17,8 +18,9 @@ type UsageCommand = Pick<Invocation, "values" | "switches"> & { config: Config }
 /** Prints the sums of a period, the dearest first. @throws {UsageError} for a flag with a wrong value */
 export async function usage({ config, values, switches }: UsageCommand): Promise<number> {
   const format = formatOf(switches);
+  const { since, until } = values;
   const named = namedPeriod({ values, switches });
-  const period = await readFlags(() => readPeriod({ ...endsOf(values), ...named }, Date.now()));
+  const period = await readFlags(() => readPeriod({ since, until, period: named }, Date.now()));
   if (values.by === "upstream") {
     // With the embedded models, which have targets, too.
     return await upstreamUsage({ config, models: createCatalog(config).models, values, switches, period });
@@ -41,15 +43,11 @@ export async function usage({ config, values, switches }: UsageCommand): Promise
   });
 }
 
-function endsOf({ since, until }: UsageCommand["values"]): PeriodTexts {
-  return { ...(since !== undefined && { since }), ...(until !== undefined && { until }) };
-}
-
-function namedPeriod({ values, switches }: Omit<UsageCommand, "config">): { period?: string } {
+function namedPeriod({ values, switches }: Omit<UsageCommand, "config">): string | undefined {
   const names = [...(["today", "yesterday", "last-month"] as const).filter((name) => switches.has(name))];
   const [period, ...more] = values.month === undefined ? names : [values.month, ...names];
   if (more.length > 0) throw new UsageError("Expected one of --month, --last-month, --today and --yesterday");
-  return period === undefined ? {} : { period };
+  return period;
 }
 
 /** Columns of the table after the name; all but the name are numbers. */

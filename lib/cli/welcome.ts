@@ -70,11 +70,7 @@ export async function welcome({ gateway, servers, flags }: WelcomeParts): Promis
     folder: Deno.cwd(),
     env: (name) => Deno.env.get(name),
   });
-  const program = {
-    isStandalone: Deno.build.standalone,
-    isDeployed: isDeployed(),
-    ...(background !== undefined && { background }),
-  };
+  const program = { isStandalone: Deno.build.standalone, isDeployed: isDeployed(), background };
   const command = gateway.config.store.kind === "memory" ? MEMORY_KEYS : addCommand(flags, program);
   writeOut(
     laterStartText({ ...origins, keys: await store.keys.summary(MOST_KEYS_TOLD), configured, addCommand: command }),

@@ -97,7 +97,7 @@ async function prepare(
   subject: Subject,
   named: readonly SuitePart[],
 ): Promise<{ context: SuiteContext; missing: Map<SuitePart, Outcome> }> {
-  const scout = new SuiteContext(subject);
+  const prober = new SuiteContext(subject);
   const paths: Partial<Record<SuitePart, string>> = {};
   const missing = new Map<SuitePart, Outcome>();
   const statuses: number[] = [];
@@ -105,15 +105,17 @@ async function prepare(
     for (const path of PATHS[part]) {
       if (paths[part] !== undefined) continue;
       const method = part === "models" ? "GET" : "POST";
-      const asked = part === "gemini" ? methodPath(path, subject.model, "generateContent") : path;
-      const answer = await scout.ask({ method, path: asked, ...(part !== "models" && { body: {} }) }).catch((error) => {
-        throw new UnreachableGateway(
-          `Cannot check ${subject.origin}: ${error instanceof Mismatch ? error.seen : error}`,
-        );
-      });
+      const probedPath = part === "gemini" ? methodPath(path, subject.model, "generateContent") : path;
+      const answer = await prober.ask({ method, path: probedPath, ...(part !== "models" && { body: {} }) }).catch(
+        (error) => {
+          throw new UnreachableGateway(
+            `Cannot check ${subject.origin}: ${error instanceof Mismatch ? error.seen : error}`,
+          );
+        },
+      );
       statuses.push(answer.status);
       // An endpoint may answer 404 because the request names no existing model. Many servers repeat an unknown path.
-      const isKnown = ![404, 405].includes(answer.status) || /model/i.test(answer.text.replaceAll(asked, ""));
+      const isKnown = ![404, 405].includes(answer.status) || /model/i.test(answer.text.replaceAll(probedPath, ""));
       if (isKnown) paths[part] = path;
     }
     if (paths[part] !== undefined) continue;
@@ -133,7 +135,7 @@ async function prepare(
     );
   }
   const context = new SuiteContext(subject, paths);
-  context.requests = scout.requests;
+  context.requests = prober.requests;
   return { context, missing };
 }
 

@@ -1,7 +1,7 @@
 /** The attempts of a request over its time, as SVG. */
 import { scaleLinear } from "d3-scale";
 import type { VNode } from "preact";
-import type { EndedRequest } from "../billing/reports/explain.ts";
+import type { EndedRequest } from "../billing/reports/request_schemas.ts";
 import { millisecondsTick } from "./chart.tsx";
 
 /** Sizes in units of the view box. */

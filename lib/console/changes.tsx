@@ -1,6 +1,7 @@
 /** The log of operators' changes. */
 import type { VNode } from "preact";
-import { type ChangeLine, readChanges } from "../admin/changes.ts";
+import { readChanges } from "../admin/changes.ts";
+import type { ChangeLine } from "../admin/schemas.ts";
 import type { RouteContext } from "../server/router.ts";
 import { Moment, Table } from "./format.tsx";
 import { CONSOLE, keyPath, queryOf, showPage } from "./html.tsx";

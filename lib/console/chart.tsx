@@ -3,7 +3,7 @@ import { scaleBand, scaleLinear } from "d3-scale";
 import { line, stack } from "d3-shape";
 import type { ComponentChildren, VNode } from "preact";
 import { formatUsd, parseUsd, roundUsd } from "../billing/money.ts";
-import type { UsageLine } from "../billing/reports/usage.ts";
+import type { UsageLine } from "../billing/reports/schemas.ts";
 import { DAY_MS, dayName } from "../store/days.ts";
 
 /** Size of a chart, and the margins for the labels of its axes, in units of its view box. */

@@ -1,7 +1,7 @@
 /** Values of the console as people read them; the exact value is in the title. */
 import type { VNode } from "preact";
 import type { BilledTokens } from "../store/ledger.ts";
-import type { BudgetState } from "../billing/reports/budget_report.ts";
+import type { BudgetState } from "../billing/reports/schemas.ts";
 import { formatUsd, parseUsd, roundUsd } from "../billing/money.ts";
 
 /** An amount in USD: in cents from a dollar on, else with 4 decimals. @param usd an exact decimal string */

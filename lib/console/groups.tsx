@@ -1,9 +1,9 @@
 /** Groups: their limits, budgets and members. They are set in the configuration and only shown here. */
 import type { VNode } from "preact";
 import { keyPages } from "../access/key_admin.ts";
-import { type BudgetState, budgetStates, keysWithBudgets } from "../billing/reports/budget_report.ts";
+import { groupBudgets, keysWithBudgets } from "../billing/reports/budget_report.ts";
 import { usageReport } from "../billing/reports/usage.ts";
-import { type Config, type Group, groupOf } from "../config.ts";
+import { type Config, groupOf } from "../config.ts";
 import { GatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
 import { groupLimitRequests } from "../limits/limit_requests.ts";
@@ -25,7 +25,7 @@ export function groupsPage(_request: Request, context: RouteContext): Promise<Re
   return showPage(context, async () => {
     const { gateway } = context;
     const groups = Object.entries(gateway.config.groups);
-    const budgets = await readBudgets(gateway, groups);
+    const budgets = await groupBudgets(gateway.store.ledger, gateway.config.groups, gateway.now());
     const members = await countMembers(gateway);
     return {
       title: "Groups",
@@ -79,7 +79,7 @@ async function detailPage({ gateway, params: { group: name = "" } }: RouteContex
   if (group === undefined) {
     throw new GatewayError("not_found", `Cannot find group "${name}": the configuration has no group of this name`);
   }
-  const budget = (await readBudgets(gateway, [[name, group]])).get(name);
+  const budget = (await groupBudgets(ledger, { [name]: group }, now())).get(name);
   const until = now() + 1;
   const since = (Math.floor(until / DAY_MS) - CHART_DAYS + 1) * DAY_MS;
   const usage = await usageReport({ ledger, keys, config }, { since, until, by: "day", only: { group: name }, signal });
@@ -121,17 +121,6 @@ function SetInConfiguration({ name }: { name?: string }): VNode {
       <a href={`${CONSOLE}/configuration`}>reload the configuration</a>.
     </p>
   );
-}
-
-async function readBudgets(
-  { store, now }: Pick<Gateway, "store" | "now">,
-  groups: readonly (readonly [name: string, group: Group])[],
-): Promise<ReadonlyMap<string, BudgetState>> {
-  const owners = groups.flatMap(([id, { budget }]) =>
-    budget === undefined ? [] : [{ scope: "group" as const, id, budget }]
-  );
-  const states = await budgetStates(store.ledger, owners, now());
-  return new Map(states.map((state, index) => [owners[index]?.id ?? "", state]));
 }
 
 /** Keys in use by group, with those of the configuration. */

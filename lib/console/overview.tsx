@@ -1,6 +1,7 @@
 /** The first page of the console: figures over time, the largest spenders, and current problems. */
 import type { VNode } from "preact";
-import { type BudgetLine, listBudgets } from "../billing/reports/budget_report.ts";
+import { listBudgets } from "../billing/reports/budget_report.ts";
+import type { BudgetLine } from "../billing/reports/schemas.ts";
 import { PrunedEntriesError } from "../billing/reports/report_errors.ts";
 import { parseUsd } from "../billing/money.ts";
 import { readLatencies } from "../billing/reports/latencies.ts";

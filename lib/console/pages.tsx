@@ -1,7 +1,8 @@
 /** Budgets of groups, keys and end users. */
 import type { VNode } from "preact";
 import { findBudgetLines } from "../admin/budgets.ts";
-import { type BudgetLine, requestsOfBudget } from "../billing/reports/budget_report.ts";
+import { requestsOfBudget } from "../billing/reports/budget_report.ts";
+import type { BudgetLine } from "../billing/reports/schemas.ts";
 import { BUDGET_PARAMETERS, type BudgetTexts } from "../billing/reports/budget_search.ts";
 import type { RouteContext } from "../server/router.ts";
 import { Moment, Share, Table, Usd } from "./format.tsx";

@@ -24,7 +24,7 @@ type Progress = (side: number, text: string) => void;
 /** A request that is sent. */
 interface Sending {
   context: RouteContext;
-  asked: PlaygroundRequest;
+  submitted: PlaygroundRequest;
   caller: Caller;
   origin: string;
   signal: AbortSignal;
@@ -41,25 +41,27 @@ export function playgroundPage(request: Request, context: RouteContext): Promise
 export function sendFromForm(request: Request, context: RouteContext): Promise<Response> {
   return runForm(request, context, async (given, session) => {
     const { gateway } = context;
-    const asked = readPlaygroundRequest(readFields(given));
+    const submitted = readPlaygroundRequest(readFields(given));
     const origin = clientOrigin(request, gateway.config);
     const isSent = given.get("action") !== "show";
-    const caller = isSent ? await findCaller(gateway, asked.key) : undefined;
+    const caller = isSent ? await findCaller(gateway, submitted.key) : undefined;
     const { signal } = request;
     if (request.headers.get("accept") === LINES) {
       return streamResults(
         (progress) =>
-          asked.models.map((_, side) =>
+          submitted.models.map((_, side) =>
             caller === undefined
-              ? Promise.resolve(unsent(asked, { side, origin }))
-              : send(side, { context, asked, caller, origin, signal, progress })
+              ? Promise.resolve(unsent(submitted, { side, origin }))
+              : send(side, { context, submitted, caller, origin, signal, progress })
           ),
         gateway,
       );
     }
     const results = await Promise.all(
-      asked.models.map((_, side) =>
-        caller === undefined ? unsent(asked, { side, origin }) : send(side, { context, asked, caller, origin, signal })
+      submitted.models.map((_, side) =>
+        caller === undefined
+          ? unsent(submitted, { side, origin })
+          : send(side, { context, submitted, caller, origin, signal })
       ),
     );
     const panels = await Promise.all(results.map((result) => resultPanel(result, gateway)));
@@ -94,10 +96,10 @@ function unsent(
 
 async function send(
   side: number,
-  { context, asked, caller, origin, signal, progress }: Sending,
+  { context, submitted, caller, origin, signal, progress }: Sending,
 ): Promise<PlaygroundResult> {
-  const { endpoint } = asked;
-  const result = unsent(asked, { side, origin });
+  const { endpoint } = submitted;
+  const result = unsent(submitted, { side, origin });
   const isStream = progress !== undefined && isText(endpoint);
   const body = isStream ? { ...result.body, stream: true } : result.body;
   const response = await sendFromPlayground(caller, { context, endpoint, body, signal });

@@ -3,14 +3,8 @@ import type { VNode } from "preact";
 import { streamRequests } from "../admin/request_stream.ts";
 import { findRequestPage } from "../admin/requests.ts";
 import { TAIL_PARAMETERS } from "../billing/reports/request_tail.ts";
-import {
-  REQUEST_COLUMNS,
-  REQUEST_PARAMETERS,
-  requestCells,
-  type RequestLine,
-  type RequestPage,
-  type RequestTexts,
-} from "../billing/reports/requests.ts";
+import { REQUEST_COLUMNS, REQUEST_PARAMETERS, requestCells, type RequestTexts } from "../billing/reports/requests.ts";
+import type { RequestLine, RequestPage } from "../billing/reports/request_schemas.ts";
 import { csvText } from "../csv.ts";
 import type { RouteContext } from "../server/router.ts";
 import { Count, Duration, HttpStatus, Moment, Table, Usd } from "./format.tsx";

@@ -1,7 +1,9 @@
 /** One request: its arithmetic, its attempts over time, why it was refused, what was dropped, and its ids. */
 import type { VNode } from "preact";
-import { type ChangeLine, readChanges } from "../admin/changes.ts";
-import { type EndedRequest, explainRequest } from "../billing/reports/explain.ts";
+import { readChanges } from "../admin/changes.ts";
+import type { ChangeLine } from "../admin/schemas.ts";
+import { explainRequest } from "../billing/reports/explain.ts";
+import type { EndedRequest } from "../billing/reports/request_schemas.ts";
 import { contextTierText, SOURCES } from "../billing/reports/explain_text.ts";
 import { attemptLines, skippedLines } from "../billing/reports/reason_text.ts";
 import { keyNames } from "../billing/reports/usage.ts";

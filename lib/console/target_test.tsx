@@ -1,7 +1,8 @@
 /** Tests of one target: a minimal request of an operator, through the path of all requests. */
 import type { Caller } from "../access/permissions.ts";
 import { logChange, originOf } from "../admin/changes.ts";
-import { type EndedRequest, explainRequest } from "../billing/reports/explain.ts";
+import { explainRequest } from "../billing/reports/explain.ts";
+import type { EndedRequest } from "../billing/reports/request_schemas.ts";
 import { TEST_KEY_ID, TEST_KEY_NAME } from "../billing/reports/usage.ts";
 import { kindOf } from "../catalog/catalog.ts";
 import type { Model, Target } from "../catalog/model.ts";

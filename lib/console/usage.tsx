@@ -1,7 +1,8 @@
 /** The bill of a month by one or two things, as a page and as CSV. */
 import type { VNode } from "preact";
 import type { RequestTexts } from "../billing/reports/requests.ts";
-import { type UsageFigures, type UsageGrouping, type UsageLine, usageReport } from "../billing/reports/usage.ts";
+import { type UsageGrouping, usageReport } from "../billing/reports/usage.ts";
+import type { UsageFigures, UsageLine } from "../billing/reports/schemas.ts";
 import { groupingsOf, usageCsv } from "../billing/reports/usage_csv.ts";
 import type { RouteContext } from "../server/router.ts";
 import { DAY_MS } from "../store/days.ts";

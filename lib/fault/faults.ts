@@ -46,12 +46,7 @@ export const FAULTS = {
   "endless": { example: "endless", about: "Endless text, as fast as it is read" },
   "long-line": { example: "long-line:2mb", about: "One piece of text of this size", takes: "size" },
   "refuse": { example: "refuse", about: "No answer: the connection is closed as soon as the request is read" },
-  "reset": {
-    example: "reset-after:2",
-    about: "Like `cut`, but with a TCP reset",
-    after: true,
-    wire: true,
-  },
+  "reset": { example: "reset-after:2", about: "Like `cut`, but with a TCP reset", after: true, wire: true },
   "drip": { example: "drip:1s", about: "One byte at a time, with a pause before each", takes: "time", wire: true },
   "split": { example: "split", about: "Every byte in its own chunk; clients must not notice", wire: true },
   "crlf": { example: "crlf", about: "Lines that end with CR LF; clients must not notice", wire: true },

@@ -26,25 +26,13 @@ export interface ObservedRequest {
   fault: RequestedFault | undefined;
 }
 
-/** A running server. */
-export interface FaultServer extends AsyncDisposable {
-  hostname: string;
-  port: number;
-  /** Such as `http://127.0.0.1:40123`. */
-  url: string;
-  readonly open: number;
-  /** Answers in progress. */
-  readonly busy: number;
-  /** Bytes written to connections. */
-  readonly sent: number;
-}
-
 /** Starts a server. @throws {Deno.errors.AddrInUse} and similar errors if it cannot listen */
 export function startFaultServer(parts: FaultServerOptions): FaultServer {
-  return new TcpFaultServer(parts);
+  return new FaultServer(parts);
 }
 
-class TcpFaultServer implements FaultServer {
+/** A running server. */
+export class FaultServer implements AsyncDisposable {
   readonly #parts: FaultServerOptions;
   readonly #listener: Deno.TcpListener;
   readonly #over = new AbortController();
@@ -55,6 +43,7 @@ class TcpFaultServer implements FaultServer {
   readonly #accepting: Promise<void>;
   readonly hostname: string;
   readonly port: number;
+  /** Such as `http://127.0.0.1:40123`. */
   readonly url: string;
 
   constructor(parts: FaultServerOptions) {
@@ -71,10 +60,12 @@ class TcpFaultServer implements FaultServer {
     return this.#open.size;
   }
 
+  /** Answers in progress. */
   get busy(): number {
     return this.#busy;
   }
 
+  /** Bytes written to connections. */
   get sent(): number {
     return this.#sent;
   }
@@ -100,9 +91,9 @@ class TcpFaultServer implements FaultServer {
     const reader = new RequestReader(connection);
     try {
       for (let ending: AnswerEnding = "open"; ending === "open";) {
-        const asked = await reader.request();
-        if (asked === undefined) return;
-        ending = await this.#answer(asked, { connection, reader });
+        const received = await reader.request();
+        if (received === undefined) return;
+        ending = await this.#answer(received, { connection, reader });
       }
     } catch {
       // The peer closed the connection, or the server stops.

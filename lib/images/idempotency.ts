@@ -227,14 +227,14 @@ export class Idempotency {
 
   /** Looks for a stored answer and claims the request for this node if there is none. */
   async #find({ scope, key, requestHash, requestId, signal }: RepeatableRequest): Promise<Found> {
-    const answer = await asked(() => this.#cache.find(scope, key));
+    const answer = await callStore(() => this.#cache.find(scope, key));
     signal.throwIfAborted();
     if (answer !== undefined) return { answer };
     const claim = await this.#take({ scope, key, requestHash, holder: requestId ?? crypto.randomUUID() });
     if ("requestHash" in claim) return { otherHash: claim.requestHash };
     try {
       // Another node may have stored an answer between the lookup and the claim.
-      const late = await asked(() => this.#cache.find(scope, key));
+      const late = await callStore(() => this.#cache.find(scope, key));
       if (late === undefined) return { claim };
       await claim.release();
       return { answer: late };
@@ -258,12 +258,12 @@ export class Idempotency {
       monotonic: this.#monotonic,
       later: this.#later,
     };
-    const other = await asked(() => claimRequest(claim, parts));
+    const other = await callStore(() => claimRequest(claim, parts));
     if (!("requestHash" in other) || !other.isOver) return other;
-    if (await asked(() => this.#isCharged(other.holder))) {
-      await asked(() => this.#cache.markDone({ scope, key, requestHash: other.requestHash }));
+    if (await callStore(() => this.#isCharged(other.holder))) {
+      await callStore(() => this.#cache.markDone({ scope, key, requestHash: other.requestHash }));
     }
-    return await asked(() => claimRequest(claim, parts, other.holder));
+    return await callStore(() => claimRequest(claim, parts, other.holder));
   }
 
   /** Does the work under a claim, which is released once the answer is stored. */
@@ -307,12 +307,12 @@ export class Idempotency {
   async #awaitOtherNode({ scope, key, requestHash }: RepeatableRequest, stop: AbortSignal) {
     for (let ms = FIRST_LOOK_MS;; ms = Math.min(LONGEST_LOOK_MS, ms * 2)) {
       await this.#pause(ms, stop);
-      const found = await asked(() => this.#cache.find(scope, key));
+      const found = await callStore(() => this.#cache.find(scope, key));
       if (found !== undefined) {
         if (found.requestHash !== requestHash) throw otherRequest();
         return replay(storedAnswer(found));
       }
-      if (!await asked(() => this.#answers.isClaimed(scope, key))) return undefined;
+      if (!await callStore(() => this.#answers.isClaimed(scope, key))) return undefined;
     }
   }
 
@@ -343,8 +343,8 @@ export class Idempotency {
    */
   async #first(name: string, request: RepeatableRequest): Promise<StoredAnswer | undefined> {
     const { requestHash, signal } = request;
-    const looked = Promise.withResolvers<void>();
-    this.#lookups.set(name, looked.promise);
+    const lookedUp = Promise.withResolvers<void>();
+    this.#lookups.set(name, lookedUp.promise);
     let answer: Promise<StoredAnswer | undefined>;
     const found = this.#find(request);
     try {
@@ -360,14 +360,14 @@ export class Idempotency {
       throw error;
     } finally {
       this.#lookups.delete(name);
-      looked.resolve();
+      lookedUp.resolve();
     }
     return await answer;
   }
 }
 
 /** Calls the store. @throws {GatewayError} `overloaded` if the store fails; errors of the call itself pass */
-async function asked<T>(call: () => Promise<T>): Promise<T> {
+async function callStore<T>(call: () => Promise<T>): Promise<T> {
   try {
     return await call();
   } catch (cause) {
@@ -375,10 +375,7 @@ async function asked<T>(call: () => Promise<T>): Promise<T> {
     throw new GatewayError(
       "overloaded",
       "Cannot look for the answer to this Idempotency-Key: the store does not answer",
-      {
-        retryAfterMs: RETRY_MS,
-        cause,
-      },
+      { retryAfterMs: RETRY_MS, cause },
     );
   }
 }

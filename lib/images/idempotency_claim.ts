@@ -88,8 +88,6 @@ function givenUp(): GatewayError {
   return new GatewayError(
     "overloaded",
     "Cannot continue the request: this node lost its connection to the store for too long",
-    {
-      retryAfterMs: RETRY_MS,
-    },
+    { retryAfterMs: RETRY_MS },
   );
 }

@@ -4,7 +4,7 @@ import { type BodyPace, readPieces } from "../server/read_bytes.ts";
 import { yieldToEventLoop } from "../scheduler.ts";
 import { readBoundary } from "./boundary.ts";
 import { createFormBuilder, type PartLimits } from "./form_builder.ts";
-import { createMultipartParser } from "./multipart_parser.ts";
+import { MultipartParser } from "./multipart_parser.ts";
 import type { AdmissionQueue } from "../admission_queue.ts";
 
 /** Limits on reading an upload. */
@@ -54,7 +54,7 @@ async function readForm(
   rules: MultipartRules,
 ): Promise<FormData> {
   const builder = createFormBuilder(rules);
-  const parser = createMultipartParser(boundary, { maxParts: rules.parts, sink: builder });
+  const parser = new MultipartParser(boundary, { maxParts: rules.parts, sink: builder });
   let total = 0;
   let busyMs = 0;
 

@@ -13,14 +13,6 @@ export interface PartSink {
   end(): void;
 }
 
-/** Parses one form. */
-export interface MultipartParser {
-  /** Parses the next bytes. @throws {GatewayError} `invalid` */
-  push(bytes: Uint8Array): void;
-  /** Ends the input. @throws {GatewayError} `invalid` if the form is incomplete */
-  end(): void;
-}
-
 /** Most bytes of one part's header lines. */
 const HEAD_BYTES = 4096;
 
@@ -32,15 +24,8 @@ const LF = 10;
 
 type Step = "before" | "line" | "head" | "data" | "after";
 
-/** Creates a parser. `maxParts` limits the number of parts. */
-export function createMultipartParser(
-  boundary: string,
-  options: { maxParts: number; sink: PartSink },
-): MultipartParser {
-  return new IncrementalParser(boundary, options);
-}
-
-class IncrementalParser implements MultipartParser {
+/** Parses one form. */
+export class MultipartParser {
   readonly #maxParts: number;
   readonly #sink: PartSink;
   readonly #delimiter: Uint8Array;
@@ -62,6 +47,7 @@ class IncrementalParser implements MultipartParser {
     this.#delimiter = new TextEncoder().encode(`\r\n--${boundary}`);
   }
 
+  /** Parses the next bytes. @throws {GatewayError} `invalid` */
   push(bytes: Uint8Array): void {
     for (let at = 0; at < bytes.length;) {
       if (this.#step === "before" || this.#step === "data") at = this.#readData(bytes, at);
@@ -72,6 +58,7 @@ class IncrementalParser implements MultipartParser {
     }
   }
 
+  /** Ends the input. @throws {GatewayError} `invalid` if the form is incomplete */
   end(): void {
     if (this.#step === "after") return;
     throw invalid(this.#step === "before" ? "it has no boundary" : "it ends before its last boundary");

@@ -144,10 +144,7 @@ class PatientReader {
 }
 
 /** Event texts of the stream. Throws while nothing has been sent. */
-async function* writeSteps(
-  stream: Written,
-  reader: PatientReader,
-): AsyncGenerator<Iterable<string>, void> {
+async function* writeSteps(stream: Written, reader: PatientReader): AsyncGenerator<Iterable<string>, void> {
   const { request, counter } = stream;
   let hasSent = false;
   let complete = false;

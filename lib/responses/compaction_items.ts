@@ -29,11 +29,7 @@ export async function sealCompaction(
 ): Promise<JsonObject> {
   const bytes = utf8Bytes(summary);
   const sealed = await seal(secret, { purpose: PURPOSE, place: "", bytes });
-  return {
-    type: "compaction",
-    id,
-    encrypted_content: PREFIX + Buffer.from(sealed).toString("base64url"),
-  };
+  return { type: "compaction", id, encrypted_content: PREFIX + Buffer.from(sealed).toString("base64url") };
 }
 
 /** Returns whether an item is a compaction item of the gateway. */

@@ -135,11 +135,7 @@ function responseGone(id: string, memory: ResponseMemory): GatewayError {
   return new GatewayError(
     "invalid",
     `Cannot continue response ${JSON.stringify(plainText(id, LONGEST_SHOWN))}: ${whyGone(memory)}`,
-    {
-      param: "previous_response_id",
-      code: "previous_response_not_found",
-      rule: whyGone(memory),
-    },
+    { param: "previous_response_id", code: "previous_response_not_found", rule: whyGone(memory) },
   );
 }
 

@@ -31,8 +31,8 @@ export function findRetrievalCandidates<R extends RetrievalRequest>(
   context: RouteContext,
   { kind, read }: { kind: "embedding" | "rerank"; read: (body: JsonBody, model: Model) => R },
 ): RetrievalCandidates<R> {
-  const { model: asked, models, provider } = body.value;
-  const wanted = String(asked);
+  const { model: requested, models, provider } = body.value;
+  const wanted = String(requested);
   const first = findModel(wanted, context, kind);
   const preferences = readPreferences(isObject(provider) ? provider : undefined, context.gateway);
   const ids = new Set([wanted, ...(Array.isArray(models) ? models.map(String) : [])]);

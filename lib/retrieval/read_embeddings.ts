@@ -117,10 +117,10 @@ function inputsOf(input: EmbeddingsBody["input"]): readonly EmbeddingInput[] {
   return typeof input[0] === "number" ? [input as number[]] : input as string[] | number[][];
 }
 
-function checkDimensions(asked: number, { id, embedding }: Model): void {
-  if (embedding === undefined || asked === embedding.dimensions) return;
+function checkDimensions(requested: number, { id, embedding }: Model): void {
+  if (embedding === undefined || requested === embedding.dimensions) return;
   const { dimensions: most, min_dimensions: least = most } = embedding;
-  if (asked >= least && asked <= most) return;
+  if (requested >= least && requested <= most) return;
   const expected = least === most ? `${most}` : `${least} to ${most}`;
   throw new GatewayError("invalid", `Invalid value for dimensions: model "${id}" has ${expected} dimensions`, {
     param: "dimensions",

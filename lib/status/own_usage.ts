@@ -3,11 +3,11 @@ import { type Caller, mayUse, requireCaller } from "../access/permissions.ts";
 import { isExpired } from "../catalog/catalog.ts";
 import {
   type BudgetOwner,
-  type BudgetState,
   budgetStates,
   type PeriodSpending,
   spendingOfKey,
 } from "../billing/reports/budget_report.ts";
+import type { BudgetState } from "../billing/reports/schemas.ts";
 import type { Gateway } from "../gateway.ts";
 import { callerLimitRequests, limitOwnerOf, modelLimitRequests } from "../limits/limit_requests.ts";
 import type { LimitUnit } from "../limits/limiter.ts";

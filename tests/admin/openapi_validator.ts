@@ -2,7 +2,8 @@
 import { assert, assertEquals } from "@std/assert";
 import type { z } from "zod";
 import { adminDocument } from "../../lib/admin/openapi.ts";
-import { explanationSchema, requestPageSchema } from "../../lib/admin/request_schemas.ts";
+import { explanationSchema, requestPageSchema } from "../../lib/billing/reports/request_schemas.ts";
+import * as reports from "../../lib/billing/reports/schemas.ts";
 import * as schemas from "../../lib/admin/schemas.ts";
 import type { Json, JsonObject } from "../../lib/json/mod.ts";
 import { describedSchema, openaiErrorSchema } from "../../lib/openapi/schemas.ts";
@@ -30,14 +31,14 @@ const REPLIES: Readonly<Record<string, z.ZodType>> = {
   "PATCH /admin/v1/keys/[key]": schemas.keySchema,
   "DELETE /admin/v1/keys/[key]": schemas.keySchema,
   "POST /admin/v1/keys/[key]/rotate": schemas.shownKeySchema,
-  "GET /admin/v1/budgets": schemas.budgetListSchema,
+  "GET /admin/v1/budgets": reports.budgetListSchema,
   "GET /admin/v1/requests": requestPageSchema,
-  "GET /admin/v1/usage": schemas.usageSchema,
+  "GET /admin/v1/usage": reports.usageSchema,
   "GET /admin/v1/usage/[request_id]": explanationSchema,
   "GET /admin/v1/health": schemas.gatewayHealthSchema,
   "GET /admin/v1/config": schemas.configStateSchema,
   "POST /admin/v1/reload": schemas.reloadSchema,
-  "POST /admin/v1/audit": schemas.auditSchema,
+  "POST /admin/v1/audit": reports.auditSchema,
 };
 
 /** A request, and its expected status. */

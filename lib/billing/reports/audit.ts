@@ -1,10 +1,11 @@
 /** Audits the ledger: recomputes everything that can be recomputed, and compares. */
 import type { LedgerStart, LedgerStore } from "../../store/ledger.ts";
-import { checkDays, type DayCounts } from "./audit_days.ts";
-import { type Difference, Findings } from "./audit_findings.ts";
-import { checkLaterSums, type LaterSumCounts, NO_LATER_SUMS, NO_SUMS } from "./audit_sums.ts";
-import { checkUsers, type UserCounts } from "./audit_users.ts";
+import { checkDays, NO_DAYS } from "./audit_days.ts";
+import { Findings } from "./audit_findings.ts";
+import { checkLaterSums, NO_LATER_SUMS, NO_SUMS } from "./audit_sums.ts";
+import { checkUsers, NO_USERS } from "./audit_users.ts";
 import { EntryWalk } from "./audit_walk.ts";
+import type { AuditReport } from "./schemas.ts";
 
 /**
  * Time after the end of a lease in which an open hold is not yet an error, in milliseconds: the sweep may still void
@@ -17,26 +18,6 @@ const MOST_RESTARTS = 5;
 
 /** The start of a ledger without pruned entries. */
 const WHOLE: LedgerStart = { seq: 0, check: 0, day: -1 };
-
-const NO_USERS: UserCounts = { user_sums: 0, user_sums_alone: 0 };
-
-const NO_DAYS: DayCounts = { day_sums: 0, day_sums_in_motion: 0, day_sums_alone: 0 };
-
-/** Result of an audit. */
-export interface AuditReport {
-  /** True if there are no differences. */
-  ok: boolean;
-  checked: DayCounts & UserCounts & LaterSumCounts & {
-    entries: number;
-    /** Seq of the first and the last entry; `null` if there are none. */
-    first_seq: number | null;
-    last_seq: number | null;
-    holds: number;
-  };
-  difference_count: number;
-  /** The first 100 differences. */
-  differences: Difference[];
-}
 
 /** Options of an audit. */
 export interface AuditOptions {
@@ -125,11 +106,7 @@ async function checkHolds(
   for (const { id, amount, leaseUntil } of holds) {
     if (amount < 0n) findings.add({ kind: "hold", id, message: "the held amount is negative" });
     if (leaseUntil + LEASE_GRACE_MS < now) {
-      findings.add({
-        kind: "hold",
-        id,
-        message: `the lease ended ${new Date(leaseUntil).toISOString()}`,
-      });
+      findings.add({ kind: "hold", id, message: `the lease ended ${new Date(leaseUntil).toISOString()}` });
     }
   }
   return holds.length;

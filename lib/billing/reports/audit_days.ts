@@ -1,7 +1,7 @@
 /** The part of the audit that compares the sums per day with the entries. */
 import type { DaySum, LedgerStore } from "../../store/ledger.ts";
 import { formatUsd } from "../money.ts";
-import type { Difference } from "./audit_findings.ts";
+import type { AuditCounts, Difference } from "./schemas.ts";
 import type { Comparison } from "./audit_walk.ts";
 import { runSliced } from "../../scheduler.ts";
 import { DAY_MS } from "../../store/days.ts";
@@ -16,15 +16,11 @@ const SUMS_AT_ONCE = 64;
 /** Before every other day. */
 const NO_DAY = Number.MIN_SAFE_INTEGER;
 
-/** Counts of compared sums. */
-export interface DayCounts {
-  /** Sums whose entries all exist. */
-  day_sums: number;
-  /** Of these, sums that grew during the audit: their entries lie between the two readings. */
-  day_sums_in_motion: number;
-  /** Sums of days with pruned entries, which can only be compared with the remaining entries. */
-  day_sums_alone: number;
-}
+/** Counts of compared sums. `alone`: of days with pruned entries, which only the remaining entries are compared with. */
+type DayCounts = Pick<AuditCounts, "day_sums" | "day_sums_in_motion" | "day_sums_alone">;
+
+/** No sum compared. */
+export const NO_DAYS: DayCounts = { day_sums: 0, day_sums_in_motion: 0, day_sums_alone: 0 };
 
 /** The sums of some whole days. */
 interface Page {
@@ -44,11 +40,11 @@ type Readings<What = DaySum> = Record<"before" | "after" | "made", What>;
  * change, that is equality. For days with pruned entries, the computed sum must be at most the stored one.
  */
 export async function checkDays(ledger: LedgerStore, { walk, findings, turn }: Comparison): Promise<DayCounts> {
-  const counts = { day_sums: 0, day_sums_in_motion: 0, day_sums_alone: 0 };
+  const counts = { ...NO_DAYS };
   const goneDay = walk.start.day;
   let isShort = goneDay < 0;
 
-  function look(sums: Readings): void {
+  function compare(sums: Readings): void {
     const { before, after, made } = sums;
     const { day } = made;
     const isAlone = day <= goneDay;
@@ -59,7 +55,7 @@ export async function checkDays(ledger: LedgerStore, { walk, findings, turn }: C
     if (!isWithin(made, after) || (!isAlone && !isWithin(before, made))) findings.add(differs(sums));
   }
 
-  function* lookAtAll({ before, after, made }: Readings<SumsByName>, until: number): Generator<void, void> {
+  function* compareAll({ before, after, made }: Readings<SumsByName>, until: number): Generator<void, void> {
     let count = 0;
     for (const these of [made, before, after]) {
       for (const [name, known] of these) {
@@ -67,7 +63,7 @@ export async function checkDays(ledger: LedgerStore, { walk, findings, turn }: C
         const isDone = these !== made && (made.has(name) || these === after && before.has(name));
         if (isDone || known.day > until) continue;
         const nothing = emptySum(known);
-        look({
+        compare({
           before: before.get(name) ?? nothing,
           after: after.get(name) ?? nothing,
           made: made.get(name) ?? nothing,
@@ -82,7 +78,7 @@ export async function checkDays(ledger: LedgerStore, { walk, findings, turn }: C
     const after = await readPage(ledger, since);
     const until = Math.min(before.until, after.until);
     const made = await runSliced(byName(walk.sums.within(since, until)));
-    await runSliced(lookAtAll({ before: before.sums, after: after.sums, made }, until));
+    await runSliced(compareAll({ before: before.sums, after: after.sums, made }, until));
     since = until + 1;
     await turn();
   }

@@ -6,6 +6,7 @@ import { searchedValues } from "../../store/entry_row.ts";
 import { stepMs, SUM_TABLES } from "../../store/sums.ts";
 import { parseUsd } from "../money.ts";
 import type { Comparison } from "./audit_walk.ts";
+import type { AuditCounts } from "./schemas.ts";
 
 /** Most sums of a kind that are made of entries, about 150 MB: clients may invent users and tags. */
 const MOST_SUMS = 300_000;
@@ -16,12 +17,7 @@ const AT_ONCE = 1_000;
 const KINDS = ["upstreams", "hours", "users"] as const satisfies readonly SumKind[];
 
 /** Counts of compared sums. */
-export interface LaterSumCounts {
-  /** Sums by upstream, hour, end user and tag. */
-  later_sums: number;
-  /** More of them, which can be compared in part only: of days with pruned entries, and those beyond the first 300,000. */
-  later_sums_alone: number;
-}
+type LaterSumCounts = Pick<AuditCounts, "later_sums" | "later_sums_alone">;
 
 /** Figures by the names of a sum, by day or hour. */
 type Steps = Map<number, Map<string, bigint[]>>;
@@ -124,7 +120,7 @@ export async function checkLaterSums(
   ledger: Pick<LedgerStore, "sumsOfStep" | "sumsHead" | "entries" | "start">,
   { walk, findings, turn }: Comparison,
 ): Promise<LaterSumCounts> {
-  const counts = { later_sums: 0, later_sums_alone: 0 };
+  const counts = { ...NO_LATER_SUMS };
   for (const kind of KINDS) {
     const left = new Set(walk.later.steps(kind));
     for (let after = -1;;) {

@@ -4,6 +4,7 @@ import { readUserAccount, userAccount } from "../../store/ledger.ts";
 import { dayName } from "../../store/days.ts";
 import { formatUsd } from "../money.ts";
 import type { Comparison } from "./audit_walk.ts";
+import type { AuditCounts } from "./schemas.ts";
 
 /** Sums compared between two turns of the event loop. */
 const PAGE = 500;
@@ -12,11 +13,10 @@ const PAGE = 500;
 const MOST_SUMS = 200_000;
 
 /** Counts of compared sums. */
-export interface UserCounts {
-  user_sums: number;
-  /** Of periods with pruned entries, where only a part can be compared, and those beyond the first 200,000. */
-  user_sums_alone: number;
-}
+type UserCounts = Pick<AuditCounts, "user_sums" | "user_sums_alone">;
+
+/** No sum compared. */
+export const NO_USERS: UserCounts = { user_sums: 0, user_sums_alone: 0 };
 
 /** Sums of end users over entries. */
 export class UserSums {
@@ -51,7 +51,7 @@ export async function checkUsers(
   ledger: Pick<LedgerStore, "userSums" | "spending" | "entries" | "start">,
   { walk, findings, turn }: Comparison,
 ): Promise<UserCounts> {
-  const counts = { user_sums: 0, user_sums_alone: 0 };
+  const counts = { ...NO_USERS };
   const seen = new Set<string>();
 
   async function compare(page: readonly UserSum[]): Promise<void> {

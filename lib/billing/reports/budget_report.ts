@@ -1,37 +1,12 @@
 /** Reports the spent, held and remaining amounts of the budgets of groups and keys. */
 import { keyPages, type PublicKey, publicKey } from "../../access/key_admin.ts";
-import { type Budget, type Config, groupOf, type UserBudget } from "../../config.ts";
+import { type Budget, type Config, type Group, groupOf, type UserBudget } from "../../config.ts";
 import { DAY_MS } from "../../store/days.ts";
 import type { KeyRecord, KeyStore } from "../../store/keys.ts";
 import type { BudgetClaim, LedgerStore } from "../../store/ledger.ts";
 import { budgetClaim, periodStart } from "../budgets.ts";
 import { formatUsd } from "../money.ts";
-
-/** State of a budget in its current period. Amounts are exact USD, as decimal strings. */
-export interface BudgetState {
-  period: Budget["period"];
-  budget_usd: string;
-  /** Costs of the requests received in the period. */
-  spent_usd: string;
-  /** Held for running requests. */
-  held_usd: string;
-  /** Negative if the budget was lowered below the spent amount. */
-  left_usd: string;
-  /** Start of the next period (UTC); `null` for a budget that never resets. */
-  resets_at: string | null;
-}
-
-/** The budget of a key, a group, or an end user of a key. */
-export interface BudgetLine extends BudgetState {
-  scope: BudgetClaim["scope"];
-  /** Id of the key, or name of the group. */
-  id: string;
-  name: string;
-  /** Name of the group, also that of a key. */
-  group: string;
-  /** The end user, empty for requests that name none; `null` for keys and groups. */
-  user: string | null;
-}
+import type { BudgetLine, BudgetState } from "./schemas.ts";
 
 /** Costs of a key's requests received in a period. */
 export interface PeriodSpending {
@@ -133,10 +108,27 @@ async function keyBudgets(
   keys: readonly BudgetedKey[],
   now: number,
 ): Promise<ReadonlyMap<string, BudgetState>> {
-  const owners = keys.flatMap((key): BudgetOwner[] => {
-    const budget = budgetOfKey(key, config);
-    return budget === undefined ? [] : [{ scope: "key", id: key.id, budget }];
-  });
+  const owners = keys.map((key) => ({ scope: "key" as const, id: key.id, budget: budgetOfKey(key, config) }));
+  return await statesById(ledger, owners, now);
+}
+
+/** Reads the states of the budgets of groups, by name. Groups without a budget are left out. */
+export async function groupBudgets(
+  ledger: BudgetParts["ledger"],
+  groups: Readonly<Record<string, Pick<Group, "budget">>>,
+  now: number,
+): Promise<ReadonlyMap<string, BudgetState>> {
+  const owners = Object.entries(groups).map(([id, { budget }]) => ({ scope: "group" as const, id, budget }));
+  return await statesById(ledger, owners, now);
+}
+
+/** The states by the ids of the owners that have a budget. */
+async function statesById(
+  ledger: BudgetParts["ledger"],
+  all: readonly (Omit<BudgetOwner, "budget"> & { budget: Budget | undefined })[],
+  now: number,
+): Promise<ReadonlyMap<string, BudgetState>> {
+  const owners = all.flatMap(({ budget, ...owner }) => budget === undefined ? [] : [{ ...owner, budget }]);
   const states = await budgetStates(ledger, owners, now);
   return new Map(states.map((state, index) => [owners[index]?.id ?? "", state]));
 }
@@ -165,14 +157,10 @@ export async function listBudgets(
   { ledger, keys, config }: BudgetParts,
   { now, signal }: { now: number; signal?: AbortSignal },
 ): Promise<BudgetLine[]> {
-  const groups = Object.entries(config.groups).flatMap(([id, { budget }]) =>
-    budget === undefined ? [] : [{ scope: "group" as const, id, budget }]
-  );
-  const states = await budgetStates(ledger, groups, now);
-  const lines = states.map((state, index): BudgetLine => {
-    const name = groups[index]?.id ?? "";
-    return { scope: "group", id: name, name, group: name, user: null, ...state };
-  });
+  const lines = [...await groupBudgets(ledger, config.groups, now)].map(([name, state]): BudgetLine => ({
+    ...{ scope: "group", id: name, name, group: name, user: null },
+    ...state,
+  }));
   lines.push(...await linesOfKeys({ ledger, config }, configuredKeys(config), now));
   for await (const page of keyPages(keys)) {
     signal?.throwIfAborted();

@@ -5,13 +5,13 @@ import { type LedgerStore, userAccount, type UserSum } from "../../store/ledger.
 import { periodStart } from "../budgets.ts";
 import {
   type BudgetedKey,
-  type BudgetLine,
   budgetStates,
   configuredKeys,
   linesOfKeys,
   listBudgets,
   userBudgetOfKey,
 } from "./budget_report.ts";
+import type { BudgetLine } from "./schemas.ts";
 import { ReportQueryError } from "./report_errors.ts";
 
 /** End users of an answer: usual and most. */
@@ -67,7 +67,7 @@ export async function findBudgets(
     lines.push(
       ...key !== undefined && user !== undefined
         ? await linesOfUsers(parts, [{ key, user }], moment.now)
-        : await topLines(parts, { ...(key !== undefined && { key }), group, limit }, moment),
+        : await topLines(parts, { key, group, limit }, moment),
     );
   }
   return lines.filter((line) => (scope ?? line.scope) === line.scope && (group ?? line.group) === line.group);

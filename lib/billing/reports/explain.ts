@@ -1,125 +1,9 @@
 /** Explains one request and its price line by line. */
 import { type Amount, formatUsd, parseUsd } from "../money.ts";
 import { costOfExtras, PRICE_CLASSES, unitPrice } from "../price.ts";
-import type {
-  Affinity,
-  BilledTokens,
-  ContextTier,
-  Ending,
-  EntryAttempt,
-  EntryDetails,
-  EntryReason,
-  Hold,
-  ImageSizes,
-  KeptEntry,
-  LedgerStore,
-  UsageSource,
-} from "../../store/ledger.ts";
-import type { TargetRefusal } from "../../errors.ts";
+import type { EntryDetails, Hold, KeptEntry, LedgerStore } from "../../store/ledger.ts";
 import { whyText } from "./reason_text.ts";
-
-/** One price: `tokens` times `price_usd` times `factor` is `amount_usd`, exactly. */
-export interface ExplainedLine {
-  /** Name of the price, as in `pricing`. */
-  class: string;
-  tokens: number;
-  /** The catalog's price of one token. */
-  price_usd: string;
-  /** The price factor of the key's group. */
-  factor: string;
-  amount_usd: string;
-}
-
-/** An ended request. Amounts are exact USD, as decimal strings; members without a value are `null`. */
-export interface EndedRequest {
-  state: "ended";
-  id: string;
-  /** Seq in the ledger. */
-  seq: number;
-  /** Arrival, such as `2026-11-21T10:00:00.000Z`. */
-  at: string;
-  key_id: string;
-  group: string;
-  model: string | null;
-  /** The upstream asked last. */
-  upstream: string | null;
-  endpoint: string;
-  /** HTTP status sent to the client; 499 if it disconnected before it got any of the answer. */
-  status: number;
-  ending: Ending;
-  /** Number of upstream attempts. */
-  attempts: number;
-  /** The attempts; empty if there was none, or the only one succeeded. */
-  attempt_list: readonly EntryAttempt[];
-  /** Targets that were passed over because they could not be asked. */
-  skipped: readonly TargetRefusal[];
-  /** The vendor's id of the request that answered. */
-  upstream_request_id: string | null;
-  /** Reason of a refusal or failure; `null` if there is none, or an older version wrote the entry. */
-  reason: EntryReason | null;
-  /** `reason` as one sentence. */
-  why: string | null;
-  /** Members of the request that the upstream does not support. */
-  dropped: readonly string[];
-  /** The end user and the tags named by the client. */
-  user: string | null;
-  tags: readonly string[];
-  /** Milliseconds until the first event or byte, and until the end. */
-  first_ms: number | null;
-  total_ms: number;
-  images: number;
-  /** Requested and delivered image sizes; `null` if the entry has none. */
-  image_sizes: ImageSizes | null;
-  /** The service tier that served it; `null` for the default one. */
-  service_tier: string | null;
-  /** The context tier of its prices; `null` if the model has none. */
-  context_tier: ContextTier | null;
-  /** The time window of its prices; `null` outside all windows. */
-  price_window: string | null;
-  tokens: BilledTokens;
-  /** `hit` if the target that has the conversation in its prompt cache answered; `null` where there was no choice. */
-  affinity: Affinity | null;
-  /**
-   * Savings by the prompt cache: the difference to the price of prompt tokens, less the price of writing to it; `null`
-   * where it was not used.
-   */
-  cache_saved_usd: string | null;
-  /** Source of the token counts. */
-  source: UsageSource;
-  /** Version of the prices it paid. */
-  price_version: number | null;
-  lines: ExplainedLine[];
-  /** Cost: the sum of all lines. */
-  sum_usd: string;
-  /** Amount held, and the part of it that was released. */
-  held_usd: string;
-  released_usd: string;
-  /** Cost beyond the held amount, paid by the operator. */
-  overrun_usd: string;
-  /** Amount that the customer pays. */
-  charged_usd: string;
-  /** Cost to the operator, by the prices of the target; `null` where it has none. */
-  upstream_usd: string | null;
-  /** The reason that nothing was charged; `null` if something was. */
-  why_free: string | null;
-  /** False if the lines do not add up to the ledger's amounts: the ledger was changed. */
-  adds_up: boolean;
-}
-
-/** A running request, with the most that it can cost held. */
-export interface UnfinishedRequest {
-  state: "running";
-  id: string;
-  at: string;
-  key_id: string;
-  group: string;
-  model: string;
-  endpoint: string;
-  held_usd: string;
-}
-
-/** A request, ended or running. */
-export type Explanation = EndedRequest | UnfinishedRequest;
+import type { EndedRequest, Explanation, RunningRequest } from "./request_schemas.ts";
 
 /** Explains a request by its id, with or without `req_`. `undefined` if the ledger does not know it. */
 export async function explainRequest(
@@ -219,7 +103,7 @@ function amountsOf(
   return all.filter(({ count }) => count > 0);
 }
 
-function explainHold(hold: Hold): UnfinishedRequest {
+function explainHold(hold: Hold): RunningRequest {
   return {
     state: "running",
     id: `req_${hold.id}`,

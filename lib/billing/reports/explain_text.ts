@@ -1,7 +1,7 @@
 /** Formats the explanation of a request as text. */
 import type { Affinity, ContextTier, ImageSizes, UsageSource } from "../../store/ledger.ts";
 import { attemptLines, skippedLines } from "./reason_text.ts";
-import type { EndedRequest, Explanation } from "./explain.ts";
+import type { EndedRequest, Explanation } from "./request_schemas.ts";
 
 /** Names of price classes. */
 const CLASSES: Readonly<Partial<Record<string, string>>> = {
@@ -33,7 +33,7 @@ const AFFINITIES: Readonly<Record<Affinity, string>> = {
 /** Formats an explanation as lines of text. `keyName` is printed with the id of the key. */
 export function explanationText(explanation: Explanation, { keyName }: { keyName?: string } = {}): string {
   const { id, at, key_id, group, model, endpoint } = explanation;
-  const facts: [string, string][] = [
+  const facts: [string, string | null][] = [
     ["Request", id],
     ["Received", at],
     ["Key", keyName === undefined ? key_id : `${keyName} (${key_id})`],
@@ -44,7 +44,7 @@ export function explanationText(explanation: Explanation, { keyName }: { keyName
       ? [["State", `running; ${explanation.held_usd} USD is held for it`] as [string, string]]
       : endedFacts(explanation)),
   ];
-  const head = facts.map(([name, text]) => `${`${name}:`.padEnd(14)}${text}\n`).join("");
+  const head = facts.map(([name, text]) => text === null ? "" : `${`${name}:`.padEnd(14)}${text}\n`).join("");
   if (explanation.state === "running") return head;
   const why = explanation.why === null ? "" : `${explanation.why}\n\n`;
   const lines = [...attemptLines(explanation.attempt_list), ...skippedLines(explanation.skipped)];
@@ -52,47 +52,32 @@ export function explanationText(explanation: Explanation, { keyName }: { keyName
   return `${why}${head}${attempts === "" ? "" : `\nAttempts:\n${attempts}`}\n${arithmetic(explanation)}`;
 }
 
-function endedFacts(request: EndedRequest): [string, string][] {
+/** The facts of an ended request. Those without a text are left out. */
+function endedFacts(request: EndedRequest): [string, string | null][] {
   const { upstream, attempts, status, ending, first_ms, total_ms, images, image_sizes, tokens, seq } = request;
-  const {
-    upstream_request_id,
-    affinity,
-    cache_saved_usd,
-    service_tier,
-    dropped,
-    user,
-    tags,
-    context_tier,
-    price_window,
-  } = request;
+  const { affinity, cache_saved_usd, context_tier, price_version } = request;
   // The process that served a lost request recorded neither its upstream nor its end.
   const isLost = ending === "lost";
-  const time = `${first_ms === null ? "" : `first output after ${grouped(first_ms)} ms, `}end after ${
-    grouped(total_ms)
-  } ms`;
+  const first = first_ms === null ? "" : `first output after ${grouped(first_ms)} ms, `;
   const noUpstream = isLost ? "unknown" : "none was asked";
   return [
     ["Upstream", upstream === null ? noUpstream : `${upstream}${attempts > 1 ? ` (${attempts} attempts)` : ""}`],
-    ...(upstream_request_id === null ? [] : [["Upstream id", upstream_request_id] as [string, string]]),
+    ["Upstream id", request.upstream_request_id],
     ["Status", `${status === 0 ? "unknown" : status}, ${ending}`],
-    ["Time", isLost ? "unknown" : time],
-    ...(images > 0 ? [["Images", grouped(images)] as [string, string]] : []),
-    ...(image_sizes !== null && image_sizes.delivered.some((size) => size !== image_sizes.asked)
-      ? [["Image sizes", sizesText(image_sizes)] as [string, string]]
-      : []),
-    ...(dropped.length === 0 ? [] : [["Dropped", dropped.join(", ")] as [string, string]]),
-    ...(user === null ? [] : [["User", user] as [string, string]]),
-    ...(tags.length === 0 ? [] : [["Tags", tags.join(", ")] as [string, string]]),
-    ...(service_tier === null ? [] : [["Service tier", service_tier] as [string, string]]),
-    ...(context_tier === null ? [] : [["Context tier", contextTierText(context_tier)] as [string, string]]),
-    ...(price_window === null ? [] : [["Time window", price_window] as [string, string]]),
-    ...(affinity === null ? [] : [["Affinity", AFFINITIES[affinity]] as [string, string]]),
-    ...(cache_saved_usd === null ? [] : [["Prompt cache", cacheText(cache_saved_usd)] as [string, string]]),
-    ...(tokens.reasoning > 0
-      ? [["Reasoning", `${grouped(tokens.reasoning)} of the completion tokens`] as [string, string]]
-      : []),
+    ["Time", isLost ? "unknown" : `${first}end after ${grouped(total_ms)} ms`],
+    ["Images", images > 0 ? grouped(images) : null],
+    ["Image sizes", image_sizes && sizesText(image_sizes)],
+    ["Dropped", request.dropped.join(", ") || null],
+    ["User", request.user],
+    ["Tags", request.tags.join(", ") || null],
+    ["Service tier", request.service_tier],
+    ["Context tier", context_tier && contextTierText(context_tier)],
+    ["Time window", request.price_window],
+    ["Affinity", affinity && AFFINITIES[affinity]],
+    ["Prompt cache", cache_saved_usd && cacheText(cache_saved_usd)],
+    ["Reasoning", tokens.reasoning > 0 ? `${grouped(tokens.reasoning)} of the completion tokens` : null],
     ["Numbers", SOURCES[request.source]],
-    ["Ledger", `entry ${seq}${request.price_version === null ? "" : `, price version ${request.price_version}`}`],
+    ["Ledger", `entry ${seq}${price_version === null ? "" : `, price version ${price_version}`}`],
   ];
 }
 
@@ -107,8 +92,9 @@ export function contextTierText({ above, up_to }: ContextTier): string {
   return `${[from, to].filter((part) => part !== undefined).join(", ")} tokens of input`;
 }
 
-/** Text about delivered sizes that differ from the requested ones. */
-function sizesText({ asked, delivered }: ImageSizes): string {
+/** Text about delivered sizes that differ from the requested ones; `null` if none does. */
+function sizesText({ asked, delivered }: ImageSizes): string | null {
+  if (delivered.every((size) => size === asked)) return null;
   const counts = new Map<string, number>();
   for (const size of delivered) counts.set(size, (counts.get(size) ?? 0) + 1);
   const made = [...counts].map(([size, count]) => count === 1 ? size : `${size} (${count} times)`).join(", ");

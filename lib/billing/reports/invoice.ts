@@ -222,14 +222,14 @@ export function compareInvoice(
   return ordered.flatMap(([, { day, model, ours, theirs }]) =>
     invoice.columns.map((what): ComparedLine => {
       const [mine, its] = [ours.get(what) ?? 0n, theirs.get(what) ?? 0n];
-      const tell = (value: bigint) => what === "upstream_usd" ? formatUsd(value) : String(value);
+      const format = (value: bigint) => what === "upstream_usd" ? formatUsd(value) : String(value);
       return {
         day: invoice.byDay ? day : null,
         model,
         what,
-        ours: tell(mine),
-        invoice: tell(its),
-        difference: tell(its - mine),
+        ours: format(mine),
+        invoice: format(its),
+        difference: format(its - mine),
         within: isWithin(its - mine, { of: its, tolerance }),
       };
     })

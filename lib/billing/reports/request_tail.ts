@@ -1,14 +1,7 @@
 /** Follows the ledger: requests that match a filter, as they are entered. */
 import type { EntryFilter } from "../../store/search.ts";
-import {
-  readFilter,
-  readNew,
-  readSeq,
-  type RequestLine,
-  type RequestParts,
-  type RequestTexts,
-  requireConfigured,
-} from "./requests.ts";
+import { readFilter, readNew, readSeq, type RequestParts, type RequestTexts, requireConfigured } from "./requests.ts";
+import type { RequestLine } from "./request_schemas.ts";
 
 /** Names of the parameters of a tail. */
 export const TAIL_PARAMETERS = [

@@ -1,12 +1,13 @@
 /** Searches single requests of the ledger, page by page. */
 import type { Config } from "../../config.ts";
 import type { KeyStore } from "../../store/keys.ts";
-import { type Ending, type KeptEntry, type LedgerStore, REASON_CODES } from "../../store/ledger.ts";
+import { type KeptEntry, type LedgerStore, REASON_CODES } from "../../store/ledger.ts";
 import { type EntryFilter, type EntryOrder, type EntrySearch, matchesFilter, orderValue } from "../../store/search.ts";
 import { formatUsd, parseUsd } from "../money.ts";
 import { readPeriod } from "./period.ts";
 import { ReportQueryError } from "./report_errors.ts";
 import { whyText } from "./reason_text.ts";
+import type { RequestLine, RequestPage } from "./request_schemas.ts";
 import { keyNames } from "./usage.ts";
 import { readUsageFilter, requireKnown } from "./usage_filter.ts";
 
@@ -29,38 +30,6 @@ export const REQUEST_PARAMETERS = [
 /** The parameters of a search as text. */
 export type RequestTexts = Partial<Record<typeof REQUEST_PARAMETERS[number], string>>;
 
-/** One request. Amounts are exact USD, as decimal strings; members without a value are `null`. */
-export interface RequestLine {
-  id: string;
-  /** Seq in the ledger. */
-  seq: number;
-  /** Arrival, such as `2026-11-21T10:00:00.000Z`. */
-  at: string;
-  /** Name of the key, or its id if it has no name any more. */
-  key: string;
-  key_id: string;
-  group: string;
-  model: string | null;
-  upstream: string | null;
-  endpoint: string;
-  /** `null` where it is unknown: the process that served the request ended before the request did. */
-  status: number | null;
-  ending: Ending;
-  /** Code of the reason for a refusal or failure, or `lost`. */
-  reason: string | null;
-  /** `reason` as one sentence. */
-  why: string | null;
-  attempts: number;
-  first_ms: number | null;
-  total_ms: number;
-  prompt_tokens: number;
-  completion_tokens: number;
-  images: number;
-  cost_usd: string;
-  user: string | null;
-  tags: readonly string[];
-}
-
 /** Columns of requests as CSV: members of a line, in their order. */
 export const REQUEST_COLUMNS: readonly (keyof RequestLine)[] = [
   ...["id", "seq", "at", "key", "key_id", "group", "model", "upstream", "endpoint", "status", "ending"] as const,
@@ -74,16 +43,6 @@ export function requestCells(line: RequestLine): string[] {
     const value = line[name];
     return name === "tags" ? line.tags.join(" ") : value === null ? "" : String(value);
   });
-}
-
-/** A page of requests. */
-export interface RequestPage {
-  object: "list";
-  data: RequestLine[];
-  /** The `cursor` of the next page; `null` for the last one. */
-  next: string | null;
-  /** Seq of the last entry inspected: the `after_seq` of a search for newer ones. */
-  last_seq: number;
 }
 
 /** Sources of the requests. */
@@ -112,7 +71,7 @@ export async function findRequests(
   const last_seq = await ledger.lastSeq();
   const order = readOrder(texts);
   const after = readCursor(texts, order);
-  const search: EntrySearch = { ...filter, order, limit, ...(after !== undefined && { after }) };
+  const search: EntrySearch = { ...filter, order, limit, after };
   const entries = await ledger.search(search, signal);
   signal?.throwIfAborted();
   if (entries.length === 0 && after === undefined) requireConfigured(filter, parts.config);
@@ -200,7 +159,7 @@ function lineOf(entry: KeptEntry, keyName: string | undefined): RequestLine {
 
 /** Reads the filter of a search. @throws {ReportQueryError} for parameters that cannot be read */
 export async function readFilter(texts: RequestTexts, parts: RequestParts, now: number): Promise<EntryFilter> {
-  const { upstream, endpoint, user, tag, failed } = texts;
+  const { upstream, endpoint, failed } = texts;
   const minMs = readCount(texts, "min_ms", Number.MAX_SAFE_INTEGER);
   const minCost = readAmount(texts);
   const status = readStatus(texts);
@@ -210,39 +169,20 @@ export async function readFilter(texts: RequestTexts, parts: RequestParts, now: 
   }
   return {
     ...readSpan(texts, now),
-    ...await readOwner(texts, parts),
-    ...(upstream !== undefined && { upstream }),
-    ...(endpoint !== undefined && { endpoint }),
-    ...(user !== undefined && { user }),
-    ...(tag !== undefined && { tag }),
-    ...(failed !== undefined && { failed: true as const }),
-    ...(status !== undefined && { status }),
-    ...(reason !== undefined && { reason }),
-    ...(minMs !== undefined && { minMs }),
-    ...(minCost !== undefined && { minCost }),
+    ...await readUsageFilter(texts, parts),
+    ...{ upstream, endpoint, status, reason, minMs, minCost },
+    failed: failed === undefined ? undefined : true,
   };
 }
 
 /** Without `since`, the span begins with the first entry. */
 function readSpan({ since = "1970-01-01", until }: RequestTexts, now: number): Pick<EntryFilter, "since" | "until"> {
   try {
-    return readPeriod({ since, ...(until !== undefined && { until }) }, now);
+    return readPeriod({ since, until }, now);
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
     throw new ReportQueryError(error.message, until === undefined ? "since" : "until", error);
   }
-}
-
-async function readOwner(
-  { key, group, model }: RequestTexts,
-  parts: RequestParts,
-): Promise<Pick<EntryFilter, "keyId" | "group" | "model">> {
-  const texts = {
-    ...(key !== undefined && { key }),
-    ...(group !== undefined && { group }),
-    ...(model !== undefined && { model }),
-  };
-  return await readUsageFilter(texts, parts);
 }
 
 function readStatus({ status }: RequestTexts): EntryFilter["status"] {

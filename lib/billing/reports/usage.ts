@@ -6,62 +6,14 @@ import { addFigures, byName, needsEntries, NO_TOKENS } from "../../store/days.ts
 import type { KeyStore } from "../../store/keys.ts";
 import { requireEntries } from "./kept_entries.ts";
 import { requireKnown } from "./usage_filter.ts";
+import type { UsageFigures, UsageLine, UsageReport } from "./schemas.ts";
 import type { BilledTokens, LedgerStore, UsageBy, UsageQuery, UsageSum } from "../../store/ledger.ts";
 
 /** Groupings of a bill. */
 export type UsageGrouping = Exclude<UsageBy, "upstream" | "hour" | "minute">;
 
 /** Groupings of the sums. Two can be combined. */
-export const USAGE_BY: readonly UsageGrouping[] = ["key", "group", "model", "day", "user", "tag"];
-
-/** Sums over requests. Amounts are exact USD, as decimal strings. */
-export interface UsageFigures {
-  requests: number;
-  /** Of these, failed, refused or lost requests, which are not charged. */
-  failed: number;
-  tokens: BilledTokens;
-  /** Share of the input tokens that were read from prompt caches, in percent, rounded down; `null` without input. */
-  cached_percent: number | null;
-  /**
-   * Savings by prompt caches: the difference to the price of prompt tokens, less the amount paid for writing to them;
-   * negative where that was more.
-   */
-  cache_saved_usd: string;
-  /** Images delivered. */
-  images: number;
-  /** Amount that the customer pays. */
-  cost_usd: string;
-  /** Cost beyond the held amounts, paid by the operator. */
-  overrun_usd: string;
-}
-
-/** One line of the bill. */
-export interface UsageLine extends UsageFigures {
-  /** Id of the key; absent for other groupings. */
-  id?: string;
-  /**
-   * Name of the key (its id if the key is unknown), group, model, end user or tag, or the day as `2026-11-21`; empty
-   * for requests without one.
-   */
-  name: string;
-  /** Id in the second grouping; absent if there is none. */
-  then_id?: string;
-  then_name?: string;
-}
-
-/** The bill of a period. */
-export interface UsageReport {
-  /** UTC times, as `2026-11-01T00:00:00.000Z`; `until` is exclusive. */
-  since: string;
-  until: string;
-  by: UsageGrouping;
-  /** The second grouping; absent if there is none. */
-  then_by?: UsageGrouping;
-  /** The most expensive first, days in order; with a second grouping, lines of one name follow each other. */
-  lines: UsageLine[];
-  /** Counts every request once, even if it appears under several tags. */
-  total: UsageFigures;
-}
+export const USAGE_BY = ["key", "group", "model", "day", "user", "tag"] as const satisfies readonly UsageGrouping[];
 
 /** Sources of a bill. */
 export interface UsageParts {

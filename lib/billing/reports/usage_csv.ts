@@ -4,7 +4,8 @@ import { dayName, TOKEN_CLASSES } from "../../store/days.ts";
 import { csvText } from "../../csv.ts";
 import type { ComparedLine } from "./invoice.ts";
 import type { UpstreamSum } from "./upstreams.ts";
-import type { UsageFigures, UsageGrouping, UsageLine, UsageReport } from "./usage.ts";
+import type { UsageGrouping } from "./usage.ts";
+import type { UsageFigures, UsageLine, UsageReport } from "./schemas.ts";
 
 /** A bill. Every line has the period, so that files of several periods can be put together. */
 export function usageCsv(report: UsageReport): string {

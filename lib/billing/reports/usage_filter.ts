@@ -26,13 +26,7 @@ export async function readUsageFilter(
   { keys, config }: FilterParts,
 ): Promise<UsageFilter> {
   const keyId = key === undefined ? undefined : await findKeyId(key, { keys, config });
-  return {
-    ...(keyId !== undefined && { keyId }),
-    ...(group !== undefined && { group }),
-    ...(model !== undefined && { model }),
-    ...(user !== undefined && { user }),
-    ...(tag !== undefined && { tag }),
-  };
+  return { keyId, group, model, user, tag };
 }
 
 async function findKeyId(nameOrId: string, { keys, config }: FilterParts): Promise<string> {

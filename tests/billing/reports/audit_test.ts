@@ -1,5 +1,6 @@
 import { assertEquals, assertStringIncludes } from "@std/assert";
-import { auditLedger, type AuditReport } from "../../../lib/billing/reports/audit.ts";
+import { auditLedger } from "../../../lib/billing/reports/audit.ts";
+import type { AuditReport } from "../../../lib/billing/reports/schemas.ts";
 import { formatUsd } from "../../../lib/billing/money.ts";
 import { dayOf } from "../../../lib/store/days.ts";
 import {

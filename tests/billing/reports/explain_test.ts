@@ -1,5 +1,6 @@
 import { assertEquals, assertStringIncludes } from "@std/assert";
-import { type EndedRequest, explainRequest } from "../../../lib/billing/reports/explain.ts";
+import { explainRequest } from "../../../lib/billing/reports/explain.ts";
+import type { EndedRequest } from "../../../lib/billing/reports/request_schemas.ts";
 import { explanationText } from "../../../lib/billing/reports/explain_text.ts";
 import type { Entry, EntryReason, ReasonCode } from "../../../lib/store/ledger.ts";
 import { openMemoryStore } from "../../../lib/store/sqlite/memory.ts";

@@ -1,11 +1,10 @@
 import { assert, assertEquals } from "@std/assert";
-import { auditSchema } from "../../../lib/admin/schemas.ts";
+import { auditSchema } from "../../../lib/billing/reports/schemas.ts";
 import { ConfigStoreError, createReloader } from "../../../lib/config/reloader.ts";
 import type { LoadedConfig } from "../../../lib/config/load.ts";
 import { parseConfig } from "../../../lib/config/parse.ts";
 import type { Json, JsonObject } from "../../../lib/json/mod.ts";
 import { auditLedger } from "../../../lib/billing/reports/audit.ts";
-import { DIFFERENCE_KINDS } from "../../../lib/billing/reports/audit_findings.ts";
 import type { TargetOutcome } from "../../../lib/routing/health.ts";
 import { createHealth } from "../../../lib/routing/health_tracker.ts";
 import type { Ending, Entry, KeptEntry, LedgerStore, UsageSource } from "../../../lib/store/ledger.ts";
@@ -183,7 +182,7 @@ Deno.test("admin answers about failed audits and unreadable ledgers match their 
   const damaged = await auditLedger(store.ledger, { damage: ["torn"] });
   assertEquals(auditSchema.safeParse(damaged).error, undefined);
   for (const { kind } of damaged.differences) kinds.add(kind);
-  assertEquals([...kinds].sort(), DIFFERENCE_KINDS.toSorted());
+  assertEquals([...kinds].sort(), auditSchema.shape.differences.element.shape.kind.options.toSorted());
 
   await using gateway = startKeyed(APART, {
     store: withLedger(store, () => ({ usage: fail, upstreamDays: fail, entriesWithin: fail, find: fail })),

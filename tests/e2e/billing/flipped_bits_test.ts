@@ -1,7 +1,8 @@
 import { assert, assertEquals } from "@std/assert";
 import { isDeepStrictEqual } from "node:util";
 import { DatabaseSync } from "node:sqlite";
-import { auditLedger, type AuditReport } from "../../../lib/billing/reports/audit.ts";
+import { auditLedger } from "../../../lib/billing/reports/audit.ts";
+import type { AuditReport } from "../../../lib/billing/reports/schemas.ts";
 import { findDamage } from "../../../lib/store/sqlite/integrity.ts";
 import type { Entry } from "../../../lib/store/ledger.ts";
 import { openSqliteStore } from "../../../lib/store/sqlite/store.ts";

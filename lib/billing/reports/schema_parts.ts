@@ -1,4 +1,4 @@
-/** Parts of the shapes that the admin side answers with. */
+/** Parts of the schemas of reports. */
 import { z } from "zod";
 
 /** A type with every member that it may have. */

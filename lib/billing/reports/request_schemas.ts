@@ -1,10 +1,9 @@
-/** Shapes of single requests, for the description of the admin side. */
+/** Requests as reports show them: their types, and the schemas that describe them in the admin API. */
 import { z } from "zod";
-import type { RequestPage } from "../billing/reports/requests.ts";
-import type { Explanation } from "../billing/reports/explain.ts";
-import { REASON_CODES } from "../store/ledger.ts";
+import { type EntryAttempt, type EntryReason, REASON_CODES } from "../../store/ledger.ts";
 import { count, exactly, time, tokens, usd } from "./schema_parts.ts";
 
+/** One price: `tokens` times `price_usd` times `factor` is `amount_usd`, exactly. */
 const priceLine = z.strictObject({
   class: z.string().describe("Name of the price, as in `pricing`"),
   tokens: count.describe("Number of tokens, or of calls of a hosted tool"),
@@ -42,7 +41,7 @@ const targetRefusal = z.strictObject({
   wait_ms: count,
 });
 
-const reasonSchema = z.strictObject({
+const reasonSchema = exactly<EntryReason>()(z.strictObject({
   code: z.enum(REASON_CODES),
   error: z.string().optional().describe("Code of the error that the client got"),
   param: z.string().optional().describe("Parameter at fault; `other` where it is none of the protocols"),
@@ -53,9 +52,9 @@ const reasonSchema = z.strictObject({
   targets: z.array(targetRefusal).readonly().optional().describe("Targets that could not be asked"),
   outage: z.enum(["ledger", "store", "limits_store"]).optional().describe("What could not be reached or written"),
   set_by: z.enum(["key", "group"]).optional().describe("Whose setting the limit or budget of the key is"),
-});
+}));
 
-const attemptSchema = z.strictObject({
+const attemptSchema = exactly<EntryAttempt>()(z.strictObject({
   upstream: z.string(),
   model: z.string(),
   outcome: z.string().describe("As in the metric sluice_upstream_attempts_total, or `unfit`"),
@@ -64,7 +63,7 @@ const attemptSchema = z.strictObject({
   code: z.string().optional().describe("The vendor's code of the error"),
   message: z.string().optional().describe("Without secrets; absent where it may quote the request"),
   request_id: z.string().optional().describe("The vendor's id of the request"),
-});
+}));
 
 const endingSchema = z.enum([
   "end",
@@ -81,6 +80,7 @@ const endingSchema = z.enum([
   "lost",
 ]);
 
+/** An ended request. */
 const endedRequest = z.strictObject({
   state: z.literal("ended"),
   id: z.string(),
@@ -135,6 +135,7 @@ const endedRequest = z.strictObject({
   adds_up: z.boolean().describe("False where the ledger was changed"),
 });
 
+/** A running request, with the most that it can cost held. */
 const runningRequest = z.strictObject({
   state: z.literal("running"),
   id: z.string(),
@@ -147,35 +148,52 @@ const runningRequest = z.strictObject({
 });
 
 /** One request and its price. */
-export const explanationSchema = exactly<Explanation>()(z.discriminatedUnion("state", [endedRequest, runningRequest]));
+export const explanationSchema = z.discriminatedUnion("state", [endedRequest, runningRequest]);
+
+const requestLine = z.strictObject({
+  id: z.string(),
+  seq: z.number().int().min(1).describe("Place in the ledger"),
+  at: time.describe("Arrival"),
+  key: z.string().describe("Name of the key, or its id where it has none any more"),
+  key_id: z.string(),
+  group: z.string(),
+  model: z.string().nullable(),
+  upstream: z.string().nullable(),
+  endpoint: z.string(),
+  status: z.number().int().nullable().describe("Null where the process ended before the request did (`lost`)"),
+  ending: endingSchema,
+  reason: z.string().nullable().describe("Code of the reason why it was refused or failed, or `lost`"),
+  why: z.string().nullable().describe("The reason in one sentence"),
+  attempts: count,
+  first_ms: z.number().nullable(),
+  total_ms: z.number(),
+  prompt_tokens: count.describe("All input tokens, cached ones included"),
+  completion_tokens: count,
+  images: count,
+  cost_usd: usd,
+  user: z.string().nullable(),
+  tags: z.array(z.string()).readonly(),
+});
 
 /** A page of requests. */
-export const requestPageSchema = exactly<RequestPage>()(z.strictObject({
+export const requestPageSchema = z.strictObject({
   object: z.literal("list"),
-  data: z.array(z.strictObject({
-    id: z.string(),
-    seq: z.number().int().min(1).describe("Place in the ledger"),
-    at: time.describe("Arrival"),
-    key: z.string().describe("Name of the key, or its id where it has none any more"),
-    key_id: z.string(),
-    group: z.string(),
-    model: z.string().nullable(),
-    upstream: z.string().nullable(),
-    endpoint: z.string(),
-    status: z.number().int().nullable().describe("Null where the process ended before the request did (`lost`)"),
-    ending: endingSchema,
-    reason: z.string().nullable().describe("Code of the reason why it was refused or failed, or `lost`"),
-    why: z.string().nullable().describe("The reason in one sentence"),
-    attempts: count,
-    first_ms: z.number().nullable(),
-    total_ms: z.number(),
-    prompt_tokens: count.describe("All input tokens, cached ones included"),
-    completion_tokens: count,
-    images: count,
-    cost_usd: usd,
-    user: z.string().nullable(),
-    tags: z.array(z.string()).readonly(),
-  })),
+  data: z.array(requestLine),
   next: z.string().nullable().describe("The cursor of the next page; null where there is none"),
   last_seq: count.describe("`after_seq` for the requests that end after this answer"),
-}));
+});
+
+/** A request, ended or running. Amounts are exact USD, as decimal strings; members without a value are `null`. */
+export type Explanation = z.output<typeof explanationSchema>;
+
+/** An ended request. */
+export type EndedRequest = z.output<typeof endedRequest>;
+
+/** A running request. */
+export type RunningRequest = z.output<typeof runningRequest>;
+
+/** One request of a list. */
+export type RequestLine = z.output<typeof requestLine>;
+
+/** A page of requests. */
+export type RequestPage = z.output<typeof requestPageSchema>;

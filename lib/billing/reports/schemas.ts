@@ -1,0 +1,168 @@
+/** Reports of the ledger: their types, and the schemas that describe them in the admin API. */
+import { z } from "zod";
+import { USAGE_BY } from "./usage.ts";
+import { count, time, tokens, usd } from "./schema_parts.ts";
+
+/** The state of a budget in its current period. */
+export const budgetStateSchema = z.strictObject({
+  period: z.enum(["day", "week", "month", "total"]),
+  budget_usd: usd,
+  spent_usd: usd.describe("Costs of the requests that were received in the period"),
+  held_usd: usd.describe("Set aside for requests under way"),
+  left_usd: usd.describe("Below 0 if the budget was lowered below the spent amount"),
+  resets_at: time.nullable().describe("Start of the next period; null for a budget that never resets"),
+});
+
+const budgetLine = z.strictObject({
+  scope: z.enum(["key", "group", "user"]),
+  id: z.string().describe("Id of the key, also of an end user's, or name of the group"),
+  name: z.string(),
+  user: z.string().nullable().describe("End user of the key, empty for requests that name none; null for others"),
+  group: z.string().describe("Name of the group, also of the key's"),
+  ...budgetStateSchema.shape,
+});
+
+/** All budgets. */
+export const budgetListSchema = z.strictObject({ object: z.literal("list"), data: z.array(budgetLine) });
+
+const figures = z.strictObject({
+  requests: count,
+  failed: count.describe("Of them, those that failed, were refused or lost: without charge"),
+  tokens,
+  cached_percent: z.number().int().min(0).max(100).nullable()
+    .describe("Share of the input tokens that were read from prompt caches, rounded down; null without input"),
+  cache_saved_usd: usd
+    .describe("What prompt caches saved, less what was paid for writing to them; negative where that was more"),
+  images: count,
+  cost_usd: usd,
+  overrun_usd: usd.describe("Costs beyond what was held: paid by the operator"),
+});
+
+const period = { since: time, until: time.describe("Not part of the period") };
+
+const grouping = z.enum(USAGE_BY);
+
+const usageLine = z.strictObject({
+  id: z.string().optional().describe("Id of the key, where the lines are by key"),
+  name: z.string(),
+  then_id: z.string().optional().describe("Id of the key, where that is the second grouping"),
+  then_name: z.string().optional().describe("Name within the second grouping"),
+  ...figures.shape,
+});
+
+/** The bill. The most expensive line comes first, days in order; with two groupings, lines of one name stay together. */
+const bill = z.strictObject({
+  ...period,
+  by: grouping,
+  then_by: grouping.optional().describe("The second grouping; absent where there is none"),
+  lines: z.array(usageLine),
+  total: figures.describe("Every request once, also where it has several tags"),
+});
+
+const upstreamLine = z.strictObject({
+  upstream: z.string(),
+  model: z.string().describe(
+    "The upstream's own id of it; the public one where today's targets name none or several",
+  ),
+  day: z.iso.date().describe("By UTC, on which the requests came in"),
+  requests: count.describe("Those that it was the last to be asked for"),
+  attempts: count.describe("All that was asked for them, here or at others before"),
+  failed: count.describe("Requests that came to nothing; they have no tokens here"),
+  counted: count.describe("Requests whose numbers of tokens are the gateway's own"),
+  tokens,
+  images: count,
+  unpriced: count.describe("Requests whose target has no prices: their cost is by catalog prices"),
+  upstream_usd: usd.describe(
+    "Cost at the prices of targets; of `unpriced` requests, at the catalog's without factors",
+  ),
+  cost_usd: usd.describe("What customers pay"),
+  margin_usd: usd.describe("Cost to customers less the cost at the upstream; negative for a loss"),
+});
+
+/** Ordered by upstream, model and day. */
+const upstreamSums = z.strictObject({ ...period, by: z.literal("upstream"), lines: z.array(upstreamLine) });
+
+/** The bill of a period, or what went to upstreams in it. */
+export const usageSchema = z.discriminatedUnion("by", [bill, upstreamSums]);
+
+const auditCounts = z.strictObject({
+  entries: count,
+  first_seq: z.number().int().nullable(),
+  last_seq: z.number().int().nullable(),
+  day_sums: count,
+  day_sums_in_motion: count,
+  day_sums_alone: count,
+  user_sums: count.describe("Sums of end users in periods of their budgets"),
+  user_sums_alone: count.describe("More of them, which can be compared in part only"),
+  later_sums: count.describe(
+    "Sums per day by upstream, end user and tag, which are made some time after the entries",
+  ),
+  later_sums_alone: count.describe("More of them, which can be compared in part only"),
+  holds: count,
+});
+
+const difference = z.strictObject({
+  kind: z.enum([
+    /** An entry is missing or duplicated. */
+    "gap",
+    /** The check sum of an entry does not match it or the one before. */
+    "check",
+    /** An impossible number. */
+    "number",
+    /** The cost differs from tokens times prices. */
+    "cost",
+    /** A sum per day differs from its entries. */
+    "day_sum",
+    /** The entries of an end user add up to another sum. */
+    "user_sum",
+    /** An invalid hold. */
+    "hold",
+    /** An invalid start of the ledger. */
+    "start",
+    /** Unreadable data. */
+    "unreadable",
+    /** A damaged file; found only by the CLI command. */
+    "file",
+  ]),
+  seq: z.number().int().optional(),
+  id: z.string().optional(),
+  message: z.string(),
+});
+
+/** The report of an audit. */
+export const auditSchema = z.strictObject({
+  ok: z.boolean().describe("True where there is no difference"),
+  checked: auditCounts,
+  difference_count: count,
+  differences: z.array(difference),
+});
+
+/** The state of a budget. */
+export type BudgetState = z.output<typeof budgetStateSchema>;
+
+/** The budget of a key, a group, or an end user of a key. */
+export type BudgetLine = z.output<typeof budgetLine>;
+
+/** Sums over requests. */
+export type UsageFigures = z.output<typeof figures>;
+
+/** One line of the bill. */
+export type UsageLine = z.output<typeof usageLine>;
+
+/** The bill of a period. */
+export type UsageReport = z.output<typeof bill>;
+
+/** One line of an upstream report. */
+export type UpstreamLine = z.output<typeof upstreamLine>;
+
+/** The upstream report of a period. */
+export type UpstreamReport = z.output<typeof upstreamSums>;
+
+/** Numbers of what an audit compared. */
+export type AuditCounts = z.output<typeof auditCounts>;
+
+/** A difference that an audit found. */
+export type Difference = z.output<typeof difference>;
+
+/** The report of an audit. */
+export type AuditReport = z.output<typeof auditSchema>;
