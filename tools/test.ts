@@ -135,6 +135,9 @@ function testFiles(folder: string): string[] {
   ) => isDirectory ? testFiles(`${folder}${name}/`) : name.endsWith("_test.ts") ? [folder + name] : []);
 }
 
+/** Files in a module of their own for each bundle that runs beside them: these mostly wait, and bundles mostly compute. */
+const ALONE_PER_BUNDLE = 3;
+
 /** The files of each module of a group. The longest begin first, so that no core is idle at the end. */
 function bundlesOf(files: readonly string[]): string[][] {
   const { long, others } = byLength(files);
@@ -143,7 +146,14 @@ function bundlesOf(files: readonly string[]): string[][] {
   );
   const alone = [...long, ...rest.filter(isUnshared)].map((file) => [file]);
   const shared = [ofGateway, rest.filter((file) => !isUnshared(file))];
-  return [...alone, ...shared.flatMap((group) => mixed(group, Math.ceil(group.length / BUNDLE_FILES)))];
+  const bundles = shared.flatMap((group) => mixed(group, Math.ceil(group.length / BUNDLE_FILES)));
+  return [
+    ...bundles.flatMap((bundle, index) => [
+      ...alone.slice(index * ALONE_PER_BUNDLE, (index + 1) * ALONE_PER_BUNDLE),
+      bundle,
+    ]),
+    ...alone.slice(bundles.length * ALONE_PER_BUNDLE),
+  ];
 }
 
 /** A few modules of all files. */

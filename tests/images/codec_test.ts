@@ -165,7 +165,7 @@ testWorkers("convertImage() changes the format only", async () => {
 });
 
 testWorkers("a job ends with its signal, before it began and while it runs, and the next one is done", async () => {
-  const file = encodePng(draw({ width: 1024, height: 1024 }, PATTERNS["noise"] ?? (() => [])));
+  const file = encodePng(draw({ width: 512, height: 512 }, PATTERNS["noise"] ?? (() => [])));
   const convert = (format: ImageFormat, signal?: AbortSignal) =>
     convertImage(file.slice(), { format, ...(signal !== undefined && { signal }) });
   await assertRejects(
