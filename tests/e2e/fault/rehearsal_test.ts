@@ -6,7 +6,7 @@ import { model, startGateway, type TestGateway, upstream, VENDORS } from "../../
 import { prompt, PROTOCOLS } from "../../upstream/replies.ts";
 import type { Seen } from "./matrix/fault.ts";
 import { endOf, type Got } from "./matrix/seen.ts";
-import { type Rehearsal, REHEARSALS } from "./rehearsals.ts";
+import { type Rehearsal, REHEARSALS, type Stall } from "./rehearsals.ts";
 import { startServer } from "../../fault/start_server.ts";
 import { until } from "../../support/soon.ts";
 
@@ -21,15 +21,21 @@ const OTHER: Readonly<Record<Protocol, Protocol>> = {
   gemini: "chat",
 };
 
-/** Time limits for faults that must run into them, in milliseconds. */
-const SHORT: JsonObject = { first_byte_ms: 150, idle_ms: 150, total_ms: 400 };
+/**
+ * Time limits for faults that must run into them, in milliseconds: at once, or after some events, which must have arrived
+ * before on a busy machine too.
+ */
+const TIMEOUTS: Readonly<Record<Stall, JsonObject>> = {
+  "at once": { first_byte_ms: 150, idle_ms: 150, total_ms: 400 },
+  "after events": { first_byte_ms: 60_000, idle_ms: 900, total_ms: 60_000 },
+};
 
 /** USD per token: every successful answer has a cost. */
 const PRICING = { prompt: "0.000001", completion: "0.000002" };
 
 function gatewayFor(
   url: string,
-  { way, protocol, stalls }: { way: Way; protocol: Protocol; stalls: boolean },
+  { way, protocol, stalls }: { way: Way; protocol: Protocol; stalls: Stall | undefined },
 ): TestGateway {
   const spoken = way === "translated" ? OTHER[protocol] : protocol;
   const target = way === "embedded"
@@ -37,7 +43,11 @@ function gatewayFor(
     : { upstream: "faulty", model: "real-one", protocol: spoken };
   return startGateway({
     upstreams: { faulty: upstream(VENDORS[spoken], url) },
-    models: [model("acme/one", [{ ...target, ...(stalls && { timeouts: SHORT }) }], { pricing: PRICING })],
+    models: [
+      model("acme/one", [{ ...target, ...(stalls !== undefined && { timeouts: TIMEOUTS[stalls] }) }], {
+        pricing: PRICING,
+      }),
+    ],
     groups: {
       default: { key_limits: { concurrency: 1 }, key_budget: { usd: "1", period: "total" } },
     },
@@ -64,7 +74,7 @@ for (const way of WAYS) {
       for (const rehearsal of REHEARSALS.filter(({ wire }) => way !== "embedded" || wire !== true)) {
         for (const stream of [true, false]) {
           const about = `${rehearsal.ask}, ${stream ? "streamed" : "whole"}`;
-          await using gateway = gatewayFor(server.url, { way, protocol, stalls: rehearsal.stalls === true });
+          await using gateway = gatewayFor(server.url, { way, protocol, stalls: rehearsal.stalls });
           const seen = stream ? rehearsal.streamed : rehearsal.whole;
           try {
             const body = { stream, ...(protocol === "messages" && { max_tokens: 100_000 }) };

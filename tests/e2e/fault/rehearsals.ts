@@ -1,6 +1,9 @@
 /** The table of all faults that can be rehearsed, and what the client of a gateway sees of each. */
 import type { Seen } from "./matrix/fault.ts";
 
+/** Time at which an answer stalls. */
+export type Stall = "at once" | "after events";
+
 /** One rehearsal. */
 export interface Rehearsal {
   /** The user's message. */
@@ -16,8 +19,8 @@ export interface Rehearsal {
   headers?: Readonly<Record<string, string>>;
   /** Counter of the tokens; absent: the upstream. */
   counted?: true;
-  /** True: it is a matter of time limits, which are short then. */
-  stalls?: true;
+  /** It runs into a time limit, which is short then. */
+  stalls?: Stall;
   /** True: it takes sockets. */
   wire?: true;
 }
@@ -33,13 +36,19 @@ export const REHEARSALS: readonly Rehearsal[] = [
   { ask: "status:500", streamed: 502, whole: 502 },
   { ask: "status:503", streamed: 503, whole: 503, messages: 529 },
   { ask: "status:504", streamed: 504, whole: 504 },
-  { ask: "stall:30s", streamed: 504, whole: 504, stalls: true, says: /no (whole )?answer within 0\.\d+ s/ },
-  { ask: "stall-after:0:30s", streamed: 504, whole: 504, stalls: true, says: /(nothing more|answer) within 0\.\d+ s/ },
+  { ask: "stall:30s", streamed: 504, whole: 504, stalls: "at once", says: /no (whole )?answer within 0\.\d+ s/ },
+  {
+    ask: "stall-after:0:30s",
+    streamed: 504,
+    whole: 504,
+    stalls: "at once",
+    says: /(nothing more|answer) within 0\.\d+ s/,
+  },
   {
     ask: "stall-after:3",
     streamed: "error within",
     whole: 504,
-    stalls: true,
+    stalls: "after events",
     says: /(nothing more|answer) within 0\.\d+ s/,
   },
   { ask: "stall:50ms", streamed: "answer", whole: "answer" },
@@ -62,7 +71,7 @@ export const REHEARSALS: readonly Rehearsal[] = [
   { ask: "reset", streamed: 502, whole: 502, wire: true },
   { ask: "reset-after:0", streamed: 502, whole: 502, wire: true },
   { ask: "reset-after:3", streamed: "error within", whole: 502, wire: true },
-  { ask: "drip:5ms", streamed: 504, whole: 504, stalls: true, says: /no whole answer within/, wire: true },
+  { ask: "drip:5ms", streamed: 504, whole: 504, stalls: "at once", says: /no whole answer within/, wire: true },
   { ask: "split", streamed: "answer", whole: "answer", wire: true },
   { ask: "crlf", streamed: "answer", whole: "answer", wire: true },
   { ask: "bom", streamed: "answer", whole: "answer", wire: true },
