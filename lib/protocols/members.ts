@@ -6,6 +6,11 @@ export function stringOf(value: Json | undefined): string | undefined {
   return typeof value === "string" ? value : undefined;
 }
 
+/** Returns a string that is not empty. */
+export function nonEmptyStringOf(value: Json | undefined): string | undefined {
+  return typeof value === "string" && value !== "" ? value : undefined;
+}
+
 /** Returns a number in any spelling: some servers write counts and indices as `1.0`. */
 export function numberOf(value: Json | undefined): number | undefined {
   if (typeof value === "number") return value;
@@ -55,4 +60,10 @@ export function present<T extends object>(members: T): { [K in keyof T]?: Exclud
     if (members[name] !== undefined) kept[name] = members[name];
   }
   return kept as { [K in keyof T]?: Exclude<T[K], undefined> };
+}
+
+/** Returns an object without its undefined members, whatever their names; `undefined` if none is left. */
+export function someOf(members: JsonObject): JsonObject | undefined {
+  const entries = Object.entries(members).filter(([, value]) => value !== undefined);
+  return entries.length === 0 ? undefined : Object.fromEntries(entries);
 }

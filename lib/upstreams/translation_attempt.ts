@@ -1,7 +1,5 @@
 /** Attempts that translate the prompt: adapt it to the target's dialect, encode it, apply the vendor's quirks. */
-import { PARAMETER_NAMES } from "../protocols/canonical/parameter_names.ts";
 import type { Machine, Prompt, Protocol, ReplyEvent } from "../protocols/canonical/types.ts";
-import { GatewayError } from "../errors.ts";
 import { runSlicedNow, runToEnd } from "../scheduler.ts";
 import { type JsonObject, writeJsonSliced, writeWithRawSpans } from "../json/mod.ts";
 import type { Dialect, WriteTarget } from "../protocols/upstream_codec.ts";
@@ -48,27 +46,13 @@ function* translateSteps(
     ...row.features?.prefill !== undefined && { prefill: row.features.prefill },
   };
   const target: WriteTarget = { model, row, issuer, dialect, dropped };
-  const adapted = yield* adaptPrompt(oneAnswer(prompt, dropped), { ...target, protocol });
+  const adapted = yield* adaptPrompt(prompt, { ...target, protocol });
   yield;
   const written = yield* codec.writePrompt(adapted.prompt, target);
   const body = quirk.body?.(written, adapted.prompt, dropped) ?? written;
   dropped.refuseIfRequired(prompt);
   const { limit, restore } = adapted;
   return { body, restore, ...(limit !== undefined && { limit }) };
-}
-
-/** Refuses or drops parameters that the canonical form cannot carry. */
-function oneAnswer(prompt: Prompt, dropped: WriteTarget["dropped"]): Prompt {
-  if ((prompt.n ?? 1) > 1) {
-    throw new GatewayError("invalid", `Cannot return ${prompt.n} answers: this model returns one per request`, {
-      param: PARAMETER_NAMES[prompt.protocol].n,
-    });
-  }
-  if (prompt.sampling.logprobs === undefined && prompt.sampling.topLogprobs === undefined) return prompt;
-  const { logprobs, topLogprobs, ...sampling } = prompt.sampling;
-  if (logprobs === true) dropped.add("logprobs");
-  if ((topLogprobs ?? 0) > 0) dropped.add("top_logprobs");
-  return { ...prompt, sampling };
 }
 
 /** A translated request whose body is still a value. */

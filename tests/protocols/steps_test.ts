@@ -61,19 +61,6 @@ Deno.test("a large schema of the answer is rewritten in steps", () => {
   assertLess(20, stepsOf(structuredOutputSchema({ type: "string", default: "x".repeat(1_000_000) })));
 });
 
-Deno.test("adjacent messages of a user are merged with their results first", () => {
-  const target = targetOf("messages");
-  const prompt = promptOf([
-    user("a"),
-    assistant(call("1"), call("2")),
-    user(result("1", "x"), "b"),
-    user("c", result("2", "y")),
-  ], { protocol: "messages" });
-  const { messages } = runToEnd(UPSTREAM_CODECS.messages.writePrompt(prompt, target));
-  const last = (messages as JsonObject[]).at(-1)?.content as JsonObject[];
-  assertEquals(last.map(({ type, text }) => text ?? type), ["tool_result", "tool_result", "b", "c"]);
-});
-
 Deno.test("Gemini's signatures of texts find their text without a search for each", () => {
   const target = targetOf("gemini");
   const count = 1_000;

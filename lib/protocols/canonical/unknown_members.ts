@@ -4,6 +4,14 @@ import type { Protocol, UnknownMembers } from "./types.ts";
 
 const NONE = {};
 
+/** No members. */
+export const NO_MEMBERS: JsonObject = Object.freeze({});
+
+/** Returns the unknown members of a part of an adapted prompt: they are all of the target's own protocol. */
+export function ownMembers({ unknownMembers }: { unknownMembers?: UnknownMembers | undefined }): JsonObject {
+  return unknownMembers?.members ?? NO_MEMBERS;
+}
+
 /**
  * Returns the members of an object that are not modelled, for spreading; nothing if there are none.
  * @param more members to add, if they are defined

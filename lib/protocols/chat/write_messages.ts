@@ -1,14 +1,14 @@
 /** Writes the `messages` of a chat request. */
 import type { ContentBlock, ContentBlockOf, Message } from "../canonical/types.ts";
+import { ownMembers } from "../canonical/unknown_members.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import { stringOf } from "../members.ts";
 import { separateCallSignatures, writeCallSignature } from "./call_signatures.ts";
 import {
   type ChatWriteContext,
   isPlain,
-  ownUnknownMembers,
+  withMembers,
   withUnknownMembers,
-  writeCache,
   writeContent,
   writePart,
 } from "./write_parts.ts";
@@ -34,16 +34,15 @@ export function* writeMessages(context: ChatWriteContext): Generator<void, JsonO
 }
 
 /** A client's `developer` message keeps its role among the unknown members. */
-function writeSystem({ blocks, unknownMembers }: Message, context: ChatWriteContext): JsonObject {
-  const content = writeContent(blocks, context);
-  return withUnknownMembers({ role: "system", content }, ownUnknownMembers(unknownMembers, context.target.dropped));
+function writeSystem(message: Message, context: ChatWriteContext): JsonObject {
+  return withMembers({ role: "system", content: writeContent(message.blocks, context) }, message);
 }
 
-function writeUser({ blocks, unknownMembers }: Message, context: ChatWriteContext): JsonObject[] {
-  const own = ownUnknownMembers(unknownMembers, context.target.dropped);
+function writeUser(message: Message, context: ChatWriteContext): JsonObject[] {
+  const own = ownMembers(message);
   const messages: JsonObject[] = [];
   const others: ContentBlock[] = [];
-  for (const block of blocks) {
+  for (const block of message.blocks) {
     if (block.type === "tool_result") messages.push(writeResult(block, context));
     else others.push(block);
   }
@@ -54,66 +53,52 @@ function writeUser({ blocks, unknownMembers }: Message, context: ChatWriteContex
 }
 
 function writeResult(result: ContentBlockOf<"tool_result">, context: ChatWriteContext): JsonObject {
-  const { target } = context;
-  const parts = result.blocks.flatMap((block) => writePart(block, context));
+  const parts = result.blocks.map((block) => writePart(block, context));
   const plain = parts.every(isPlain);
   // Chat has no flag for a failed tool.
   const mark = result.isError === true ? "[tool error] " : "";
   const joined = parts.map((part) => stringOf(part.text) ?? "").join("\n");
   const marked = mark === "" ? parts : [{ type: "text", text: mark.trim() }, ...parts];
-  const message: JsonObject = {
-    role: "tool",
-    tool_call_id: result.callId,
-    content: !plain ? marked : joined === "" ? mark.trimEnd() : mark + joined,
-    ...writeCache(result.cache, target),
-  };
-  return withUnknownMembers(message, ownUnknownMembers(result.unknownMembers, target.dropped));
+  const content = !plain ? marked : joined === "" ? mark.trimEnd() : mark + joined;
+  return withMembers({ role: "tool", tool_call_id: result.callId, content }, result);
 }
 
 /** Writes one message: chat has no order between text and calls. */
-function writeAssistant({ blocks, unknownMembers }: Message, context: ChatWriteContext): JsonObject {
-  const { target } = context;
+function writeAssistant(message: Message, context: ChatWriteContext): JsonObject {
   const visible: ContentBlock[] = [];
   const refusals: string[] = [];
   const calls: JsonObject[] = [];
   const reasoning: ContentBlock[] = [];
-  const { signatures, others } = separateCallSignatures(blocks, target.issuer);
+  const { signatures, others } = separateCallSignatures(message.blocks, context.target.issuer);
   for (const block of others) {
-    if (block.type === "tool_call") calls.push(writeCall(block, signatures.get(block.id), context));
+    if (block.type === "tool_call") calls.push(writeCall(block, signatures.get(block.id)));
     else if (block.type === "refusal") refusals.push(block.text);
     else if (block.type === "reasoning" || isDetail(block)) reasoning.push(block);
     else visible.push(block);
   }
-  const parts = visible.flatMap((block) => writePart(block, context));
+  const parts = visible.map((block) => writePart(block, context));
   // Text that was streamed as one is joined without a separator.
   const joined = parts.every(isPlain) ? parts.map((part) => stringOf(part.text) ?? "").join("") : parts;
   const isEmpty = joined.length === 0 && (calls.length > 0 || refusals.length > 0);
-  const message: JsonObject = {
+  const written: JsonObject = {
     role: "assistant",
     content: isEmpty ? null : joined,
     ...writePastReasoning(reasoning, context),
     ...(refusals.length > 0 && { refusal: refusals.join("\n") }),
     ...(calls.length > 0 && { tool_calls: calls }),
   };
-  return withUnknownMembers(message, ownUnknownMembers(unknownMembers, target.dropped));
+  return withMembers(written, message);
 }
 
 /** True for an unknown entry of `reasoning_details`, which returns to its place. */
 function isDetail(block: ContentBlock): boolean {
-  return block.type === "vendor_specific" && block.from === "chat" &&
-    stringOf(block.value.type)?.startsWith("reasoning.") === true;
+  return block.type === "vendor_specific" && stringOf(block.value.type)?.startsWith("reasoning.") === true;
 }
 
-function writeCall(
-  call: ContentBlockOf<"tool_call">,
-  signature: string | undefined,
-  { target }: ChatWriteContext,
-): JsonObject {
+function writeCall(call: ContentBlockOf<"tool_call">, signature: string | undefined): JsonObject {
   const { id, name, custom, arguments: input } = call;
-  if (call.namespace !== undefined) target.dropped.add("namespace");
   const written = custom === true
     ? { id, type: "custom", custom: { name, input } }
     : { id, type: "function", function: { name, arguments: input.trim() === "" ? "{}" : input } };
-  const signed = { ...written, ...writeCallSignature(signature), ...writeCache(call.cache, target) };
-  return withUnknownMembers(signed, ownUnknownMembers(call.unknownMembers, target.dropped));
+  return withMembers({ ...written, ...writeCallSignature(signature) }, call);
 }

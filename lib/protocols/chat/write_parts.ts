@@ -2,11 +2,10 @@
 import { PARAMETER_NAMES } from "../canonical/parameter_names.ts";
 import { decodeTextFile, modalityOf, writeMediaUrl } from "../canonical/media.ts";
 import type { CacheMark, ContentBlock, ContentBlockOf, Prompt, UnknownMembers } from "../canonical/types.ts";
+import { NO_MEMBERS, ownMembers } from "../canonical/unknown_members.ts";
 import { GatewayError } from "../../errors.ts";
 import { isObject, type Json, type JsonObject } from "../../json/mod.ts";
-import { stringOf } from "../members.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
-import type { UnsupportedParameters } from "../canonical/unsupported_parameters.ts";
 
 /** A prompt and its target. */
 export interface ChatWriteContext {
@@ -16,8 +15,7 @@ export interface ChatWriteContext {
 
 /** Writes content. Some servers accept only a string, so one plain text becomes a string. */
 export function writeContent(blocks: readonly ContentBlock[], context: ChatWriteContext): Json {
-  const parts: JsonObject[] = [];
-  for (const block of blocks) parts.push(...writePart(block, context));
+  const parts = blocks.map((block) => writePart(block, context));
   const [only] = parts;
   if (only === undefined) return "";
   return parts.length === 1 && isPlain(only) ? only.text ?? "" : parts;
@@ -28,43 +26,19 @@ export function isPlain(part: JsonObject): boolean {
   return part.type === "text" && Object.keys(part).length === 2;
 }
 
-/** Writes one part; none for a block that has no place in content, which is named. */
-export function writePart(block: ContentBlock, { prompt, target }: ChatWriteContext): JsonObject[] {
-  const { dropped } = target;
-  const finish = (part: JsonObject) => [
-    withUnknownMembers(
-      { ...part, ...writeCache(block.cache, target) },
-      ownUnknownMembers(block.unknownMembers, dropped),
-    ),
-  ];
+/** Writes one part. Outside of assistant messages a refusal is plain text. */
+export function writePart(block: ContentBlock, context: ChatWriteContext): JsonObject {
   switch (block.type) {
     case "text":
-      if (block.citations !== undefined) dropped.add(PARAMETER_NAMES[prompt.protocol].citations);
-      return finish({ type: "text", text: block.text });
-    // Outside of assistant messages a refusal is plain text.
     case "refusal":
-      return finish({ type: "text", text: block.text });
+      return withMembers({ type: "text", text: block.text }, block);
     case "media":
-      return finish(writeMedia(block, { prompt, target }));
+      return withMembers(writeMedia(block, context), block);
     case "vendor_specific":
-      if (block.from === "chat") return [{ ...block.value }];
-      dropped.add(stringOf(block.value.type) ?? "content");
-      return [];
+      return block.value;
     default:
-      dropped.add(block.type);
-      return [];
+      throw new TypeError(`Cannot write a block of type "${block.type}" as a part`);
   }
-}
-
-/** Writes the prompt-cache mark if the upstream accepts it, for spreading. */
-export function writeCache(cache: CacheMark | undefined, { dialect, dropped }: WriteTarget): JsonObject {
-  if (cache === undefined) return {};
-  if (dialect.cacheMarks !== true) {
-    dropped.add("cache_control");
-    return {};
-  }
-  // Five minutes are the default, and not every server knows `ttl`.
-  return { cache_control: { type: "ephemeral", ...(cache.ttl === "1h" && { ttl: "1h" }) } };
 }
 
 /** Audio formats by media type. */
@@ -100,18 +74,19 @@ function writeMedia({ media, name }: ContentBlockOf<"media">, { prompt, target }
   return { type: "file", file: { ...(filename !== undefined && { filename }), file_data: writeMediaUrl(media) } };
 }
 
-/** Returns the members of chat itself. Those of another protocol are named instead. */
-export function ownUnknownMembers(
-  unknownMembers: UnknownMembers | undefined,
-  dropped: UnsupportedParameters,
-): JsonObject {
-  if (unknownMembers === undefined) return NO_MEMBERS;
-  if (unknownMembers.from === "chat") return unknownMembers.members;
-  for (const name of Object.keys(unknownMembers.members)) dropped.add(name);
-  return NO_MEMBERS;
+/** Writes the prompt-cache mark, for spreading. Five minutes are the default, and not every server knows `ttl`. */
+function writeCache(cache: CacheMark | undefined): JsonObject {
+  return cache === undefined ? {} : { cache_control: { type: "ephemeral", ...(cache.ttl === "1h" && { ttl: "1h" }) } };
 }
 
-const NO_MEMBERS: JsonObject = Object.freeze({});
+/** Adds the prompt-cache mark and the unknown members of a block or tool to what was written for it. */
+export function withMembers(
+  written: JsonObject,
+  source: { cache?: CacheMark; unknownMembers?: UnknownMembers },
+): JsonObject {
+  const marked = source.cache === undefined ? written : { ...written, ...writeCache(source.cache) };
+  return withUnknownMembers(marked, ownMembers(source));
+}
 
 /** Puts unknown members back: beside the written members, and inside objects among them. */
 export function withUnknownMembers(written: JsonObject, unknownMembers: JsonObject): JsonObject {

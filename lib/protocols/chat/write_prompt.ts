@@ -3,11 +3,12 @@ import { effortOfBudget } from "../canonical/effort_of_budget.ts";
 import { endUserId } from "../canonical/end_user_id.ts";
 import { PARAMETER_NAMES } from "../canonical/parameter_names.ts";
 import { type Effort, EFFORTS, type OutputFormat, type Prompt, type Reasoning } from "../canonical/types.ts";
+import { ownMembers } from "../canonical/unknown_members.ts";
 import type { Json, JsonObject } from "../../json/mod.ts";
 import { objectOf, stringOf } from "../members.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
 import { writeMessages } from "./write_messages.ts";
-import { type ChatWriteContext, ownUnknownMembers, withUnknownMembers } from "./write_parts.ts";
+import { type ChatWriteContext, withUnknownMembers } from "./write_parts.ts";
 import { writeTools } from "./write_tools.ts";
 
 /**
@@ -25,8 +26,6 @@ const LISTED: ReadonlySet<string> = new Set([
   "repetition_penalty",
   "seed",
   "logit_bias",
-  "logprobs",
-  "top_logprobs",
   "stop",
   "prediction",
   "verbosity",
@@ -41,12 +40,12 @@ const LISTED: ReadonlySet<string> = new Set([
  */
 export function* writePrompt(prompt: Prompt, target: WriteTarget): Generator<void, JsonObject> {
   const context: ChatWriteContext = { prompt, target };
-  const { stream_options, user, ...unknownMembers } = ownUnknownMembers(prompt.unknownMembers, target.dropped);
+  const { stream_options, user, ...unknownMembers } = ownMembers(prompt);
   return withUnknownMembers(
     {
       model: target.model,
       messages: yield* writeMessages(context),
-      ...writeTools(context),
+      ...writeTools(prompt),
       ...(prompt.maxTokens !== undefined && { max_completion_tokens: prompt.maxTokens }),
       ...listed(writeSampling(prompt), context),
       ...writeEffort(context),
@@ -68,8 +67,6 @@ function writeSampling({ sampling, stop }: Prompt): JsonObject {
     presence_penalty: sampling.presencePenalty,
     seed: sampling.seed,
     logit_bias: sampling.logitBias,
-    logprobs: sampling.logprobs,
-    top_logprobs: sampling.topLogprobs,
     stop: stop.length > 0 ? [...stop] : undefined,
   };
 }
@@ -93,7 +90,7 @@ function writeEffort({ prompt, target }: ChatWriteContext): JsonObject {
   const { reasoning, protocol } = prompt;
   if (reasoning === undefined) return {};
   const { dropped, row, dialect } = target;
-  for (const name of Object.keys(ownUnknownMembers(reasoning.unknownMembers, dropped))) {
+  for (const name of Object.keys(ownMembers(reasoning))) {
     dropped.add(`reasoning.${name}`);
   }
   if (reasoning.encrypted === true && dialect.reasoningDetails !== true) dropped.add("include");

@@ -1,37 +1,19 @@
 /** Writes the tools and the tool choice of a chat request. */
-import type { Tool, ToolChoice } from "../canonical/types.ts";
+import type { Prompt, Tool, ToolChoice } from "../canonical/types.ts";
 import type { Json, JsonObject } from "../../json/mod.ts";
-import { type ChatWriteContext, ownUnknownMembers, withUnknownMembers, writeCache } from "./write_parts.ts";
+import { withMembers } from "./write_parts.ts";
 
-/** Writes the tools and what belongs to them, for spreading. Vendors refuse a choice without tools. */
-export function writeTools(context: ChatWriteContext): JsonObject {
-  const { prompt, target } = context;
-  const tools = prompt.tools.flatMap((tool) => writeTool(tool, context));
-  if (tools.length === 0) {
-    if (isDemand(prompt.toolChoice)) target.dropped.add("tool_choice");
-    return {};
-  }
-  const choice = prompt.toolChoice && writeChoice(prompt.toolChoice, context);
+/** Writes the tools and what belongs to them, for spreading. */
+export function writeTools({ tools, toolChoice, parallelToolCalls }: Prompt): JsonObject {
   return {
-    tools,
-    ...(choice !== undefined && { tool_choice: choice }),
-    ...(prompt.parallelToolCalls !== undefined && { parallel_tool_calls: prompt.parallelToolCalls }),
+    ...(tools.length > 0 && { tools: tools.map(writeTool) }),
+    ...(toolChoice !== undefined && { tool_choice: writeChoice(toolChoice, tools) }),
+    ...(parallelToolCalls !== undefined && { parallel_tool_calls: parallelToolCalls }),
   };
 }
 
-/** True for a choice that has an effect without tools. */
-function isDemand(choice: ToolChoice | undefined): boolean {
-  return choice !== undefined && choice.type !== "auto" && choice.type !== "none";
-}
-
-function writeTool(tool: Tool, { target }: ChatWriteContext): JsonObject[] {
-  const { dropped } = target;
-  if (tool.type === "hosted") {
-    if (tool.from === "chat") return [tool.value];
-    dropped.add("tools");
-    return [];
-  }
-  if (tool.namespace !== undefined) dropped.add("namespace");
+function writeTool(tool: Tool): JsonObject {
+  if (tool.type === "hosted") return tool.value;
   const { name, description } = tool;
   const common = { name, ...(description !== undefined && { description }) };
   const written: JsonObject = tool.type === "custom"
@@ -44,12 +26,7 @@ function writeTool(tool: Tool, { target }: ChatWriteContext): JsonObject[] {
         ...(tool.strict !== undefined && { strict: tool.strict }),
       },
     };
-  return [
-    withUnknownMembers(
-      { ...written, ...writeCache(tool.cache, target) },
-      ownUnknownMembers(tool.unknownMembers, dropped),
-    ),
-  ];
+  return withMembers(written, tool);
 }
 
 /** Chat nests a grammar one level deeper than the flat form. */
@@ -59,7 +36,7 @@ function nestFormat(format: JsonObject): JsonObject {
   return { type, ...others, grammar: { syntax, definition } };
 }
 
-function writeChoice(choice: ToolChoice, { prompt, target }: ChatWriteContext): Json | undefined {
+function writeChoice(choice: ToolChoice, tools: readonly Tool[]): Json {
   switch (choice.type) {
     case "auto":
     case "none":
@@ -68,14 +45,12 @@ function writeChoice(choice: ToolChoice, { prompt, target }: ChatWriteContext): 
     case "tool":
       return named(choice.name, choice.custom === true);
     case "allowed": {
-      const custom = new Set(prompt.tools.flatMap((tool) => tool.type === "custom" ? [tool.name] : []));
-      const tools = choice.names.map((name) => named(name, custom.has(name)));
-      return { type: "allowed_tools", allowed_tools: { mode: choice.mode, tools } };
+      const custom = new Set(tools.flatMap((tool) => tool.type === "custom" ? [tool.name] : []));
+      const allowed = choice.names.map((name) => named(name, custom.has(name)));
+      return { type: "allowed_tools", allowed_tools: { mode: choice.mode, tools: allowed } };
     }
     case "vendor_specific":
-      if (choice.from === "chat") return choice.value;
-      target.dropped.add("tool_choice");
-      return undefined;
+      return choice.value;
   }
 }
 

@@ -8,8 +8,7 @@ import {
 import { type ErrorKind, GatewayError } from "../../errors.ts";
 import { isObject, type Json, type JsonObject } from "../../json/mod.ts";
 import { redactShapes } from "../../redact.ts";
-import { countOf, objectsOf } from "../members.ts";
-import { nonEmptyStringOf, objectOf } from "./members.ts";
+import { countOf, nonEmptyStringOf, objectOf, objectsOf } from "../members.ts";
 
 /** Kinds by the name of the status, which is more exact than its number. */
 const KINDS: ReadonlyMap<string, ErrorKind> = new Map<string, ErrorKind>([
@@ -38,7 +37,7 @@ const CONTEXT = /input token count.*exceeds the maximum/i;
 
 /** Reads an error answer. Addresses and keys are removed from its message, which may reach the client. */
 export function readError(status: number, body: Json | undefined): GatewayError {
-  return toError(objectOf(objectOf(Array.isArray(body) ? body[0] : body).error), status);
+  return toError(objectOf(objectOf(Array.isArray(body) ? body[0] : body)?.error) ?? {}, status);
 }
 
 /** Returns the error in a piece of an answer, if it has one. */

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { GatewayError } from "../../errors.ts";
 import { isObject, type JsonObject, writeJson } from "../../json/mod.ts";
 import type { Texts } from "../codec.ts";
-import { nonEmptyStringOf } from "./members.ts";
+import { nonEmptyStringOf } from "../members.ts";
 
 /** Most calls of one answer. */
 const MAX_CALLS = 1_024;

@@ -5,9 +5,8 @@ import { collectUnknownMembers } from "../canonical/unknown_members.ts";
 import { GatewayError } from "../../errors.ts";
 import { isObject, type JsonObject, writeJson } from "../../json/mod.ts";
 import type { Permits, Texts } from "../codec.ts";
-import { objectOf, objectsOf, present, stringOf } from "../members.ts";
+import { nonEmptyStringOf, objectOf, objectsOf, present, stringOf } from "../members.ts";
 import type { CallMatcher } from "./match_calls.ts";
-import { nonEmptyStringOf } from "./members.ts";
 import { NATIVE, readThoughtSignature, type ReasoningBlock } from "./sealed_reasoning.ts";
 import { callSignatureId, TEXT, TEXT_BEFORE } from "./signatures.ts";
 

@@ -6,9 +6,8 @@ import { isInteger, isRawNumber, type Json, type JsonObject } from "../../json/m
 import { runToEnd } from "../../scheduler.ts";
 import type { Permits, Texts } from "../codec.ts";
 import { COUNTS } from "../fields.ts";
-import { booleanOf, numberOf, objectOf, present, stringOf, textsOf } from "../members.ts";
+import { booleanOf, numberOf, objectOf, present, someOf, stringOf, textsOf } from "../members.ts";
 import { CallMatcher } from "./match_calls.ts";
-import { someOf } from "./members.ts";
 import { readContents, readSystem } from "./read_contents.ts";
 import type { GeminiReadContext } from "./read_parts.ts";
 import { readSchema } from "./read_schema.ts";

@@ -4,12 +4,11 @@ import type { Machine, OpenBlock, Reply, ReplyEvent, Signature, TokenUsage } fro
 import { cutAnswerError, GatewayError, toGatewayError } from "../../errors.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import { withReported } from "../extras.ts";
-import { countOf, numberOf, objectsOf, textsOf } from "../members.ts";
+import { countOf, nonEmptyStringOf, numberOf, objectOf, objectsOf, textsOf } from "../members.ts";
 import type { Origin } from "../upstream_codec.ts";
 import { FunctionCallReader } from "./read_function_calls.ts";
 import { errorIn } from "./read_error.ts";
 import { readFinish } from "./read_finish.ts";
-import { nonEmptyStringOf, objectOf } from "./members.ts";
 import { callSignatureId, TEXT, TEXT_BEFORE } from "./signatures.ts";
 import { inputUsage, readUsage } from "./read_gemini_usage.ts";
 
@@ -116,7 +115,7 @@ export function replyReader({ issuer, texts }: Origin): Machine<JsonObject, Repl
   function readPart(part: JsonObject): ReplyEvent[] {
     const signature = nonEmptyStringOf(part.thoughtSignature);
     if (part.functionCall !== undefined && part.functionCall !== null) {
-      return readCall(objectOf(part.functionCall), signature);
+      return readCall(objectOf(part.functionCall) ?? {}, signature);
     }
     const text = typeof part.text === "string" ? part.text : isBare(part) ? "" : undefined;
     if (text === undefined) return [];
@@ -130,7 +129,7 @@ export function replyReader({ issuer, texts }: Origin): Machine<JsonObject, Repl
   function read(piece: JsonObject): ReplyEvent[] {
     const error = errorIn(piece);
     if (error !== undefined) throw error;
-    const metadata = objectOf(piece.usageMetadata);
+    const metadata = objectOf(piece.usageMetadata) ?? {};
     for (const name of COUNTS) {
       const count = countOf(metadata[name]);
       if (count !== undefined) counts[name] = count;
@@ -142,13 +141,13 @@ export function replyReader({ issuer, texts }: Origin): Machine<JsonObject, Repl
       if (given !== undefined && given.length <= ID_LENGTH) id = given;
       events.push({ type: "start", ...(id !== undefined && { id }), usage: inputUsage(usage()) });
     }
-    const blockReason = nonEmptyStringOf(objectOf(piece.promptFeedback).blockReason);
+    const blockReason = nonEmptyStringOf(objectOf(piece.promptFeedback)?.blockReason);
     isBlocked ||= blockReason !== undefined && blockReason !== "BLOCKED_REASON_UNSPECIFIED";
     // Only one answer is requested.
     const candidate = objectsOf(piece.candidates).find(({ index = 0 }) => numberOf(index) === 0) ?? {};
-    for (const part of objectsOf(objectOf(candidate.content).parts)) events.push(...readPart(part));
+    for (const part of objectsOf(objectOf(candidate.content)?.parts)) events.push(...readPart(part));
     const grounding = candidate.groundingMetadata;
-    if (grounding !== undefined) searches = textsOf(objectOf(grounding).webSearchQueries).length || searches;
+    if (grounding !== undefined) searches = textsOf(objectOf(grounding)?.webSearchQueries).length || searches;
     const reason = nonEmptyStringOf(candidate.finishReason);
     if (reason !== undefined && reason !== "FINISH_REASON_UNSPECIFIED") finishReason = reason;
     return events;

@@ -1,8 +1,7 @@
-import { PARAMETER_NAMES } from "../canonical/parameter_names.ts";
 import type { OutputFormat, Prompt } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
-import { someOf } from "./members.ts";
+import { someOf } from "../members.ts";
 import { writeThinking } from "./write_thinking.ts";
 
 /**
@@ -11,19 +10,15 @@ import { writeThinking } from "./write_thinking.ts";
  */
 export function writeGeneration(prompt: Prompt, target: WriteTarget): JsonObject | undefined {
   const { row, dropped } = target;
-  const { sampling, stop, protocol } = prompt;
-  const names = PARAMETER_NAMES[protocol];
+  const { sampling, stop } = prompt;
 
   /** Returns the value if the model has the parameter. */
-  function take<T>(value: T | undefined, listed: string, name = listed): T | undefined {
-    if (value === undefined || row.supported_parameters.includes(listed)) return value;
+  function take<T>(value: T | undefined, name: string): T | undefined {
+    if (value === undefined || row.supported_parameters.includes(name)) return value;
     dropped.add(name);
     return undefined;
   }
 
-  // The canonical answer has no place for probabilities.
-  if (sampling.logprobs === true) dropped.add(names.logprobs);
-  if (sampling.topLogprobs !== undefined) dropped.add("top_logprobs");
   if (sampling.logitBias !== undefined) dropped.add("logit_bias");
   return someOf({
     maxOutputTokens: prompt.maxTokens,
@@ -33,7 +28,7 @@ export function writeGeneration(prompt: Prompt, target: WriteTarget): JsonObject
     seed: take(sampling.seed, "seed"),
     presencePenalty: take(sampling.presencePenalty, "presence_penalty"),
     frequencyPenalty: take(sampling.frequencyPenalty, "frequency_penalty"),
-    stopSequences: take(stop.length === 0 ? undefined : stop, "stop", names.stop),
+    stopSequences: stop.length === 0 ? undefined : stop,
     ...writeFormat(prompt.format),
     thinkingConfig: writeThinking(prompt, target),
   });

@@ -1,8 +1,8 @@
-import { PARAMETER_NAMES } from "../canonical/parameter_names.ts";
-import type { ContentBlock, ContentBlockOf, Prompt } from "../canonical/types.ts";
+import type { ContentBlock, ContentBlockOf } from "../canonical/types.ts";
+import { ownMembers } from "../canonical/unknown_members.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
-import { objectOf, ownMembers } from "./members.ts";
+import { objectOf } from "../members.ts";
 import { writeMedia } from "./write_media.ts";
 import { writeArgs } from "./write_function_responses.ts";
 import { signedCallId, TEXT, TEXT_BEFORE, UNSIGNED } from "./signatures.ts";
@@ -24,25 +24,24 @@ interface TextSignature {
  */
 export function* writeModelParts(
   blocks: readonly ContentBlock[],
-  { prompt, target }: { prompt: Prompt; target: WriteTarget },
+  { row, issuer }: WriteTarget,
 ): Generator<void, JsonObject[]> {
   const parts: JsonObject[] = [];
   const ofText: TextSignature[] = [];
-  const ofCalls = callSignatures(blocks, target.issuer);
+  const ofCalls = callSignatures(blocks, issuer);
   for (const [index, block] of blocks.entries()) {
     if (index % BLOCKS_AT_ONCE === 0) yield;
-    if (block.cache !== undefined) target.dropped.add("cache_control");
     switch (block.type) {
       case "text":
       case "refusal":
-        if (block.text !== "") parts.push({ text: block.text, ...ownMembers(block.unknownMembers) });
+        parts.push({ text: block.text, ...ownMembers(block) });
         break;
       case "media":
-        parts.push({ ...writeMedia(block.media), ...ownMembers(block.unknownMembers) });
+        parts.push({ ...writeMedia(block.media), ...ownMembers(block) });
         break;
       case "tool_call": {
         const value = ofCalls.get(block.id);
-        const { functionCall: ofCall, ...others } = ownMembers(block.unknownMembers);
+        const { functionCall: ofCall, ...others } = ownMembers(block);
         const functionCall = { id: block.id, name: block.name, args: writeArgs(block), ...objectOf(ofCall) };
         parts.push({ functionCall, ...(value !== undefined && { thoughtSignature: value }), ...others });
         break;
@@ -50,20 +49,19 @@ export function* writeModelParts(
       case "reasoning": {
         const { signature, text } = block;
         // The model ignores thoughts without a signature.
-        if (!isSigned(block, target.issuer) || signature === undefined) break;
+        if (!isSigned(block, issuer) || signature === undefined) break;
         const { id, value } = signature;
         if (id === TEXT || id === TEXT_BEFORE) ofText.push({ value, at: parts.length, before: id === TEXT_BEFORE });
         else if (signedCallId(id) === undefined) parts.push({ text, thought: true, thoughtSignature: value });
         break;
       }
       case "vendor_specific":
-        if (block.from === "gemini") parts.push(block.value);
-        else target.dropped.add(PARAMETER_NAMES[prompt.protocol].messages);
+        parts.push(block.value);
         break;
     }
   }
   if (ofText.length > 0) signTexts(parts, ofText);
-  if (target.row.reasoning?.modes.includes("adaptive") === true) passUnsigned(parts);
+  if (row.reasoning?.modes.includes("adaptive") === true) passUnsigned(parts);
   return parts;
 }
 

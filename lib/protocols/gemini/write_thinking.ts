@@ -1,9 +1,10 @@
 import { PARAMETER_NAMES } from "../canonical/parameter_names.ts";
 import { type Effort, EFFORTS, type Prompt, type Reasoning } from "../canonical/types.ts";
+import { ownMembers } from "../canonical/unknown_members.ts";
 import type { Model } from "../../catalog/model.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
-import { ownMembers, someOf } from "./members.ts";
+import { someOf } from "../members.ts";
 
 type Can = NonNullable<Model["reasoning"]>;
 
@@ -54,7 +55,7 @@ export function writeThinking(prompt: Prompt, { row, dropped }: WriteTarget): Js
   return someOf({
     ...writeDepth(reasoning, { prompt, can: row.reasoning, dropped }),
     includeThoughts: isShown(prompt, reasoning) ? true : undefined,
-    ...ownMembers(reasoning.unknownMembers),
+    ...ownMembers(reasoning),
   });
 }
 

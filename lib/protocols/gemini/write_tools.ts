@@ -1,15 +1,18 @@
 import { PARAMETER_NAMES } from "../canonical/parameter_names.ts";
 import type { Prompt, Tool, ToolChoice } from "../canonical/types.ts";
+import { ownMembers } from "../canonical/unknown_members.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
-import { objectOf, ownMembers, someOf } from "./members.ts";
+import { objectOf, someOf } from "../members.ts";
 
 /** Writes `tools` and `toolConfig`. */
 export function writeTools(prompt: Prompt, { dropped }: WriteTarget): JsonObject {
   if (prompt.parallelToolCalls === false) dropped.add(PARAMETER_NAMES[prompt.protocol].parallel);
-  const functionDeclarations = prompt.tools.flatMap((tool) => writeTool(tool, dropped));
-  const hosted = prompt.tools.flatMap((tool) => tool.type === "hosted" && tool.from === "gemini" ? [tool.value] : []);
-  const { functionCallingConfig, ...others } = objectOf(ownMembers(prompt.unknownMembers).toolConfig);
+  const functionDeclarations = prompt.tools.flatMap((tool) =>
+    tool.type === "function" ? [writeFunction(tool, dropped)] : []
+  );
+  const hosted = prompt.tools.flatMap((tool) => tool.type === "hosted" ? [tool.value] : []);
+  const { functionCallingConfig, ...others } = objectOf(ownMembers(prompt).toolConfig) ?? {};
   const choice = functionDeclarations.length === 0 ? undefined : prompt.toolChoice && writeChoice(prompt.toolChoice);
   if (choice === undefined && isForced(prompt.toolChoice)) dropped.add("tool_choice");
   const calling = someOf({ ...choice, ...objectOf(functionCallingConfig) });
@@ -22,24 +25,18 @@ function isForced(choice: ToolChoice | undefined): boolean {
   return choice !== undefined && choice.type !== "auto" && choice.type !== "none";
 }
 
-function writeTool(tool: Tool, dropped: WriteTarget["dropped"]): JsonObject[] {
-  if (tool.type === "hosted" && tool.from === "gemini") return [];
-  if (tool.type !== "function") {
-    dropped.add("tools");
-    return [];
-  }
+function writeFunction(tool: Extract<Tool, { type: "function" }>, dropped: WriteTarget["dropped"]): JsonObject {
   if (tool.strict === true) dropped.add("strict");
-  if (tool.cache !== undefined) dropped.add("cache_control");
   const { name, description, parameters } = tool;
-  return [{
+  return {
     name,
     ...(description !== undefined && description !== "" && { description }),
     // The schema must have the type `object`.
     ...(parameters !== undefined && {
       parametersJsonSchema: parameters.type === undefined ? { type: "object", ...parameters } : parameters,
     }),
-    ...ownMembers(tool.unknownMembers),
-  }];
+    ...ownMembers(tool),
+  };
 }
 
 function writeChoice(choice: ToolChoice): JsonObject | undefined {

@@ -1,5 +1,6 @@
 /** Writes content blocks. */
-import type { CacheMark, ContentBlock, ContentBlockOf, UnknownMembers } from "../canonical/types.ts";
+import type { CacheMark, ContentBlock, ContentBlockOf } from "../canonical/types.ts";
+import { ownMembers } from "../canonical/unknown_members.ts";
 import { GatewayError } from "../../errors.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import { isRedacted, isRedactedSignature } from "./redacted_thinking.ts";
@@ -11,23 +12,9 @@ const NOTHING: JsonObject = {};
 /** Message content: a string for plain text, which every server accepts, else blocks. */
 export type WrittenContent = string | JsonObject[];
 
-/**
- * Writes blocks. Empty ones are dropped, because the vendor refuses empty text.
- * @throws {GatewayError} `invalid`, for media that the protocol does not support
- */
+/** Writes blocks. @throws {GatewayError} `invalid`, for media that the protocol does not support */
 export function writeBlocks(blocks: readonly ContentBlock[]): JsonObject[] {
-  const [only] = blocks;
-  // Most messages have one block, and an array that grows from empty reserves room for seventeen.
-  if (blocks.length === 1 && only !== undefined) {
-    const written = writeBlock(only);
-    return written === undefined ? [] : [written];
-  }
-  const all: JsonObject[] = [];
-  for (const block of blocks) {
-    const written = writeBlock(block);
-    if (written !== undefined) all.push(written);
-  }
-  return all;
+  return blocks.map(writeBlock);
 }
 
 /**
@@ -60,24 +47,19 @@ export function cacheControl(cache: CacheMark | undefined): JsonObject {
   return { cache_control: cache.ttl === "1h" ? { type: "ephemeral", ttl: "1h" } : { type: "ephemeral" } };
 }
 
-/** Returns unknown members of this protocol. */
-export function ownUnknownMembers({ unknownMembers }: { unknownMembers?: UnknownMembers | undefined }): JsonObject {
-  return unknownMembers?.from === "messages" ? unknownMembers.members : NOTHING;
-}
-
-function writeBlock(block: ContentBlock): JsonObject | undefined {
+function writeBlock(block: ContentBlock): JsonObject {
   switch (block.type) {
     case "text":
       return writeText(block);
     case "refusal":
       return writeText({ ...block, type: "text" });
     case "media":
-      return { ...ownUnknownMembers(block), ...writeMedia(block), ...cacheControl(block.cache) };
+      return { ...ownMembers(block), ...writeMedia(block), ...cacheControl(block.cache) };
     case "reasoning":
       return writeReasoning(block);
     case "tool_call":
       return {
-        ...ownUnknownMembers(block),
+        ...ownMembers(block),
         type: "tool_use",
         id: block.id,
         name: block.name,
@@ -87,41 +69,34 @@ function writeBlock(block: ContentBlock): JsonObject | undefined {
     case "tool_result":
       return writeResult(block);
     case "vendor_specific":
-      return block.from === "messages" ? block.value : undefined;
+      return block.value;
   }
 }
 
-function writeText(block: ContentBlockOf<"text">): JsonObject | undefined {
-  if (block.text === "") return undefined;
+function writeText(block: ContentBlockOf<"text">): JsonObject {
   const { text, citations, cache } = block;
-  // Most texts have no other members.
-  if (block.unknownMembers === undefined && citations === undefined && cache === undefined) {
-    return { type: "text", text };
-  }
-  const own = (citations ?? []).filter(({ from }) => from === "messages").map(({ value }) => value);
   return {
-    ...ownUnknownMembers(block),
+    ...ownMembers(block),
     type: "text",
     text,
-    ...(own.length > 0 && { citations: own }),
+    ...(citations !== undefined && { citations: citations.map(({ value }) => value) }),
     ...cacheControl(cache),
   };
 }
 
 /** Reasoning has no cache mark in this protocol. Unsigned text has an empty signature. */
-function writeReasoning(block: ContentBlockOf<"reasoning">): JsonObject | undefined {
+function writeReasoning(block: ContentBlockOf<"reasoning">): JsonObject {
   const { text, signature } = block;
-  if (text === "" && signature === undefined) return undefined;
   if (signature !== undefined && (isRedacted(block, signature) || isRedactedSignature(signature))) {
     return { type: "redacted_thinking", data: signature.value };
   }
-  return { ...ownUnknownMembers(block), type: "thinking", thinking: text, signature: signature?.value ?? "" };
+  return { ...ownMembers(block), type: "thinking", thinking: text, signature: signature?.value ?? "" };
 }
 
 function writeResult(block: ContentBlockOf<"tool_result">): JsonObject {
   const content = writeBlocks(block.blocks);
   return {
-    ...ownUnknownMembers(block),
+    ...ownMembers(block),
     type: "tool_result",
     tool_use_id: block.callId,
     ...(content.length > 0 && { content: shortestContent(content) }),

@@ -1,22 +1,15 @@
 /** Writes the conversation: the system prompt, and alternating messages. */
 import type { Message, Prompt } from "../canonical/types.ts";
+import { ownMembers } from "../canonical/unknown_members.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
-import {
-  ownUnknownMembers,
-  shortestContent,
-  writeBlocks,
-  writeSystemBlocks,
-  type WrittenContent,
-} from "./write_content.ts";
+import { shortestContent, writeBlocks, writeSystemBlocks, type WrittenContent } from "./write_content.ts";
 
 /** A message being composed. */
 interface MessageDraft {
   role: Message["role"];
   content: JsonObject[];
   unknownMembers: JsonObject;
-  /** True if it has the content of several messages. */
-  isJoined?: boolean;
 }
 
 /** Blocks written in one step. */
@@ -43,13 +36,13 @@ export function* writeMessages(
   };
 }
 
-function writeJoined({ role, content, unknownMembers, isJoined }: MessageDraft): JsonObject {
-  const written = { role, content: shortestContent(isJoined === true ? resultsFirst(content) : content) };
-  return Object.keys(unknownMembers).length === 0 ? written : { ...unknownMembers, ...written };
+function writeJoined({ role, content, unknownMembers }: MessageDraft): JsonObject {
+  return { ...unknownMembers, role, content: shortestContent(content) };
 }
 
 /**
- * Merges adjacent messages of one role. A model that accepts system messages accepts them after a user message only.
+ * Writes the messages, whose roles alternate apart from those of the system. What the system says joins the user's message
+ * before it. A model that accepts system messages accepts them after a user message only.
  */
 function* joinMessages(messages: readonly Message[], takesSystem: boolean): Generator<void, MessageDraft[]> {
   const turns: MessageDraft[] = [];
@@ -60,7 +53,6 @@ function* joinMessages(messages: readonly Message[], takesSystem: boolean): Gene
       yield;
     }
     const written = writeMessage(message);
-    if (written.content.length === 0) continue;
     const last = turns.at(-1);
     const stays = takesSystem && last !== undefined && last.role !== "assistant";
     const turn = written.role === "system" && !stays ? asUser(written) : written;
@@ -69,18 +61,17 @@ function* joinMessages(messages: readonly Message[], takesSystem: boolean): Gene
       continue;
     }
     for (const block of turn.content) last.content.push(block);
-    if (last.isJoined !== true) last.unknownMembers = { ...last.unknownMembers };
-    Object.assign(last.unknownMembers, turn.unknownMembers);
-    last.isJoined = true;
+    last.unknownMembers = { ...last.unknownMembers, ...turn.unknownMembers };
   }
   return turns;
 }
 
-function writeMessage({ role, blocks, unknownMembers }: Message): MessageDraft {
+function writeMessage(message: Message): MessageDraft {
+  const { role, blocks } = message;
   return {
     role,
     content: role === "system" ? writeSystemBlocks(blocks) : writeBlocks(blocks),
-    unknownMembers: ownUnknownMembers({ unknownMembers }),
+    unknownMembers: ownMembers(message),
   };
 }
 
@@ -93,10 +84,4 @@ function asUser({ content }: MessageDraft): MessageDraft {
     ),
     unknownMembers: {},
   };
-}
-
-/** Tool results come first, because they must directly follow the calls. */
-function resultsFirst(content: readonly JsonObject[]): JsonObject[] {
-  const isResult = ({ type }: JsonObject) => type === "tool_result";
-  return [...content.filter(isResult), ...content.filter((block) => !isResult(block))];
 }

@@ -1,11 +1,11 @@
 import { PARAMETER_NAMES } from "../canonical/parameter_names.ts";
 import type { OutputFormat, Prompt } from "../canonical/types.ts";
+import { ownMembers } from "../canonical/unknown_members.ts";
 import type { Model } from "../../catalog/model.ts";
-import { GatewayError } from "../../errors.ts";
 import { isObject, type Json, type JsonObject, writeJson } from "../../json/mod.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
 import { writeMessages } from "./write_messages.ts";
-import { writeSampling, writeStop } from "./write_sampling.ts";
+import { writeSampling } from "./write_sampling.ts";
 import { isThinking, writeThinking } from "./write_thinking.ts";
 import { enforcesSchemas, writeTools } from "./write_tools.ts";
 
@@ -16,12 +16,7 @@ import { enforcesSchemas, writeTools } from "./write_tools.ts";
  * @throws {GatewayError} `invalid`, for content that is not supported and must not be dropped
  */
 export function* writePrompt(prompt: Prompt, target: WriteTarget): Generator<void, JsonObject> {
-  if ((prompt.n ?? 1) > 1) {
-    throw new GatewayError("invalid", `Cannot return ${prompt.n} answers: this model returns one per request`, {
-      param: "n",
-    });
-  }
-  const own = prompt.unknownMembers?.from === "messages" ? prompt.unknownMembers.members : {};
+  const own = ownMembers(prompt);
   const most = target.row.top_provider.max_completion_tokens;
   const maxTokens = Math.min(prompt.maxTokens ?? defaultMaxTokens(target.row), most);
   const { thinking, effort } = writeThinking(prompt, { target, maxTokens });
@@ -36,7 +31,7 @@ export function* writePrompt(prompt: Prompt, target: WriteTarget): Generator<voi
     ...yield* writeTools(prompt, target),
     ...(thinking !== undefined && { thinking }),
     ...writeSampling(prompt, { target, thinking: isThinking(thinking) }),
-    ...writeStop(prompt, target),
+    ...(prompt.stop.length > 0 && { stop_sequences: prompt.stop }),
     ...(prompt.stream && { stream: true }),
   };
   return withObjects(body, { output_config: config, metadata });

@@ -1,5 +1,4 @@
-/** Writes sampling parameters and stop sequences. */
-import { PARAMETER_NAMES } from "../canonical/parameter_names.ts";
+/** Writes sampling parameters. */
 import type { Prompt, Sampling } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
@@ -12,13 +11,11 @@ const HOTTEST = 1;
  * @param thinking whether the model thinks: Anthropic then accepts no sampling parameter
  */
 export function writeSampling(
-  { sampling, protocol }: Prompt,
+  { sampling }: Prompt,
   { target, thinking }: { target: WriteTarget; thinking: boolean },
 ): JsonObject {
   const { row, dropped } = target;
-  for (const name of unknownNames(sampling)) {
-    dropped.add(name === "logprobs" ? PARAMETER_NAMES[protocol].logprobs : name);
-  }
+  for (const name of unknownNames(sampling)) dropped.add(name);
   const members: JsonObject = {};
 
   function write(name: string, value: number | undefined): void {
@@ -41,22 +38,13 @@ export function writeSampling(
   return members;
 }
 
-/** Writes the stop sequences. Anthropic refuses those of white space only. */
-export function writeStop({ stop, protocol }: Prompt, { row, dropped }: WriteTarget): JsonObject {
-  const usable = row.supported_parameters.includes("stop") ? stop.filter((text) => text.trim() !== "") : [];
-  if (usable.length < stop.length) dropped.add(PARAMETER_NAMES[protocol].stop);
-  return usable.length === 0 ? {} : { stop_sequences: usable };
-}
-
 /** Returns the names of unsupported parameters that would have an effect. */
 function unknownNames(sampling: Sampling): string[] {
-  const { frequencyPenalty = 0, presencePenalty = 0, seed, logitBias, logprobs, topLogprobs = 0 } = sampling;
+  const { frequencyPenalty = 0, presencePenalty = 0, seed, logitBias } = sampling;
   const names: string[] = [];
   if (frequencyPenalty !== 0) names.push("frequency_penalty");
   if (presencePenalty !== 0) names.push("presence_penalty");
   if (seed !== undefined) names.push("seed");
   if (logitBias !== undefined && Object.keys(logitBias).length > 0) names.push("logit_bias");
-  if (logprobs === true) names.push("logprobs");
-  if (topLogprobs !== 0) names.push("top_logprobs");
   return names;
 }

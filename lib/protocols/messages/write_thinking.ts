@@ -1,6 +1,7 @@
 /** Writes the reasoning options. */
 import { PARAMETER_NAMES } from "../canonical/parameter_names.ts";
 import { type Effort, EFFORTS, type Prompt, type Reasoning } from "../canonical/types.ts";
+import { ownMembers } from "../canonical/unknown_members.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
 
@@ -51,9 +52,7 @@ type Context = ThinkingLimits & { prompt: Prompt };
 /** Clients of this protocol set the mode themselves. */
 function writeOwn(reasoning: Reasoning, context: Context): WrittenThinking {
   const { mode, display, effort } = reasoning;
-  const { type, display: otherDisplay, ...others } = reasoning.unknownMembers?.from === "messages"
-    ? reasoning.unknownMembers.members
-    : {};
+  const { type, display: otherDisplay, ...others } = ownMembers(reasoning);
   const shown = display === "full" ? "summarized" : display ?? otherDisplay;
   const members = { ...others, ...(shown !== undefined && { display: shown }) };
   const depth = effort === undefined ? {} : writeEffort(effort, context);

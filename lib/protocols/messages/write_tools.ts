@@ -2,16 +2,13 @@
 import { PARAMETER_NAMES } from "../canonical/parameter_names.ts";
 import { structuredOutputSchema } from "../canonical/structured_schema.ts";
 import type { Prompt, Tool } from "../canonical/types.ts";
-import { GatewayError } from "../../errors.ts";
+import { ownMembers } from "../canonical/unknown_members.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
 import { cacheControl } from "./write_content.ts";
 
 /** Schema of a tool without parameters. */
 const NOTHING: JsonObject = { type: "object", properties: {} };
-
-/** Schema of a custom tool's input. */
-const TEXT: JsonObject = { type: "object", properties: { input: { type: "string" } }, required: ["input"] };
 
 /** True if the model supports structured output. */
 export function enforcesSchemas({ row }: Pick<WriteTarget, "row">): boolean {
@@ -21,25 +18,21 @@ export function enforcesSchemas({ row }: Pick<WriteTarget, "row">): boolean {
 /** Writes the tools and the choice, in steps. @throws {GatewayError} `invalid` */
 export function* writeTools(prompt: Prompt, target: WriteTarget): Generator<void, JsonObject> {
   const tools: JsonObject[] = [];
-  for (const tool of prompt.tools) {
-    const written = yield* writeTool(tool, { prompt, target });
-    if (written !== undefined) tools.push(written);
-  }
+  for (const tool of prompt.tools) tools.push(yield* writeTool(tool, { prompt, target }));
   return tools.length === 0 ? {} : { tools, ...writeToolChoice(prompt) };
 }
 
 function* writeTool(
   tool: Tool,
   { prompt, target }: { prompt: Prompt; target: WriteTarget },
-): Generator<void, JsonObject | undefined> {
-  if (tool.type === "hosted") return tool.from === "messages" ? tool.value : undefined;
-  const own = tool.unknownMembers?.from === "messages" ? tool.unknownMembers.members : {};
-  const wanted = tool.type === "function" && tool.strict === true;
-  const strict = wanted && enforcesSchemas(target);
-  if (wanted && !strict) target.dropped.add(PARAMETER_NAMES[prompt.protocol].strict);
-  const schema = tool.type === "custom" ? TEXT : tool.parameters ?? NOTHING;
+): Generator<void, JsonObject> {
+  if (tool.type === "hosted") return tool.value;
+  if (tool.type === "custom") throw new TypeError("Cannot write a custom tool: this protocol has none");
+  const strict = tool.strict === true && enforcesSchemas(target);
+  if (tool.strict === true && !strict) target.dropped.add(PARAMETER_NAMES[prompt.protocol].strict);
+  const schema = tool.parameters ?? NOTHING;
   return {
-    ...own,
+    ...ownMembers(tool),
     name: tool.name,
     ...(tool.description !== undefined && { description: tool.description }),
     // Clients of this protocol follow its rules for schemas already.
@@ -72,6 +65,6 @@ function writeChoice(choice: Prompt["toolChoice"]): JsonObject | undefined {
     case "allowed":
       return { type: choice.mode === "required" ? "any" : "auto" };
     case "vendor_specific":
-      throw new GatewayError("invalid", "Cannot use this tool_choice with this model", { param: "tool_choice" });
+      throw new TypeError("Cannot write a vendor's own choice: this protocol has none");
   }
 }

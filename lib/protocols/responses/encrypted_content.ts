@@ -5,6 +5,9 @@
 import { readSignature, writeSignature } from "../canonical/signature.ts";
 import type { Signature } from "../canonical/types.ts";
 
+/** Name in `include` that asks for them: any later request can send reasoning of this form back. */
+export const ENCRYPTED = "reasoning.encrypted_content";
+
 /** The issuer of values without an envelope. */
 export const NATIVE_ISSUER = "openai";
 

@@ -12,14 +12,12 @@ import type { ContentSizes, Json, JsonObject } from "../../json/mod.ts";
 import type { Permits, Texts } from "../codec.ts";
 import { booleanOf, listOf, numberOf, objectOf, present, stringOf } from "../members.ts";
 import { plainPrompt, plainSizes } from "../plain_contents.ts";
-import { NATIVE_ISSUER } from "./encrypted_content.ts";
+import { ENCRYPTED, NATIVE_ISSUER } from "./encrypted_content.ts";
 import { readInput, readInstructions } from "./read_input.ts";
 import { collectUnknownMembers } from "../canonical/unknown_members.ts";
 import { checkImages } from "./read_parts.ts";
 import { readToolChoice, readTools } from "./read_tools.ts";
 
-/** Asks for reasoning in a form that any later request can send back. */
-export const ENCRYPTED = "reasoning.encrypted_content";
 const LOGPROBS = "message.output_text.logprobs";
 
 const BODY = new Set([

@@ -9,7 +9,7 @@ import { listOf } from "../members.ts";
 import { type Relay, withModel } from "../relay.ts";
 import { hideInFrame, hideInResponse } from "./hide_encrypted.ts";
 import { FrameKeeper, keepReplyText } from "./keep_relayed.ts";
-import { ENCRYPTED } from "./read_prompt.ts";
+import { ENCRYPTED } from "./encrypted_content.ts";
 import { streamWriter } from "./write_stream.ts";
 
 const DONE: Frame = { data: "[DONE]" };

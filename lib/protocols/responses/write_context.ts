@@ -1,5 +1,5 @@
 import { PARAMETER_NAMES, type ParameterNames } from "../canonical/parameter_names.ts";
-import type { ContentBlock, Prompt, UnknownMembers } from "../canonical/types.ts";
+import type { ContentBlock, Prompt } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
 
@@ -25,16 +25,9 @@ export function writeContextOf(prompt: Prompt, target: WriteTarget): ResponsesWr
   };
 }
 
-/** Returns unknown members of this protocol. */
-export function ownMembers(unknownMembers: UnknownMembers | undefined): JsonObject {
-  return unknownMembers?.from === "responses" ? unknownMembers.members : {};
-}
-
-/** Writes a prompt-cache mark for clients of this protocol, where it is an extension; of other clients it is named. */
-export function writeCache({ cache }: Pick<ContentBlock, "cache">, { own, target }: ResponsesWriteContext): JsonObject {
-  if (cache === undefined) return {};
-  // Five minutes are the default.
-  if (own) return { cache_control: { type: "ephemeral", ...(cache.ttl === "1h" && { ttl: cache.ttl }) } };
-  target.dropped.add("cache_control");
-  return {};
+/** Writes a prompt-cache mark, an extension of the protocol. Five minutes are the default. */
+export function writeCache({ cache }: Pick<ContentBlock, "cache">): JsonObject {
+  return cache === undefined
+    ? {}
+    : { cache_control: { type: "ephemeral", ...(cache.ttl === "1h" && { ttl: cache.ttl }) } };
 }

@@ -1,8 +1,9 @@
 /** Writes messages as instructions and input items. */
 import type { ContentBlock, ContentBlockOf, Message } from "../canonical/types.ts";
+import { ownMembers } from "../canonical/unknown_members.ts";
 import type { Json, JsonObject } from "../../json/mod.ts";
 import { objectOf } from "../members.ts";
-import { ownMembers, type ResponsesWriteContext, writeCache } from "./write_context.ts";
+import type { ResponsesWriteContext } from "./write_context.ts";
 import { isPart, type MessageAuthor, writePart } from "./write_parts.ts";
 
 /** Blocks of a message written in one step. */
@@ -27,13 +28,9 @@ export function splitInstructions(
   }
   if (count === 0 || count === messages.length) return { others: messages };
   const texts = messages.slice(0, count).map(({ blocks }) =>
-    blocks.flatMap((block) => {
-      writeCache(block, context);
-      return block.type === "text" && block.text !== "" ? [block.text] : [];
-    }).join("\n")
+    blocks.flatMap((block) => block.type === "text" ? [block.text] : []).join("\n")
   );
-  const instructions = texts.filter((text) => text !== "").join("\n\n");
-  return { ...(instructions !== "" && { instructions }), others: messages.slice(count) };
+  return { instructions: texts.join("\n\n"), others: messages.slice(count) };
 }
 
 /**
@@ -73,16 +70,16 @@ function* writeMessage(
     if (index % BLOCKS_AT_ONCE === 0) yield;
     if (!isPart(block)) {
       content = undefined;
-      items.push(...writeItem(block, context));
+      items.push(writeItem(block, context));
       continue;
     }
     const parts = writePart(block, author, context);
-    const mark = objectOf(ownMembers(block.unknownMembers).item);
+    const mark = objectOf(ownMembers(block).item);
     if (content === undefined || mark !== undefined) {
       if (parts.length === 0) continue;
       content = [];
       items.push({
-        ...ownMembers(message.unknownMembers),
+        ...ownMembers(message),
         ...mark,
         type: "message",
         role: roleOf(message, context),
@@ -94,23 +91,21 @@ function* writeMessage(
 }
 
 /** Current models expect system text in the role `developer`. */
-function roleOf({ role, unknownMembers }: Message, { own }: ResponsesWriteContext): Json {
-  if (role !== "system") return role;
-  return own ? ownMembers(unknownMembers).role ?? role : "developer";
+function roleOf(message: Message, { own }: ResponsesWriteContext): Json {
+  if (message.role !== "system") return message.role;
+  return own ? ownMembers(message).role ?? message.role : "developer";
 }
 
-function writeItem(block: ContentBlock, context: ResponsesWriteContext): JsonObject[] {
+function writeItem(block: ContentBlock, context: ResponsesWriteContext): JsonObject {
   switch (block.type) {
     case "tool_call":
-      return [writeCall(block, context)];
+      return writeCall(block, context);
     case "tool_result":
-      return [writeResult(block, context)];
+      return writeResult(block, context);
     case "reasoning":
       return writeReasoning(block, context);
     case "vendor_specific":
-      if (block.from === "responses") return [block.value];
-      context.target.dropped.add(String(block.value.type));
-      return [];
+      return block.value;
     default:
       throw new TypeError(`Cannot write a block of type "${block.type}" as an item`);
   }
@@ -118,9 +113,8 @@ function writeItem(block: ContentBlock, context: ResponsesWriteContext): JsonObj
 
 function writeCall(block: ContentBlockOf<"tool_call">, context: ResponsesWriteContext): JsonObject {
   const { id, name, namespace, custom, arguments: input } = block;
-  writeCache(block, context);
   return {
-    ...ownMembers(block.unknownMembers),
+    ...ownMembers(block),
     ...(custom === true
       ? { type: "custom_tool_call", call_id: id, name, input }
       : { type: "function_call", call_id: id, name, arguments: context.own || input.trim() !== "" ? input : "{}" }),
@@ -131,9 +125,8 @@ function writeCall(block: ContentBlockOf<"tool_call">, context: ResponsesWriteCo
 function writeResult(block: ContentBlockOf<"tool_result">, context: ResponsesWriteContext): JsonObject {
   // Other protocols do not distinguish results of custom tools.
   const custom = block.custom === true || (!context.own && context.customCalls.has(block.callId));
-  writeCache(block, context);
   return {
-    ...ownMembers(block.unknownMembers),
+    ...ownMembers(block),
     type: custom ? "custom_tool_call_output" : "function_call_output",
     call_id: block.callId,
     output: writeOutput(block, context),
@@ -149,36 +142,26 @@ function writeOutput({ blocks, isError }: ContentBlockOf<"tool_result">, context
   }
   const texts = blocks.filter((block) => block.type === "text");
   if (!context.own && texts.length === blocks.length) {
-    for (const text of texts) writeCache(text, context);
     return [...(isError === true ? [ERROR_MARK] : []), texts.map(({ text }) => text).join("\n")].join(" ").trimEnd();
   }
   const parts = blocks.flatMap((block) => isPart(block) ? writePart(block, "others", context) : []);
   return isError === true ? [{ type: "input_text", text: ERROR_MARK }, ...parts] : parts;
 }
 
-/**
- * Writes reasoning for the issuer that signed it only: without its token it is useless to a model, and is refused if
- * its id is unknown.
- */
-function writeReasoning(block: ContentBlockOf<"reasoning">, context: ResponsesWriteContext): JsonObject[] {
-  const { own, target } = context;
+function writeReasoning(block: ContentBlockOf<"reasoning">, { own }: ResponsesWriteContext): JsonObject {
   const { signature } = block;
-  if (signature === undefined ? !target.dialect.unsignedReasoning : signature.issuer !== target.issuer) {
-    target.dropped.add(context.names.signed);
-    return [];
-  }
-  const { id: itemId, summary, content, ...members } = ownMembers(block.unknownMembers);
+  const { id: itemId, summary, content, ...members } = ownMembers(block);
   const id = signature?.id ?? itemId;
   const raw = signature === undefined && !own && block.text !== ""
     ? [{ type: "reasoning_text", text: block.text }]
     : content;
   const spelled = raw !== undefined || block.text === "" ? [] : [{ type: "summary_text", text: block.text }];
-  return [{
+  return {
     ...members,
     type: "reasoning",
     ...(id !== undefined && { id }),
     summary: Array.isArray(summary) ? summary : spelled,
     ...(raw !== undefined && { content: raw }),
     ...(signature !== undefined && { encrypted_content: signature.value }),
-  }];
+  };
 }

@@ -2,16 +2,15 @@
 import { effortOfBudget } from "../canonical/effort_of_budget.ts";
 import { endUserId } from "../canonical/end_user_id.ts";
 import { type Effort, EFFORTS, type Prompt, type Reasoning } from "../canonical/types.ts";
+import { ownMembers } from "../canonical/unknown_members.ts";
 import type { Json, JsonObject } from "../../json/mod.ts";
 import { listOf, objectOf, present } from "../members.ts";
-import { ownMembers, type ResponsesWriteContext } from "./write_context.ts";
-
-const ENCRYPTED = "reasoning.encrypted_content";
-const LOGPROBS = "message.output_text.logprobs";
+import { ENCRYPTED } from "./encrypted_content.ts";
+import type { ResponsesWriteContext } from "./write_context.ts";
 
 /** Writes sampling parameters that the protocol and the model have; the others are named. */
-export function writeSampling({ sampling, stop }: Prompt, { own, target, names }: ResponsesWriteContext): JsonObject {
-  const { temperature, topP, topK, frequencyPenalty, presencePenalty, seed, logitBias, topLogprobs } = sampling;
+export function writeSampling({ sampling }: Prompt, { own, target }: ResponsesWriteContext): JsonObject {
+  const { temperature, topP, topK, frequencyPenalty, presencePenalty, seed, logitBias } = sampling;
   const { dropped, row } = target;
   const supports = (name: string): boolean => {
     const known = row.supported_parameters.includes(name);
@@ -27,32 +26,20 @@ export function writeSampling({ sampling, stop }: Prompt, { own, target, names }
   if (topK !== undefined) dropped.add("top_k");
   if (seed !== undefined) dropped.add("seed");
   if (logitBias !== undefined) dropped.add("logit_bias");
-  if (stop.length > 0) dropped.add(names.stop);
   return {
     ...(temperature !== undefined && supports("temperature") && { temperature }),
     ...(topP !== undefined && supports("top_p") && { top_p: topP }),
     ...(frequencyPenalty !== undefined && penalty("frequency_penalty") && { frequency_penalty: frequencyPenalty }),
     ...(presencePenalty !== undefined && penalty("presence_penalty") && { presence_penalty: presencePenalty }),
-    ...(topLogprobs !== undefined && supports("top_logprobs") && { top_logprobs: topLogprobs }),
   };
 }
 
 /**
  * Writes `include`. Nothing is stored, so reasoning must come with its token, which a model without reasoning refuses.
  */
-export function writeInclude(
-  { sampling, reasoning, unknownMembers }: Prompt,
-  { own, target }: ResponsesWriteContext,
-): JsonObject {
-  const encrypted = own ? reasoning?.encrypted === true : target.row.reasoning !== undefined;
-  const logprobs = sampling.logprobs === true;
-  const known = !logprobs || target.row.supported_parameters.includes("logprobs");
-  if (!known) target.dropped.add("logprobs");
-  const include: Json[] = [
-    ...(encrypted ? [ENCRYPTED] : []),
-    ...(logprobs && known ? [LOGPROBS] : []),
-    ...listOf(ownMembers(unknownMembers).include),
-  ];
+export function writeInclude(prompt: Prompt, { own, target }: ResponsesWriteContext): JsonObject {
+  const encrypted = own ? prompt.reasoning?.encrypted === true : target.row.reasoning !== undefined;
+  const include: Json[] = [...(encrypted ? [ENCRYPTED] : []), ...listOf(ownMembers(prompt).include)];
   return include.length === 0 ? {} : { include };
 }
 
@@ -76,11 +63,9 @@ export function writeReasoning(
 }
 
 /** Writes `text`: format and verbosity. */
-export function writeText(
-  { format, unknownMembers }: Prompt,
-  { own, target, names }: ResponsesWriteContext,
-): JsonObject {
-  const text: JsonObject = { ...objectOf(ownMembers(unknownMembers).text) };
+export function writeText(prompt: Prompt, { own, target, names }: ResponsesWriteContext): JsonObject {
+  const { format } = prompt;
+  const text: JsonObject = { ...objectOf(ownMembers(prompt).text) };
   if (typeof text.verbosity === "string" && !target.row.supported_parameters.includes("verbosity")) {
     target.dropped.add(names.verbosity);
     delete text.verbosity;
@@ -99,26 +84,23 @@ export function writeText(
  * Writes the end user's id; a long one is hashed. The id of messages clients identifies their session, so it is the
  * cache key, too.
  */
-export function writeUser({ user, protocol, unknownMembers }: Prompt, { own }: ResponsesWriteContext): JsonObject {
+export function writeUser(prompt: Prompt, { own }: ResponsesWriteContext): JsonObject {
+  const { user, protocol } = prompt;
   if (user === undefined) return {};
   // The client may have sent the newer name only, which is an unknown member.
-  if (own) return ownMembers(unknownMembers).safety_identifier === user ? {} : { user };
+  if (own) return ownMembers(prompt).safety_identifier === user ? {} : { user };
   const id = endUserId(user);
   return { safety_identifier: id, ...(protocol === "messages" && { prompt_cache_key: id }) };
 }
 
-/** Writes unknown members of this protocol; those of others are named. */
-export function writeUnknownMembers({ unknownMembers }: Prompt, { target }: ResponsesWriteContext): JsonObject {
-  if (unknownMembers === undefined) return {};
-  if (unknownMembers.from !== "responses") {
-    for (const name of Object.keys(unknownMembers.members)) target.dropped.add(name);
-    return {};
-  }
-  const { include: _include, text: _text, ...members } = unknownMembers.members;
+/** Writes unknown members of the body; `include` and `text` are written with what is known of them. */
+export function writeUnknownMembers(prompt: Prompt): JsonObject {
+  const { include: _include, text: _text, ...members } = ownMembers(prompt);
   return members;
 }
 
-function writeOwnReasoning({ mode, budgetTokens, effort, display, unknownMembers }: Reasoning): JsonObject {
+function writeOwnReasoning(reasoning: Reasoning): JsonObject {
+  const { mode, budgetTokens, effort, display } = reasoning;
   return {
     ...present({
       enabled: mode === "off" ? false : undefined,
@@ -126,7 +108,7 @@ function writeOwnReasoning({ mode, budgetTokens, effort, display, unknownMembers
       effort,
       summary: display === undefined ? undefined : "auto",
     }),
-    ...ownMembers(unknownMembers),
+    ...ownMembers(reasoning),
   };
 }
 

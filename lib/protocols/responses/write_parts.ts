@@ -1,10 +1,11 @@
 /** Writes blocks of a message as content parts. */
 import { decodeTextFile, modalityOf, writeMediaUrl } from "../canonical/media.ts";
 import type { ContentBlock, ContentBlockOf } from "../canonical/types.ts";
+import { ownMembers } from "../canonical/unknown_members.ts";
 import { GatewayError } from "../../errors.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import { fileName } from "./read_parts.ts";
-import { ownMembers, type ResponsesWriteContext, writeCache } from "./write_context.ts";
+import { type ResponsesWriteContext, writeCache } from "./write_context.ts";
 
 /** The author of a message: the model's parts have types of their own. */
 export type MessageAuthor = "model" | "others";
@@ -15,7 +16,7 @@ const PARTS: ReadonlySet<string> = new Set(["input_audio", "input_image", "input
 /** True for blocks that are parts of a message, not items. */
 export function isPart(block: ContentBlock): boolean {
   return block.type === "text" || block.type === "refusal" || block.type === "media" ||
-    (block.type === "vendor_specific" && block.from === "responses" && PARTS.has(String(block.value.type)));
+    (block.type === "vendor_specific" && PARTS.has(String(block.value.type)));
 }
 
 /**
@@ -25,15 +26,15 @@ export function isPart(block: ContentBlock): boolean {
 export function writePart(block: ContentBlock, author: MessageAuthor, context: ResponsesWriteContext): JsonObject[] {
   switch (block.type) {
     case "text":
-      return [writeText(block, author, context)];
+      return [writeText(block, author)];
     case "refusal":
-      return [{ ...partMembers(block), type: "refusal", refusal: block.text, ...writeCache(block, context) }];
+      return [{ ...partMembers(block), type: "refusal", refusal: block.text, ...writeCache(block) }];
     case "media":
       if (author === "model" && !context.own) {
         context.target.dropped.add("images");
         return [];
       }
-      return [{ ...writeMedia(block, context), ...writeCache(block, context) }];
+      return [{ ...writeMedia(block, context), ...writeCache(block) }];
     case "vendor_specific":
       return [block.value];
     default:
@@ -41,21 +42,20 @@ export function writePart(block: ContentBlock, author: MessageAuthor, context: R
   }
 }
 
-function writeText(block: ContentBlockOf<"text">, author: MessageAuthor, context: ResponsesWriteContext): JsonObject {
-  const annotations = (block.citations ?? []).filter(({ from }) => from === "responses").map(({ value }) => value);
-  if (annotations.length < (block.citations?.length ?? 0)) context.target.dropped.add(context.names.citations);
+function writeText(block: ContentBlockOf<"text">, author: MessageAuthor): JsonObject {
+  const { text, citations } = block;
   return {
     ...partMembers(block),
     type: author === "model" ? "output_text" : "input_text",
-    text: block.text,
-    ...(annotations.length > 0 && { annotations }),
-    ...writeCache(block, context),
+    text,
+    ...(citations !== undefined && { annotations: citations.map(({ value }) => value) }),
+    ...writeCache(block),
   };
 }
 
 /** The members of the item, which the first part of a model message keeps, are written elsewhere. */
-function partMembers({ unknownMembers }: ContentBlock): JsonObject {
-  const { item: _item, ...members } = ownMembers(unknownMembers);
+function partMembers(block: ContentBlock): JsonObject {
+  const { item: _item, ...members } = ownMembers(block);
   return members;
 }
 

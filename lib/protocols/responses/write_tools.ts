@@ -1,8 +1,9 @@
 /** Writes tools and the tool choice. */
 import type { Tool, ToolChoice } from "../canonical/types.ts";
+import { ownMembers } from "../canonical/unknown_members.ts";
 import type { Json, JsonObject } from "../../json/mod.ts";
-import { numberOf, objectOf, objectsOf } from "../members.ts";
-import { ownMembers, type ResponsesWriteContext, writeCache } from "./write_context.ts";
+import { numberOf, objectOf } from "../members.ts";
+import { type ResponsesWriteContext, writeCache } from "./write_context.ts";
 
 /** An item with tools, and its index in the input. */
 export interface AddedTools {
@@ -18,7 +19,7 @@ export function writeTools(
   const top: Tool[] = [];
   const places = new Map<number, { members: JsonObject; tools: Tool[] }>();
   for (const tool of tools) {
-    const { index, ...members } = objectOf(ownMembers(tool.unknownMembers).additional_tools) ?? {};
+    const { index, ...members } = objectOf(ownMembers(tool).additional_tools) ?? {};
     const at = numberOf(index);
     if (at === undefined) {
       top.push(tool);
@@ -43,7 +44,7 @@ export function insertTools(items: readonly JsonObject[], added: readonly AddedT
 }
 
 /** Writes a choice. The name is enough: the protocol finds a tool in any namespace. */
-export function writeToolChoice(choice: ToolChoice, tools: readonly Tool[]): Json | undefined {
+export function writeToolChoice(choice: ToolChoice, tools: readonly Tool[]): Json {
   switch (choice.type) {
     case "auto":
     case "none":
@@ -57,7 +58,7 @@ export function writeToolChoice(choice: ToolChoice, tools: readonly Tool[]): Jso
       return { type: "allowed_tools", mode: choice.mode, tools: named };
     }
     case "vendor_specific":
-      return choice.from === "responses" ? choice.value : undefined;
+      return choice.value;
   }
 }
 
@@ -67,8 +68,7 @@ function nest(tools: readonly Tool[], context: ResponsesWriteContext): JsonObjec
   let open: { name: string; members: string; tools: JsonObject[] } | undefined;
   for (const tool of tools) {
     const value = writeTool(tool, context);
-    if (value === undefined) continue;
-    const about = objectOf(ownMembers(tool.unknownMembers).namespace);
+    const about = objectOf(ownMembers(tool).namespace);
     const members = JSON.stringify(about ?? {});
     // A hosted tool has no namespace of its own, only the namespace's other members.
     const name = tool.type !== "hosted" ? tool.namespace : about === undefined ? undefined : open?.name;
@@ -85,10 +85,9 @@ function nest(tools: readonly Tool[], context: ResponsesWriteContext): JsonObjec
   return written;
 }
 
-function writeTool(tool: Tool, context: ResponsesWriteContext): JsonObject | undefined {
-  const { own, target } = context;
-  const { additional_tools: _place, namespace: _namespace, ...members } = ownMembers(tool.unknownMembers);
-  const cache = writeCache(tool, context);
+function writeTool(tool: Tool, { own }: ResponsesWriteContext): JsonObject {
+  const { additional_tools: _place, namespace: _namespace, ...members } = ownMembers(tool);
+  const cache = writeCache(tool);
   switch (tool.type) {
     case "function": {
       const { name, description } = tool;
@@ -117,13 +116,6 @@ function writeTool(tool: Tool, context: ResponsesWriteContext): JsonObject | und
       };
     }
     case "hosted":
-      if (tool.from === "responses") return tool.value;
-      target.dropped.add(`tools.${String(tool.value.type)}`);
-      return undefined;
+      return tool.value;
   }
-}
-
-/** True if there are any tools, at the top or in items. */
-export function hasTools(tools: readonly JsonObject[], added: readonly AddedTools[]): boolean {
-  return tools.length > 0 || added.some(({ item }) => objectsOf(item.tools).length > 0);
 }

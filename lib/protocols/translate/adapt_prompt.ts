@@ -1,4 +1,5 @@
 /** Adapts a client's prompt to the capabilities of a target, and its answer back. */
+import { PARAMETER_NAMES } from "../canonical/parameter_names.ts";
 import type { ContentBlock, Machine, Prompt, ReplyEvent } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { AdaptedPrompt, AdaptTarget } from "./adapt_target.ts";
@@ -23,15 +24,17 @@ import { renameTools } from "./tool_names.ts";
 
 /**
  * Adapts a prompt to its target. Deterministic and idempotent. Names what the target does not support in
- * `target.dropped`. Steps for rare contents run only for prompts that have them. A prompt may have tens of thousands of
- * blocks, so callers may yield to the event loop between the steps.
+ * `target.dropped`, so that the writer of the protocol has to name only what depends on the protocol itself: an adapted
+ * prompt asks for one answer, has no empty texts, and nothing in it is of another protocol than the target's. Steps for
+ * rare contents run only for prompts that have them. A prompt may have tens of thousands of blocks, so callers may yield
+ * to the event loop between the steps.
  * @throws {GatewayError} `invalid`, if leaving something out would change the meaning
  */
 export function* adaptPrompt(asked: Prompt, target: AdaptTarget): Generator<void, AdaptedPrompt> {
   const { dialect, dropped } = target;
   if (asked.maxTokens === 0 && target.protocol !== "messages") throw tooFewTokens();
   const restores: (() => Machine<ReplyEvent, ReplyEvent>)[] = [];
-  let prompt = asked;
+  let prompt = askForOneAnswer(asked, dropped);
   let { types, hasMarks, hasBlank, hasUnknown } = surveyPrompt(prompt);
   if (types.has("vendor_specific")) {
     prompt = yield* flattenContent(prompt, target);
@@ -86,6 +89,23 @@ export function* adaptPrompt(asked: Prompt, target: AdaptTarget): Generator<void
     ...(isTooFew && { limit: maxTokens }),
     restore: () => chainMachines(restores.map((restore) => restore())),
   };
+}
+
+/**
+ * Removes what the canonical answer has no place for: several answers, and probabilities.
+ * @throws {GatewayError} `invalid`, for several answers
+ */
+function askForOneAnswer(prompt: Prompt, dropped: AdaptTarget["dropped"]): Prompt {
+  if ((prompt.n ?? 1) > 1) {
+    throw new GatewayError("invalid", `Cannot return ${prompt.n} answers: this model returns one per request`, {
+      param: PARAMETER_NAMES[prompt.protocol].n,
+    });
+  }
+  if (prompt.sampling.logprobs === undefined && prompt.sampling.topLogprobs === undefined) return prompt;
+  const { logprobs, topLogprobs, ...sampling } = prompt.sampling;
+  if (logprobs === true) dropped.add("logprobs");
+  if ((topLogprobs ?? 0) > 0) dropped.add("top_logprobs");
+  return { ...prompt, sampling };
 }
 
 /** Rare contents of a prompt, found in one pass. */

@@ -12,13 +12,14 @@ interface Marked {
 
 /**
  * Keeps the last four marks of tools and messages, none on reasoning. A mark of one hour after one of five minutes
- * becomes one of five minutes. Protocols without marks lose all. Every loss is named.
+ * becomes one of five minutes. Protocols without marks lose all. Every loss is named. Where marks are an extension of the
+ * client's own protocol, they are the upstream's to limit.
  */
 export function fitCacheMarks(prompt: Prompt, target: AdaptTarget): Prompt {
   const isOwn = target.protocol === prompt.protocol && target.protocol !== "messages";
-  const carries = target.protocol === "messages" || target.dialect.cacheMarks === true;
-  // The writer of the client's own protocol decides about its marks.
-  if (isOwn || !hasMarks(prompt)) return prompt;
+  const carries = target.protocol === "messages" || target.dialect.cacheMarks === true ||
+    (isOwn && target.protocol === "responses");
+  if (isOwn && carries) return prompt;
   let left = countMarks(prompt);
   let short = false;
 
@@ -71,13 +72,6 @@ function rank(message: Message | undefined): number {
 
 function takesMark(block: ContentBlock): boolean {
   return block.type !== "reasoning" && !(block.type === "text" && block.text === "");
-}
-
-/** True if there is any mark. */
-function hasMarks({ tools, messages }: Prompt): boolean {
-  const isMarked = (block: ContentBlock): boolean =>
-    block.cache !== undefined || (block.type === "tool_result" && block.blocks.some(isMarked));
-  return tools.some(({ cache }) => cache !== undefined) || messages.some(({ blocks }) => blocks.some(isMarked));
 }
 
 /** Counts the marks that Anthropic counts. */

@@ -18,7 +18,6 @@ export function splitStopSequences(
   prompt: Prompt,
   { dialect, protocol, row, dropped }: AdaptTarget,
 ): SplitStopSequences {
-  if (prompt.stop.length === 0) return { prompt, ours: [] };
   const all = [...new Set(prompt.stop)];
   const stops = all.filter((stop) => stop !== "" && stop.isWellFormed());
   if (stops.length < all.length) dropped.add(PARAMETER_NAMES[prompt.protocol].stop);

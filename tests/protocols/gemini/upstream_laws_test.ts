@@ -1,5 +1,4 @@
 import { assertEquals } from "@std/assert";
-import { runToEnd } from "../../../lib/scheduler.ts";
 import { aggregateEvents } from "../../../lib/protocols/canonical/aggregate_events.ts";
 import type { Prompt, Reply } from "../../../lib/protocols/canonical/types.ts";
 import { isObject, type Json, type JsonObject, writeJson } from "../../../lib/json/mod.ts";
@@ -10,6 +9,7 @@ import { messages } from "../../../lib/protocols/messages/mod.ts";
 import { responses } from "../../../lib/protocols/responses/mod.ts";
 import { ANSWERS, framesOf, partsOf, read, whole } from "./recorded_streams.ts";
 import { targetOf } from "./prompts.ts";
+import { writeAdapted } from "../translate/targets.ts";
 
 Deno.test("a client sends back what the model wrote, with each signature on its part", () => {
   for (const name of ANSWERS.filter((name) => !name.startsWith("other_"))) {
@@ -18,7 +18,7 @@ Deno.test("a client sends back what the model wrote, with each signature on its 
     const received = partsOf(whole(frames)).flatMap(sentBack);
     for (const [protocol, codec, turn] of CLIENTS) {
       const prompt = turn(codec, reply);
-      const contents = modelParts(runToEnd(geminiUpstream.writePrompt(prompt, targetOf())));
+      const contents = modelParts(writeAdapted(geminiUpstream, prompt, targetOf()));
       assertEquals(withoutIds(contents), withoutIds(received), `${name} through ${protocol}`);
       const ids = reply.blocks.flatMap((block) => block.type === "tool_call" ? [block.id] : []);
       assertEquals(contents.flatMap(callId), ids, `${name} through ${protocol}`);

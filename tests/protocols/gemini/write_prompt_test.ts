@@ -1,23 +1,12 @@
-import { assertEquals, assertThrows } from "@std/assert";
-import type { ContentBlock, Message, Prompt, Reasoning } from "../../../lib/protocols/canonical/types.ts";
+import { assertEquals } from "@std/assert";
+import type { ContentBlock, Prompt, Reasoning } from "../../../lib/protocols/canonical/types.ts";
 import type { Model } from "../../../lib/catalog/model.ts";
-import { GatewayError } from "../../../lib/errors.ts";
 import { type JsonObject, writeJson } from "../../../lib/json/mod.ts";
 import { text, write } from "./prompts.ts";
 
 const ADAPTIVE: Partial<Model> = { reasoning: { modes: ["adaptive"], efforts: ["low", "medium", "high"] } };
 const MANUAL: Partial<Model> = { reasoning: { modes: ["manual"], efforts: ["low", "medium", "high"] } };
 const BOTH: Partial<Model> = { reasoning: { modes: ["manual", "adaptive"], efforts: ["minimal", "low", "high"] } };
-
-Deno.test("a conversation that does not begin with the user gets an opening", () => {
-  const opening = { role: "user", parts: [{ text: "(continued)" }] };
-  const cases: [Message[], JsonObject[]][] = [
-    [[{ role: "system", blocks: [text("Be brief.")] }], [opening]],
-    [[{ role: "assistant", blocks: [text("Hi")] }], [opening, { role: "model", parts: [{ text: "Hi" }] }]],
-    [[{ role: "user", blocks: [] }], [opening]],
-  ];
-  for (const [messages, contents] of cases) assertEquals(write({ messages }).body.contents, contents);
-});
 
 Deno.test("media become bytes or a URL, and their name is dropped and named", () => {
   const { body, dropped } = write({
@@ -97,16 +86,14 @@ Deno.test("a result says the tool's name, and its text is an object", () => {
       messages: [
         { role: "user", blocks: [text("Hi")] },
         { role: "assistant", blocks: [{ type: "tool_call", id: "c1", name: "weather", arguments: "{}" }] },
-        { role: "system", blocks: [text("Hurry.")] },
         {
           role: "user",
-          blocks: [text("Here"), {
-            type: "tool_result",
-            callId: "c1",
-            blocks,
-            ...(isError !== undefined && { isError }),
-          }],
+          blocks: [
+            { type: "tool_result", callId: "c1", blocks, ...(isError !== undefined && { isError }) },
+            text("Here"),
+          ],
         },
+        { role: "system", blocks: [text("Hurry.")] },
       ],
     });
     const turns = Array.isArray(body.contents) ? body.contents : [];
@@ -114,25 +101,11 @@ Deno.test("a result says the tool's name, and its text is an object", () => {
       role: "user",
       parts: [
         { functionResponse: { id: "c1", name: "weather", ...expected } },
-        { text: "<system>\nHurry.\n</system>" },
         { text: "Here" },
+        { text: "<system>\nHurry.\n</system>" },
       ],
     });
   }
-});
-
-Deno.test("a result without a call is rejected, and so is more than one answer", () => {
-  const orphan: ContentBlock = { type: "tool_result", callId: "c9", blocks: [] };
-  const cases: [Partial<Prompt>, string][] = [
-    [{ messages: [{ role: "user", blocks: [orphan] }] }, "messages"],
-    [{ protocol: "responses", messages: [{ role: "user", blocks: [orphan] }] }, "input"],
-    [{ n: 2 }, "n"],
-  ];
-  for (const [members, param] of cases) {
-    const error = assertThrows(() => write(members), GatewayError);
-    assertEquals([error.kind, error.param], ["invalid", param]);
-  }
-  assertEquals(write({ n: 1 }).body, { contents: [{ role: "user", parts: [{ text: "Hi" }] }] });
 });
 
 Deno.test("signatures of the target's issuer return to their parts, wherever they are", () => {
@@ -215,7 +188,7 @@ Deno.test("tools become declarations with complete schemas", () => {
   };
   const { body, dropped } = write({
     tools: [
-      { type: "function", name: "f", description: "Does it", parameters: schema, strict: true, cache: { ttl: "5m" } },
+      { type: "function", name: "f", description: "Does it", parameters: schema, strict: true },
       { type: "function", name: "g", description: "", parameters: { properties: {} }, strict: false },
       { type: "function", name: "h" },
     ],
@@ -228,7 +201,7 @@ Deno.test("tools become declarations with complete schemas", () => {
       { name: "h" },
     ],
   }]);
-  assertEquals(dropped, ["parallel_tool_calls", "strict", "cache_control"]);
+  assertEquals(dropped, ["parallel_tool_calls", "strict"]);
 });
 
 Deno.test("the tool choice becomes a mode", () => {
@@ -252,41 +225,11 @@ Deno.test("the tool choice becomes a mode", () => {
 });
 
 Deno.test("members that the protocol lacks are dropped and named in the client's terms", () => {
-  const members: Partial<Prompt> = {
-    user: "u1",
-    sampling: { logprobs: true, topLogprobs: 2, logitBias: { "50256": -100 } },
-    parallelToolCalls: false,
-    unknownMembers: { from: "chat", members: { service_tier: "flex", metadata: {} } },
-    messages: [{
-      role: "user",
-      blocks: [{ type: "text", text: "Hi", cache: { ttl: "5m" } }, {
-        type: "vendor_specific",
-        from: "chat",
-        value: {},
-      }],
-    }],
-  };
-  const common = ["service_tier", "metadata", "cache_control"];
+  const members: Partial<Prompt> = { user: "u1", sampling: { logitBias: { "50256": -100 } }, parallelToolCalls: false };
   const cases: [Prompt["protocol"], string[]][] = [
-    ["chat", [
-      "safety_identifier",
-      ...common,
-      "messages",
-      "logprobs",
-      "top_logprobs",
-      "logit_bias",
-      "parallel_tool_calls",
-    ]],
-    ["responses", ["user", ...common, "input", "include", "top_logprobs", "logit_bias", "parallel_tool_calls"]],
-    ["messages", [
-      "metadata.user_id",
-      ...common,
-      "messages",
-      "logprobs",
-      "top_logprobs",
-      "logit_bias",
-      "tool_choice.disable_parallel_tool_use",
-    ]],
+    ["chat", ["safety_identifier", "logit_bias", "parallel_tool_calls"]],
+    ["responses", ["user", "logit_bias", "parallel_tool_calls"]],
+    ["messages", ["metadata.user_id", "logit_bias", "tool_choice.disable_parallel_tool_use"]],
   ];
   for (const [protocol, expected] of cases) {
     const { body, dropped } = write({ ...members, protocol });

@@ -1,5 +1,4 @@
 import { assertEquals } from "@std/assert";
-import { runToEnd } from "../../../lib/scheduler.ts";
 import { isObject, type Json, type JsonObject } from "../../../lib/json/mod.ts";
 import { chat } from "../../../lib/protocols/chat/mod.ts";
 import type { Codec, Echo } from "../../../lib/protocols/codec.ts";
@@ -10,6 +9,7 @@ import { responses } from "../../../lib/protocols/responses/mod.ts";
 import { accumulate as accumulateMessage } from "./accumulate.ts";
 import { framesOf, ORIGIN } from "./upstream_answers.ts";
 import { targetOf } from "./upstream_targets.ts";
+import { writeAdapted } from "../translate/targets.ts";
 
 /** Each protocol's client: its first request, and the next one built from an answer. */
 const CLIENTS: readonly { codec: Codec; ask: JsonObject; next(answer: JsonObject): JsonObject }[] = [
@@ -56,7 +56,7 @@ for (const { codec, ask, next } of CLIENTS) {
       const answer = codec.writeReply(messagesUpstream.readReply(sent, ORIGIN), echo);
       const body = next(answer);
       checkBody(codec.schema, body);
-      const written = runToEnd(messagesUpstream.writePrompt(codec.readPrompt(body), targetOf()));
+      const written = writeAdapted(messagesUpstream, codec.readPrompt(body), targetOf());
       const turn = object(list(written.messages)[1]);
       const content = typeof turn.content === "string" ? [{ type: "text", text: turn.content }] : turn.content;
       assertEquals<unknown>(content, sent.content, name);

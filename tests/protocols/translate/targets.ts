@@ -2,7 +2,8 @@
 import { UnsupportedParameters } from "../../../lib/protocols/canonical/unsupported_parameters.ts";
 import type { ContentBlock, Prompt } from "../../../lib/protocols/canonical/types.ts";
 import { modelSchema } from "../../../lib/catalog/model.ts";
-import type { Dialect } from "../../../lib/protocols/upstream_codec.ts";
+import type { JsonObject } from "../../../lib/json/mod.ts";
+import type { Dialect, UpstreamCodec, WriteTarget } from "../../../lib/protocols/upstream_codec.ts";
 import { adaptPrompt } from "../../../lib/protocols/translate/adapt_prompt.ts";
 import type { AdaptedPrompt, AdaptTarget } from "../../../lib/protocols/translate/adapt_target.ts";
 import { runToEnd } from "../../../lib/scheduler.ts";
@@ -124,4 +125,9 @@ export const picture: ContentBlock = {
 /** Adapts a prompt at once. */
 export function adapt(prompt: Prompt, target: AdaptTarget): AdaptedPrompt {
   return runToEnd(adaptPrompt(prompt, target));
+}
+
+/** Writes a prompt as requests to the target are made: adapts it first. */
+export function writeAdapted(codec: UpstreamCodec, prompt: Prompt, target: WriteTarget): JsonObject {
+  return runToEnd(codec.writePrompt(adapt(prompt, { ...target, protocol: codec.protocol }).prompt, target));
 }
