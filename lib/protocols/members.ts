@@ -53,13 +53,18 @@ export function textsOf(value: Json | undefined): string[] {
   return Array.isArray(value) ? value.filter((item) => typeof item === "string") : [];
 }
 
+/** An object without its undefined members: a member that may be undefined is optional. */
+type Present<T> =
+  & { [K in keyof T as undefined extends T[K] ? never : K]: T[K] }
+  & { [K in keyof T as undefined extends T[K] ? K : never]?: Exclude<T[K], undefined> };
+
 /** Returns an object without its undefined members. The names must be constants, never a client's. */
-export function present<T extends object>(members: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
-  const kept: { [K in keyof T]?: T[K] } = {};
+export function present<const T extends object>(members: T): Present<T> {
+  const kept: Partial<T> = {};
   for (const name in members) {
     if (members[name] !== undefined) kept[name] = members[name];
   }
-  return kept as { [K in keyof T]?: Exclude<T[K], undefined> };
+  return kept as unknown as Present<T>;
 }
 
 /** Returns an object without its undefined members, whatever their names; `undefined` if none is left. */

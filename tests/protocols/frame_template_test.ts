@@ -1,9 +1,9 @@
 import { assert, assertEquals } from "@std/assert";
 import { type Json, type JsonObject, parseJson } from "../../lib/json/mod.ts";
 import { templateEdit, templateParser, type TemplateRule } from "../../lib/protocols/frame_template.ts";
-import { chatTemplateRule } from "../../lib/protocols/chat/template_rule.ts";
-import { messagesTemplateRule } from "../../lib/protocols/messages/template_rule.ts";
-import { responsesTemplateRule } from "../../lib/protocols/responses/template_rule.ts";
+import { chatTemplateRule } from "../../lib/protocols/chat/read_stream.ts";
+import { messagesTemplateRule } from "../../lib/protocols/messages/read_stream.ts";
+import { responsesTemplateRule } from "../../lib/protocols/responses/read_stream.ts";
 import { skipInQuick } from "../support/skip.ts";
 
 /** Contents in JSON: other notations, values that are no strings, values in other places. */

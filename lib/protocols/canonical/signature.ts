@@ -3,7 +3,7 @@
  * travels in an envelope that names the issuer, so that it returns to that issuer only.
  */
 import { isObject, parsePlain, shapes } from "../../json/mod.ts";
-import type { Signature } from "./types.ts";
+import type { ContentBlock, Signature } from "./types.ts";
 
 const PREFIX = shapes.SEAL_PREFIX;
 
@@ -28,6 +28,32 @@ export function readSignature(text: string, native: string): Signature {
   return typeof inner.id === "string"
     ? { issuer: inner.issuer, value: inner.value, id: inner.id }
     : { issuer: inner.issuer, value: inner.value };
+}
+
+const CALL = "call:";
+
+/**
+ * Id of a signature of a tool call. Google signs calls; the canonical form signs only reasoning, so such a signature is
+ * that of a hidden reasoning block before the call. https://ai.google.dev/gemini-api/docs/thought-signatures
+ */
+export function callSignatureId(callId: string): string {
+  return CALL + callId;
+}
+
+/** Returns the call id of a signature; `undefined` for signatures of anything else. */
+export function signedCallId(id: string | undefined): string | undefined {
+  return id?.startsWith(CALL) === true ? id.slice(CALL.length) : undefined;
+}
+
+/** Returns the signatures of calls that an issuer made, by call id. */
+export function callSignatures(blocks: readonly ContentBlock[], issuer: string): Map<string, string> {
+  const values = new Map<string, string>();
+  for (const block of blocks) {
+    const signature = block.type === "reasoning" ? block.signature : undefined;
+    const callId = signedCallId(signature?.id);
+    if (signature?.issuer === issuer && callId !== undefined) values.set(callId, signature.value);
+  }
+  return values;
 }
 
 function parse(encoded: string): unknown {

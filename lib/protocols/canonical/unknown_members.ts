@@ -1,8 +1,9 @@
 /** Collects members that the canonical form does not model. */
-import { type Json, type JsonObject, objectOfMembers } from "../../json/mod.ts";
+import { isObject, type Json, type JsonObject, objectOfMembers } from "../../json/mod.ts";
 import type { Protocol, UnknownMembers } from "./types.ts";
 
 const NONE = {};
+const NO_NAMES: ReadonlySet<string> = new Set();
 
 /** No members. */
 export const NO_MEMBERS: JsonObject = Object.freeze({});
@@ -12,18 +13,29 @@ export function ownMembers({ unknownMembers }: { unknownMembers?: UnknownMembers
   return unknownMembers?.members ?? NO_MEMBERS;
 }
 
+/** Names of modelled members of objects, by the member that has the object. */
+export type InnerNames = Readonly<Record<string, ReadonlySet<string>>>;
+
 /**
- * Returns the members of an object that are not modelled, for spreading; nothing if there are none.
+ * Returns the members of an object that are not modelled, for spreading; nothing if there are none. They mirror the
+ * object: merging them with what is written for the modelled members restores it.
+ * @param inner names of members that are modelled inside objects
  * @param more members to add, if they are defined
  */
 export function collectUnknownMembers(
   from: Protocol,
   object: JsonObject,
-  { modelled, more = NONE }: { modelled: ReadonlySet<string>; more?: JsonObject },
+  { modelled, inner = NONE, more = NONE }: { modelled: ReadonlySet<string>; inner?: InnerNames; more?: JsonObject },
 ): { unknownMembers?: UnknownMembers } {
   let left: [string, Json | undefined][] | undefined;
   for (const name in object) {
-    if (!modelled.has(name)) (left ??= []).push([name, object[name]]);
+    if (!modelled.has(name) && !Object.hasOwn(inner, name)) (left ??= []).push([name, object[name]]);
+  }
+  for (const name in inner) {
+    const value = object[name];
+    if (!isObject(value)) continue;
+    const { unknownMembers } = collectUnknownMembers(from, value, { modelled: inner[name] ?? NO_NAMES });
+    if (unknownMembers !== undefined) (left ??= []).push([name, unknownMembers.members]);
   }
   for (const name in more) {
     if (more[name] !== undefined) (left ??= []).push([name, more[name]]);

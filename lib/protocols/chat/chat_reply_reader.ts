@@ -1,4 +1,5 @@
 /** Reads the message of an answer from deltas. A whole message is one delta. */
+import { settledReason } from "../canonical/finish.ts";
 import type { FinishReason, ReplyEvent } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { Json, JsonObject } from "../../json/mod.ts";
@@ -6,7 +7,6 @@ import { objectsOf, stringOf } from "../members.ts";
 import type { Origin } from "../upstream_codec.ts";
 import { BlockQueue, type QueuedBlock } from "./block_queue.ts";
 import { ToolCallReader } from "./read_tool_calls.ts";
-import { settledReason } from "./read_finish.ts";
 import { ReasoningReader } from "./read_streamed_reasoning.ts";
 
 /** Most white space that waits for the beginning of a text. */

@@ -40,13 +40,6 @@ export function readFinish(choice: JsonObject): ChatFinish | undefined {
   return stopSequence === undefined ? { reason } : { reason: "stop_sequence", stopSequence };
 }
 
-/** Corrects a reason: it is `tool_use` exactly if there is a call, unless the answer was cut by `length`. */
-export function settledReason(reason: FinishReason, hasCalls: boolean): FinishReason {
-  if (reason === "length") return reason;
-  if (hasCalls) return "tool_use";
-  return reason === "tool_use" ? "end" : reason;
-}
-
 /** vLLM and SGLang report the matched string. Elsewhere the same member has the name of the reason. */
 function readMatch(choice: JsonObject): string | undefined {
   const match = stringOf(choice.stop_reason) || stringOf(choice.matched_stop);

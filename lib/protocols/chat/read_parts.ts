@@ -6,8 +6,14 @@ import { GatewayError } from "../../errors.ts";
 import type { Json, JsonObject } from "../../json/mod.ts";
 import type { Permits } from "../codec.ts";
 import { sendContent } from "../extras.ts";
-import { objectOf, objectsOf, stringOf } from "../members.ts";
-import { optional, unknownMembersOf } from "./members.ts";
+import { objectOf, objectsOf, present, stringOf } from "../members.ts";
+import { unknownIn } from "./members.ts";
+
+const PART = new Set(["type", "cache_control"]);
+const TEXT = new Set(["type", "text", "cache_control"]);
+const REFUSAL = new Set(["type", "refusal", "cache_control"]);
+const IMAGE = { image_url: new Set(["url"]) };
+const FILE = { file: new Set(["filename", "file_data", "file_id"]) };
 
 /**
  * Reads content. An empty string becomes no block.
@@ -27,21 +33,21 @@ function readPart(part: JsonObject, path: string, permits: Permits | undefined):
         type: "text",
         text: stringOf(part.text) ?? "",
         ...readCacheMark(part),
-        ...unknownMembersOf(part, ["type", "text", "cache_control"]),
+        ...unknownIn(part, TEXT),
       };
     case "refusal":
       return {
         type: "refusal",
         text: stringOf(part.refusal) ?? "",
         ...readCacheMark(part),
-        ...unknownMembersOf(part, ["type", "refusal", "cache_control"]),
+        ...unknownIn(part, REFUSAL),
       };
     case "image_url":
       return {
         type: "media",
         media: decodeMedia(() => readMediaUrl(stringOf(objectOf(part.image_url)?.url) ?? ""), `${path}.image_url.url`),
         ...readCacheMark(part),
-        ...unknownMembersOf(part, ["type", "cache_control"], { image_url: ["url"] }),
+        ...unknownIn(part, PART, IMAGE),
       };
     case "file":
       return readFile(part, `${path}.file`, permits);
@@ -76,8 +82,8 @@ function readFile(part: JsonObject, path: string, permits: Permits | undefined):
   return {
     type: "media",
     media: decodeMedia(() => readMediaUrl(data), `${path}.file_data`),
-    ...optional("name", stringOf(file.filename)),
+    ...present({ name: stringOf(file.filename) }),
     ...readCacheMark(part),
-    ...unknownMembersOf(part, ["type", "cache_control"], { file: ["filename", "file_data", "file_id"] }),
+    ...unknownIn(part, PART, FILE),
   };
 }

@@ -6,14 +6,14 @@ import type { Permits, Texts } from "../codec.ts";
 import { COUNTS } from "../fields.ts";
 import { booleanOf, numberOf, objectOf, present, stringOf, textsOf } from "../members.ts";
 import { plainPrompt, plainSizes, type ToolList } from "../plain_contents.ts";
-import { optional, unknownMembersOf, usesLegacyFunctions } from "./members.ts";
+import { unknownIn, usesLegacyFunctions } from "./members.ts";
 import { readMessages } from "./read_messages.ts";
 import { runToEnd } from "../../scheduler.ts";
 import { readReasoningOptions } from "./read_reasoning_options.ts";
 import { readToolChoice, readTools } from "./read_tools.ts";
 
 /** Members of the body that the canonical form models. */
-const MODELLED = [
+const MODELLED = new Set([
   "model",
   "messages",
   "tools",
@@ -42,9 +42,9 @@ const MODELLED = [
   "provider",
   "models",
   "safety_identifier",
-];
-const MODELLED_USER = [...MODELLED, "user"];
-const OPTIONS = { stream_options: ["include_usage"] };
+]);
+const MODELLED_USER = new Set([...MODELLED, "user"]);
+const OPTIONS = { stream_options: new Set(["include_usage"]) };
 
 /**
  * Reads a request that the schema has accepted.
@@ -99,7 +99,7 @@ function readSettings(body: JsonObject, tools: ToolList): Omit<Prompt, "messages
     stop: typeof body.stop === "string" ? [body.stop] : textsOf(body.stop),
     sampling: readSampling(body),
     stream,
-    ...unknownMembersOf(body, endUser === undefined ? MODELLED_USER : MODELLED, OPTIONS),
+    ...unknownIn(body, endUser === undefined ? MODELLED_USER : MODELLED, OPTIONS),
   };
 }
 
@@ -134,9 +134,11 @@ function readFormat(value: Json | undefined): OutputFormat | undefined {
         type: "json_schema",
         // The empty schema allows every JSON value, as an absent one does.
         schema: objectOf(inner.schema) ?? {},
-        ...optional("name", stringOf(inner.name)),
-        ...optional("description", stringOf(inner.description)),
-        ...optional("strict", booleanOf(inner.strict)),
+        ...present({
+          name: stringOf(inner.name),
+          description: stringOf(inner.description),
+          strict: booleanOf(inner.strict),
+        }),
       };
     }
     default:

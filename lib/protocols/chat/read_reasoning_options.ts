@@ -4,8 +4,10 @@
 import { type Effort, EFFORTS, type Reasoning } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { Json, JsonObject } from "../../json/mod.ts";
-import { booleanOf, numberOf, objectOf, stringOf } from "../members.ts";
-import { optional, unknownMembersOf } from "./members.ts";
+import { booleanOf, numberOf, objectOf, present, stringOf } from "../members.ts";
+import { unknownIn } from "./members.ts";
+
+const OPTIONS = new Set(["effort", "max_tokens", "enabled", "exclude"]);
 
 /**
  * Reads the reasoning options; `undefined` if there are none.
@@ -28,11 +30,13 @@ export function readReasoningOptions(body: JsonObject): Reasoning | undefined {
     throw contradiction("reasoning.enabled", "reasoning is enabled, but its effort is none");
   }
   const reasoning: Reasoning = {
-    ...optional("mode", readMode({ effort, budgetTokens, enabled })),
-    ...optional("budgetTokens", budgetTokens),
-    ...optional("effort", effort),
-    ...optional("display", readDisplay(body, options)),
-    ...unknownMembersOf(options, ["effort", "max_tokens", "enabled", "exclude"]),
+    ...present({
+      mode: readMode({ effort, budgetTokens, enabled }),
+      budgetTokens,
+      effort,
+      display: readDisplay(body, options),
+    }),
+    ...unknownIn(options, OPTIONS),
   };
   return Object.keys(reasoning).length === 0 ? undefined : reasoning;
 }

@@ -1,11 +1,11 @@
 /** Reads streamed answers of chat upstreams. */
+import { finishEvent } from "../canonical/finish.ts";
 import type { Machine, ReplyEvent, TokenUsage } from "../canonical/types.ts";
 import { cutAnswerError, GatewayError, toGatewayError } from "../../errors.ts";
 import { isObject, type Json, type JsonObject, parseJson, parsePlain } from "../../json/mod.ts";
 import type { Frame } from "../codec.ts";
-import { templateParser } from "../frame_template.ts";
+import { templateParser, type TemplateRule, type VariableMember } from "../frame_template.ts";
 import { valueOf } from "../long_frame.ts";
-import { chatTemplateRule } from "./template_rule.ts";
 import { numberOf, objectOf, stringOf } from "../members.ts";
 import type { Origin } from "../upstream_codec.ts";
 import { withReported } from "../extras.ts";
@@ -45,17 +45,13 @@ export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
 
   function close(marked: boolean): ReplyEvent[] {
     // `[DONE]` alone ends a complete answer, too.
-    const end = finish ?? (marked && answer.begun && !answer.cut ? { reason: "end" as const } : undefined);
+    const end: ChatFinish | undefined = finish ??
+      (marked && answer.begun && !answer.cut ? { reason: "end" } : undefined);
     if (end === undefined) return fail(cutAnswerError());
     const reason = answer.end(end.reason);
     over = true;
-    const { stopSequence } = end;
-    return [...start(), ...answer.take(), {
-      type: "finish",
-      reason,
-      ...(reason === "stop_sequence" && stopSequence !== undefined && { stopSequence }),
-      usage: withReported(usage ?? {}, { tier: served, asked: origin.tier }),
-    }];
+    const reported = withReported(usage ?? {}, { tier: served, asked: origin.tier });
+    return [...start(), ...answer.take(), finishEvent(reason, { ...end, usage: reported })];
   }
 
   function take(chunk: JsonObject): ReplyEvent[] {
@@ -148,3 +144,21 @@ function tryParse(text: string, how: (text: string) => Json): Json | undefined {
     return undefined;
   }
 }
+
+const TEXT_MEMBERS = ["content", "reasoning_content", "reasoning", "thinking", "refusal"] as const;
+
+/** Applies to chunks of one choice whose delta has text only; all other chunks are parsed one by one. */
+export const chatTemplateRule: TemplateRule = {
+  variableMember({ choices }: JsonObject): VariableMember | undefined {
+    const [choice, ...others] = Array.isArray(choices) ? choices : [];
+    if (!isObject(choice) || others.length > 0 || !isObject(choice.delta)) return undefined;
+    const { delta } = choice;
+    for (const member of Object.values(delta)) if (typeof member === "object" && member !== null) return undefined;
+    for (const name of TEXT_MEMBERS) {
+      if (typeof delta[name] === "string" && delta[name] !== "") return { holder: delta, name };
+    }
+    return undefined;
+  },
+  // OpenAI pads chunks with random text to hide the length of their content.
+  unread: ["obfuscation"],
+};

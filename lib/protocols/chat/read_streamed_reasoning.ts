@@ -2,9 +2,8 @@
 import type { Signature } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { Json, JsonObject } from "../../json/mod.ts";
-import { numberOf, objectsOf, stringOf } from "../members.ts";
+import { numberOf, objectsOf, present, stringOf } from "../members.ts";
 import type { BlockQueue, QueuedBlock } from "./block_queue.ts";
-import { optional } from "./members.ts";
 import { signatureOf } from "./reasoning_details.ts";
 
 /** Members with reasoning as plain text; the first non-empty one counts. */
@@ -87,7 +86,7 @@ export class ReasoningReader {
     const hidden = text === "" && (this.#lead === "plain" || signature?.issuer === "anthropic");
     const block = this.#queue.add({ type: "reasoning", ...(hidden && { hidden }) }, {
       done: true,
-      ...optional("signature", signature),
+      ...present({ signature }),
     });
     this.#queue.append(block, text);
     this.#detail = { block, type: entry.type, index: numberOf(entry.index), id: stringOf(entry.id) };

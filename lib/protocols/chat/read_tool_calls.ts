@@ -1,9 +1,9 @@
 /** Reads tool calls from deltas, which upstreams number and name in many ways, or not at all. */
+import { callSignatureId } from "../canonical/signature.ts";
 import { GatewayError } from "../../errors.ts";
 import { type Json, type JsonObject, writeJson } from "../../json/mod.ts";
 import { COUNTS } from "../fields.ts";
 import { numberOf, objectOf, objectsOf, stringOf } from "../members.ts";
-import { readCallSignature } from "./call_signatures.ts";
 import { type JsonEndFinder, jsonEndFinder } from "./json_end_finder.ts";
 import type { BlockQueue, QueuedBlock } from "./block_queue.ts";
 
@@ -132,8 +132,12 @@ export class ToolCallReader {
     { call, entry, answerId }: { call: Call; entry: JsonObject; answerId: string },
   ): QueuedBlock {
     const id = this.#uniqueId(call.id, answerId);
-    const signature = readCallSignature(entry, { callId: id, issuer: this.#issuer });
-    if (signature !== undefined) this.#queue.add({ type: "reasoning", hidden: true }, { done: true, signature });
+    // Google's OpenAI-compatible endpoint signs calls.
+    const value = stringOf(objectOf(objectOf(entry.extra_content)?.google)?.thought_signature);
+    if (value) {
+      const signature = { issuer: this.#issuer, value, id: callSignatureId(id) };
+      this.#queue.add({ type: "reasoning", hidden: true }, { done: true, signature });
+    }
     // The end of a custom tool's input cannot be recognized.
     return this.#queue.add({ type: "tool_call", id, name, ...(call.custom && { custom: true }) }, {
       done: call.custom,

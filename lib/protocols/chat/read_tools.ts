@@ -3,9 +3,14 @@ import { readCacheMark } from "../canonical/cache_mark.ts";
 import type { Tool, ToolChoice } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { Json, JsonObject } from "../../json/mod.ts";
-import { booleanOf, objectOf, objectsOf, stringOf } from "../members.ts";
+import { booleanOf, objectOf, objectsOf, present, stringOf } from "../members.ts";
 import type { ToolList } from "../plain_contents.ts";
-import { optional, unknownMembersOf, usesLegacyFunctions } from "./members.ts";
+import { unknownIn, usesLegacyFunctions } from "./members.ts";
+
+const TOOL = new Set(["type", "cache_control"]);
+const FUNCTION = new Set(["name", "description", "parameters", "strict"]);
+const IN_FUNCTION = { function: new Set([...FUNCTION, "cache_control"]) };
+const IN_CUSTOM = { custom: new Set(["name", "description", "format"]) };
 
 /**
  * Reads `tools`, or the deprecated `functions`.
@@ -43,23 +48,23 @@ function readFunctionTool(tool: JsonObject): Tool {
     ...functionOf(inner),
     ...readCacheMark(inner),
     ...readCacheMark(tool),
-    ...unknownMembersOf(tool, ["type", "cache_control"], { function: [...FUNCTION, "cache_control"] }),
+    ...unknownIn(tool, TOOL, IN_FUNCTION),
   };
 }
 
 function readFunction(value: JsonObject): Tool {
-  return { ...functionOf(value), ...unknownMembersOf(value, FUNCTION) };
+  return { ...functionOf(value), ...unknownIn(value, FUNCTION) };
 }
-
-const FUNCTION = ["name", "description", "parameters", "strict"];
 
 function functionOf(value: JsonObject): Extract<Tool, { type: "function" }> {
   return {
     type: "function",
     name: stringOf(value.name) ?? "",
-    ...optional("description", stringOf(value.description)),
-    ...optional("parameters", objectOf(value.parameters)),
-    ...optional("strict", booleanOf(value.strict)),
+    ...present({
+      description: stringOf(value.description),
+      parameters: objectOf(value.parameters),
+      strict: booleanOf(value.strict),
+    }),
   };
 }
 
@@ -68,10 +73,9 @@ function readCustom(tool: JsonObject): Tool {
   return {
     type: "custom",
     name: stringOf(inner.name) ?? "",
-    ...optional("description", stringOf(inner.description)),
-    ...optional("format", formatOf(objectOf(inner.format))),
+    ...present({ description: stringOf(inner.description), format: formatOf(objectOf(inner.format)) }),
     ...readCacheMark(tool),
-    ...unknownMembersOf(tool, ["type", "cache_control"], { custom: ["name", "description", "format"] }),
+    ...unknownIn(tool, TOOL, IN_CUSTOM),
   };
 }
 

@@ -5,8 +5,7 @@
 import { readSignature, writeSignature } from "../canonical/signature.ts";
 import type { ContentBlock, ContentBlockOf, Signature } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
-import { objectsOf, stringOf } from "../members.ts";
-import { optional } from "./members.ts";
+import { objectsOf, present, stringOf } from "../members.ts";
 
 type ReasoningBlock = ContentBlockOf<"reasoning">;
 
@@ -118,7 +117,7 @@ function readThinkingBlock(block: JsonObject): ReasoningBlock[] {
 /** Anthropic's signature without a text belongs to omitted thinking. */
 function signedText(text: string, signature: Signature | undefined): ReasoningBlock {
   const hidden = text === "" && signature?.issuer === "anthropic";
-  return { type: "reasoning", text, ...(hidden && { hidden }), ...optional("signature", signature) };
+  return { type: "reasoning", text, ...(hidden && { hidden }), ...present({ signature }) };
 }
 
 function redacted(signature: Signature): Signature {

@@ -3,7 +3,7 @@ import { type Member, memberText, type ObjectText, scanMembers, spliceMembers } 
 import { templateEdit } from "../frame_template.ts";
 import type { Echo, Frame } from "../codec.ts";
 import type { Relay } from "../relay.ts";
-import { chatTemplateRule } from "./template_rule.ts";
+import { chatTemplateRule } from "./read_stream.ts";
 import { streamWriter } from "./write_stream.ts";
 
 const DONE: Frame = { data: "[DONE]" };

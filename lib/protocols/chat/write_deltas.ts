@@ -1,8 +1,9 @@
 /** Turns the events of an answer into the deltas of its chunks. */
+import { countCodePoints } from "../canonical/citations.ts";
 import type { Citation, ContentBlockOf, OpenBlock, ReplyEvent, Signature } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import type { Echo } from "../codec.ts";
-import { countCodePoints, writeAnnotation } from "./annotations.ts";
+import { writeAnnotation } from "./write_reply.ts";
 import { writeDetails } from "./reasoning_details.ts";
 import { hidesReasoning } from "./write_reply.ts";
 import { usesLegacyFunctions } from "./members.ts";

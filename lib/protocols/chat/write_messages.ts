@@ -1,9 +1,9 @@
 /** Writes the `messages` of a chat request. */
+import { callSignatures, signedCallId } from "../canonical/signature.ts";
 import type { ContentBlock, ContentBlockOf, Message } from "../canonical/types.ts";
 import { ownMembers } from "../canonical/unknown_members.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import { stringOf } from "../members.ts";
-import { separateCallSignatures, writeCallSignature } from "./call_signatures.ts";
 import {
   type ChatWriteContext,
   isPlain,
@@ -69,9 +69,13 @@ function writeAssistant(message: Message, context: ChatWriteContext): JsonObject
   const refusals: string[] = [];
   const calls: JsonObject[] = [];
   const reasoning: ContentBlock[] = [];
-  const { signatures, others } = separateCallSignatures(message.blocks, context.target.issuer);
-  for (const block of others) {
+  const { blocks } = message;
+  const signatures = callSignatures(blocks, context.target.issuer);
+  const callIds = new Set(blocks.map((block) => block.type === "tool_call" ? block.id : undefined));
+  for (const block of blocks) {
+    const signed = block.type === "reasoning" ? signedCallId(block.signature?.id) : undefined;
     if (block.type === "tool_call") calls.push(writeCall(block, signatures.get(block.id)));
+    else if (signed !== undefined && signatures.has(signed) && callIds.has(signed)) continue;
     else if (block.type === "refusal") refusals.push(block.text);
     else if (block.type === "reasoning" || isDetail(block)) reasoning.push(block);
     else visible.push(block);
@@ -100,5 +104,8 @@ function writeCall(call: ContentBlockOf<"tool_call">, signature: string | undefi
   const written = custom === true
     ? { id, type: "custom", custom: { name, input } }
     : { id, type: "function", function: { name, arguments: input.trim() === "" ? "{}" : input } };
-  return withMembers({ ...written, ...writeCallSignature(signature) }, call);
+  const signed = signature === undefined
+    ? written
+    : { ...written, extra_content: { google: { thought_signature: signature } } };
+  return withMembers(signed, call);
 }

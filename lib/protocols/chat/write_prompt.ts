@@ -1,8 +1,8 @@
 /** Writes a chat request in OpenAI's form. Quirks of other vendors are applied afterwards. */
-import { effortOfBudget } from "../canonical/effort_of_budget.ts";
+import { supportedEffort } from "../canonical/effort.ts";
 import { endUserId } from "../canonical/end_user_id.ts";
 import { PARAMETER_NAMES } from "../canonical/parameter_names.ts";
-import { type Effort, EFFORTS, type OutputFormat, type Prompt, type Reasoning } from "../canonical/types.ts";
+import type { OutputFormat, Prompt } from "../canonical/types.ts";
 import { ownMembers } from "../canonical/unknown_members.ts";
 import type { Json, JsonObject } from "../../json/mod.ts";
 import { objectOf, stringOf } from "../members.ts";
@@ -82,10 +82,7 @@ function listed(members: JsonObject, { target: { row, dropped } }: ChatWriteCont
   return Object.fromEntries(kept);
 }
 
-/**
- * Writes `reasoning_effort`, for spreading. A budget becomes an effort. How much reasoning is shown is up to the
- * gateway.
- */
+/** Writes `reasoning_effort`, for spreading. How much reasoning is shown is up to the gateway. */
 function writeEffort({ prompt, target }: ChatWriteContext): JsonObject {
   const { reasoning, protocol } = prompt;
   if (reasoning === undefined) return {};
@@ -94,36 +91,9 @@ function writeEffort({ prompt, target }: ChatWriteContext): JsonObject {
     dropped.add(`reasoning.${name}`);
   }
   if (reasoning.encrypted === true && dialect.reasoningDetails !== true) dropped.add("include");
-  const wanted = wantedEffort(reasoning);
-  if (wanted === undefined) return {};
   const names = PARAMETER_NAMES[protocol];
-  if (row.reasoning === undefined) {
-    // For a model without reasoning, the effort "none" changes nothing.
-    if (wanted !== "none") dropped.add(names.effort);
-    return {};
-  }
-  const effort = fitEffort(wanted, row.reasoning.efforts);
-  if (wanted === "none" && effort !== "none") dropped.add(names.off);
-  else if (reasoning.effort !== undefined && effort !== wanted) dropped.add(names.effort);
+  const effort = supportedEffort(reasoning, { efforts: row.reasoning?.efforts, names, dropped });
   return effort === undefined ? {} : { reasoning_effort: effort };
-}
-
-/** Absent if the model decides, which is the default. */
-function wantedEffort({ mode, effort, budgetTokens }: Reasoning): Effort | undefined {
-  if (mode === "off") return "none";
-  if (effort !== undefined) return effort;
-  return budgetTokens === undefined ? undefined : effortOfBudget(budgetTokens);
-}
-
-/** Returns the highest supported effort up to the wanted one, else the lowest. */
-function fitEffort(wanted: Effort, known: readonly Effort[]): Effort | undefined {
-  const sorted = EFFORTS.filter((effort) => known.includes(effort));
-  const depth = EFFORTS.indexOf(wanted);
-  // `none` is used only if it is wanted.
-  const fitting = sorted.filter((effort) =>
-    EFFORTS.indexOf(effort) <= depth && (effort !== "none" || wanted === "none")
-  );
-  return fitting.at(-1) ?? sorted.find((effort) => effort !== "none") ?? sorted[0];
 }
 
 /** Text is the default. OpenAI requires a name of the schema, other protocols do not. */

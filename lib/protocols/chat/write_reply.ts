@@ -1,8 +1,8 @@
 /** Writes whole answers. */
-import type { ContentBlockOf, FinishReason, Reply } from "../canonical/types.ts";
+import { countCodePoints, urlCitation } from "../canonical/citations.ts";
+import type { Citation, ContentBlockOf, FinishReason, Reply, TextRange } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import type { Echo } from "../codec.ts";
-import { countCodePoints, writeAnnotation } from "./annotations.ts";
 import { writeDetails } from "./reasoning_details.ts";
 import { usesLegacyFunctions } from "./members.ts";
 import { writeUsage } from "./write_chat_usage.ts";
@@ -48,6 +48,13 @@ export function writeFinish(reason: FinishReason, echo: Echo): string {
 /** True if the client asked for no reasoning text. It still gets the signatures, to send them back. */
 export function hidesReasoning(echo: Echo): boolean {
   return echo.prompt.reasoning?.display === "omitted";
+}
+
+/** Writes a citation of a text block, whose positions count in the whole text of the answer. */
+export function writeAnnotation(citation: Citation, block: TextRange): JsonObject | undefined {
+  if (citation.from === "chat") return citation.value;
+  const cited = urlCitation(citation, block);
+  return cited && { type: "url_citation", url_citation: cited };
 }
 
 /** Writes an entry of `tool_calls`. Empty arguments of a function become an empty object. */

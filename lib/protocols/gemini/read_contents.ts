@@ -3,7 +3,7 @@ import type { ContentBlock, Message } from "../canonical/types.ts";
 import { collectUnknownMembers } from "../canonical/unknown_members.ts";
 import { isObject, type Json, type JsonObject, writeEachSliced } from "../../json/mod.ts";
 import type { Texts } from "../codec.ts";
-import { listOf, objectOf, objectsOf } from "../members.ts";
+import { objectOf, objectsOf } from "../members.ts";
 import { type GeminiReadContext, PARTS_AT_ONCE, readModelParts, readUserParts } from "./read_parts.ts";
 
 const CONTENT = new Set(["role", "parts"]);
@@ -90,8 +90,8 @@ function isEmpty(block: ContentBlock): boolean {
 /** Writes the arguments and results of a conversation as JSON text. */
 export function writeObjects({ contents }: JsonObject): Promise<Texts> {
   const objects: JsonObject[] = [];
-  for (const content of listOf(contents)) {
-    for (const part of isObject(content) ? objectsOf(content.parts) : []) {
+  for (const { parts } of objectsOf(contents)) {
+    for (const part of objectsOf(parts)) {
       const args = objectOf(part.functionCall)?.args;
       const response = objectOf(part.functionResponse)?.response;
       for (const object of [args, response]) if (isObject(object)) objects.push(object);

@@ -1,4 +1,5 @@
 /** Reads the parts of one content as blocks. */
+import { callSignatureId } from "../canonical/signature.ts";
 import { decodeMedia, normalizeMediaType, readBase64, readMediaUrl } from "../canonical/media.ts";
 import type { ContentBlock, Media } from "../canonical/types.ts";
 import { collectUnknownMembers } from "../canonical/unknown_members.ts";
@@ -8,7 +9,7 @@ import type { Permits, Texts } from "../codec.ts";
 import { nonEmptyStringOf, objectOf, objectsOf, present, stringOf } from "../members.ts";
 import type { CallMatcher } from "./match_calls.ts";
 import { NATIVE, readThoughtSignature, type ReasoningBlock } from "./sealed_reasoning.ts";
-import { callSignatureId, TEXT, TEXT_BEFORE } from "./signatures.ts";
+import { TEXT, TEXT_BEFORE } from "./signatures.ts";
 
 /** State of one request while it is read. */
 export interface GeminiReadContext {
@@ -20,10 +21,8 @@ export interface GeminiReadContext {
 
 const TEXT_PART = new Set(["text", "thought", "thoughtSignature"]);
 const MEDIA_PART = new Set(["inlineData", "fileData", "thoughtSignature", "text"]);
-const CALL_PART = new Set(["functionCall", "thoughtSignature", "thought", "text"]);
-const RESULT_PART = new Set(["functionResponse", "thoughtSignature", "thought", "text"]);
-const CALL = new Set(["id", "name", "args"]);
-const RESULT = new Set(["id", "name", "response", "parts"]);
+const CALL = { functionCall: new Set(["id", "name", "args"]) };
+const RESULT = { functionResponse: new Set(["id", "name", "response", "parts"]) };
 
 /** Members of parts that record what ran at the vendor. */
 const VENDOR_PARTS = ["executableCode", "codeExecutionResult", "toolCall", "toolResponse"];
@@ -154,7 +153,7 @@ function readCall(
     id: calls.begin(name, nonEmptyStringOf(call.id)),
     name,
     arguments: texts?.get(args) ?? writeJson(args),
-    ...collectUnknownMembers("gemini", part, { modelled: CALL_PART, more: restOf(call, CALL, "functionCall") }),
+    ...collectUnknownMembers("gemini", part, { modelled: TEXT_PART, inner: CALL }),
   };
 }
 
@@ -177,10 +176,7 @@ function readResult(
     callId: context.calls.end(name, nonEmptyStringOf(result.id)),
     blocks: [...(text === "" ? [] : [{ type: "text" as const, text }]), ...media],
     ...(isError && { isError }),
-    ...collectUnknownMembers("gemini", part, {
-      modelled: RESULT_PART,
-      more: restOf(result, RESULT, "functionResponse"),
-    }),
+    ...collectUnknownMembers("gemini", part, { modelled: TEXT_PART, inner: RESULT }),
   };
 }
 
@@ -195,12 +191,6 @@ function readResponse(response: JsonObject, texts: Texts | undefined): { text: s
   }
   const isError = others.length === 0 && name === "error";
   return { text: texts?.get(response) ?? writeJson(response), isError };
-}
-
-/** Unknown members of an object inside a part, under its name. */
-function restOf(object: JsonObject, modelled: ReadonlySet<string>, name: string): JsonObject {
-  const { unknownMembers } = collectUnknownMembers("gemini", object, { modelled });
-  return unknownMembers === undefined ? {} : { [name]: unknownMembers.members };
 }
 
 /** Reads text, media, and what only Google has. */

@@ -1,4 +1,5 @@
 /** Reads answers: each piece of a stream has the form of a whole answer. */
+import { callSignatureId } from "../canonical/signature.ts";
 import { aggregateEvents } from "../canonical/aggregate_events.ts";
 import type { Machine, OpenBlock, Reply, ReplyEvent, Signature, TokenUsage } from "../canonical/types.ts";
 import { cutAnswerError, GatewayError, toGatewayError } from "../../errors.ts";
@@ -9,7 +10,7 @@ import type { Origin } from "../upstream_codec.ts";
 import { FunctionCallReader } from "./read_function_calls.ts";
 import { errorIn } from "./read_error.ts";
 import { readFinish } from "./read_finish.ts";
-import { callSignatureId, TEXT, TEXT_BEFORE } from "./signatures.ts";
+import { TEXT, TEXT_BEFORE } from "./signatures.ts";
 import { inputUsage, readUsage } from "./read_gemini_usage.ts";
 
 /** Most UTF-16 code units of an id that is kept. */

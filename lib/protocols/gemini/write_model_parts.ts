@@ -1,11 +1,12 @@
+import { callSignatures, signedCallId } from "../canonical/signature.ts";
+import { inputOf } from "../canonical/tool_input.ts";
 import type { ContentBlock, ContentBlockOf } from "../canonical/types.ts";
 import { ownMembers } from "../canonical/unknown_members.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
 import { objectOf } from "../members.ts";
 import { writeMedia } from "./write_media.ts";
-import { writeArgs } from "./write_function_responses.ts";
-import { signedCallId, TEXT, TEXT_BEFORE, UNSIGNED } from "./signatures.ts";
+import { TEXT, TEXT_BEFORE, UNSIGNED } from "./signatures.ts";
 
 /** Blocks of a message written in one step. */
 export const BLOCKS_AT_ONCE = 512;
@@ -42,7 +43,7 @@ export function* writeModelParts(
       case "tool_call": {
         const value = ofCalls.get(block.id);
         const { functionCall: ofCall, ...others } = ownMembers(block);
-        const functionCall = { id: block.id, name: block.name, args: writeArgs(block), ...objectOf(ofCall) };
+        const functionCall = { id: block.id, name: block.name, args: inputOf(block), ...objectOf(ofCall) };
         parts.push({ functionCall, ...(value !== undefined && { thoughtSignature: value }), ...others });
         break;
       }
@@ -67,16 +68,6 @@ export function* writeModelParts(
 
 function isSigned({ signature }: ContentBlockOf<"reasoning">, issuer: string): boolean {
   return signature?.issuer === issuer && signature.value !== "";
-}
-
-function callSignatures(blocks: readonly ContentBlock[], issuer: string): Map<string, string> {
-  const values = new Map<string, string>();
-  for (const block of blocks) {
-    if (block.type !== "reasoning" || !isSigned(block, issuer)) continue;
-    const callId = signedCallId(block.signature?.id);
-    if (callId !== undefined && block.signature !== undefined) values.set(callId, block.signature.value);
-  }
-  return values;
 }
 
 /**

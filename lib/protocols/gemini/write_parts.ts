@@ -1,9 +1,10 @@
 /** Writes an answer as parts. Pieces of a stream and whole answers have the same form. */
+import { signedCallId } from "../canonical/signature.ts";
+import { inputOf } from "../canonical/tool_input.ts";
 import type { OpenBlock, Prompt, ReplyEvent, Signature } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import { NATIVE, type ReasoningBlock, sealReasoning } from "./sealed_reasoning.ts";
-import { signedCallId, TEXT, TEXT_BEFORE } from "./signatures.ts";
-import { writeArgs } from "./write_function_responses.ts";
+import { TEXT, TEXT_BEFORE } from "./signatures.ts";
 
 /** True if the client wants to see the model's thoughts. */
 function showsThoughts({ reasoning }: Pick<Prompt, "reasoning">): boolean {
@@ -77,7 +78,7 @@ export class PartWriter {
     const text = this.#text.join("");
     if (block?.type === "tool_call") {
       const { id, name, custom } = block;
-      const args = writeArgs({ type: "tool_call", id, name, arguments: text, ...(custom === true && { custom }) });
+      const args = inputOf({ type: "tool_call", id, name, arguments: text, ...(custom === true && { custom }) });
       return [{ functionCall: { id, name, args }, ...this.#signCall(id) }];
     }
     if (block?.type !== "reasoning") return [];

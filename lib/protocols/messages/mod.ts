@@ -9,11 +9,11 @@ import { readPlainPrompt, readPrompt } from "./read_prompt.ts";
 import { writeReply, writeUsage } from "./write_reply.ts";
 import { schema } from "./schema.ts";
 import { streamWriter } from "./write_stream.ts";
-import { writeInputs } from "./tool_input.ts";
+import { writeInputs } from "./read_content.ts";
 
 export { readCountPrompt } from "./read_prompt.ts";
 export { countTokensSchema } from "./schema.ts";
-export { writeInputs } from "./tool_input.ts";
+export { writeInputs } from "./read_content.ts";
 export { writeCount } from "./write_reply.ts";
 
 /**

@@ -1,10 +1,10 @@
 /** Reads content blocks of an answer. */
+import { parseObject } from "../canonical/tool_input.ts";
 import type { BlockSequence } from "../canonical/block_serializer.ts";
 import type { Signature } from "../canonical/types.ts";
 import { isObject, type Json, type JsonObject, writeJson } from "../../json/mod.ts";
 import type { Texts } from "../codec.ts";
 import { redactedMembers, redactedSignature } from "./redacted_thinking.ts";
-import { parseInput } from "./tool_input.ts";
 
 /** Facts about the answer of a block. */
 export interface BlockContext {
@@ -154,7 +154,7 @@ function readVendorSpecific(start: JsonObject, sequence: BlockSequence, { keep }
     stop() {
       const text = pieces.join("");
       if (block.type === "compaction" && text !== "") block.content = text;
-      else if (text.trim() !== "") block.input = parseInput(text) ?? { _raw: text };
+      else if (text.trim() !== "") block.input = parseObject(text) ?? { _raw: text };
       sequence.open({ type: "vendor_specific", from: "messages", value: block });
       sequence.end();
     },

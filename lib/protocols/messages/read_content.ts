@@ -1,21 +1,14 @@
 /** Reads messages and their content blocks. */
+import { Buffer } from "node:buffer";
 import { decodeMedia, normalizeMediaType, readBase64, readMediaUrl } from "../canonical/media.ts";
 import { readSignature } from "../canonical/signature.ts";
-import type { ContentBlock, Media, Message } from "../canonical/types.ts";
+import type { Citation, ContentBlock, Media, Message } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
-import { isObject, type Json, type JsonObject, writeJson } from "../../json/mod.ts";
+import { isObject, type Json, type JsonObject, writeEachSliced, writeJson } from "../../json/mod.ts";
+import type { Texts } from "../codec.ts";
 import { sendContent } from "../extras.ts";
-import { booleanOf, stringOf } from "../members.ts";
-import { VENDOR_SPECIFIC_TYPES } from "./content_schema.ts";
-import {
-  readArray,
-  readCache,
-  type ReadContext,
-  readObject,
-  readString,
-  readUnknownMembers,
-  withoutUndefined,
-} from "./members.ts";
+import { booleanOf, nonEmptyStringOf, objectOf, objectsOf, present, stringOf } from "../members.ts";
+import { readCache, type ReadContext, readObject, unknownIn } from "./members.ts";
 import { readRedacted } from "./redacted_thinking.ts";
 
 const MESSAGE = new Set(["role", "content"]);
@@ -25,7 +18,6 @@ const DOCUMENT = new Set(["type", "source", "title", "cache_control"]);
 const TOOL_USE = new Set(["type", "id", "name", "input", "cache_control"]);
 const TOOL_RESULT = new Set(["type", "tool_use_id", "content", "is_error", "cache_control"]);
 const THINKING = new Set(["type", "thinking", "signature"]);
-const KNOWN_VENDOR_TYPES: ReadonlySet<string> = new Set(VENDOR_SPECIFIC_TYPES);
 
 /** Reads the system prompt as a message; none if it is empty. */
 export function readSystem(value: Json | undefined, context: ReadContext): Message[] {
@@ -34,21 +26,13 @@ export function readSystem(value: Json | undefined, context: ReadContext): Messa
   return blocks.every(isEmpty) ? [] : [{ role: "system", blocks }];
 }
 
-/** Reads the conversation. @throws {GatewayError} `invalid` */
+/** Reads the conversation. @throws {GatewayError} `invalid`, for what the schema cannot check */
 export function readMessages(value: Json | undefined, context: ReadContext): Message[] {
-  return readArray(value, "messages").map((item, index) => {
-    const path = `messages[${index}]`;
-    const message = readObject(item, path);
-    const { role } = message;
-    if (role !== "user" && role !== "assistant" && role !== "system") {
-      throw new GatewayError("invalid", 'Input should be "user", "assistant" or "system"', { param: `${path}.role` });
-    }
-    return withoutUndefined({
-      role,
-      blocks: readContent(message.content, `${path}.content`, context),
-      unknownMembers: readUnknownMembers(message, MESSAGE),
-    });
-  });
+  return objectsOf(value).map((message, index) => ({
+    role: message.role === "assistant" || message.role === "system" ? message.role : "user",
+    blocks: readContent(message.content, `messages[${index}].content`, context),
+    ...unknownIn(message, MESSAGE),
+  }));
 }
 
 /**
@@ -57,10 +41,7 @@ export function readMessages(value: Json | undefined, context: ReadContext): Mes
  */
 function readContent(value: Json | undefined, path: string, context: ReadContext): ContentBlock[] {
   if (typeof value === "string") return [{ type: "text", text: value }];
-  const blocks = readArray(value, path).map((item, index) => {
-    const blockPath = `${path}[${index}]`;
-    return readBlock(readObject(item, blockPath), blockPath, context);
-  });
+  const blocks = objectsOf(value).map((block, index) => readBlock(block, `${path}[${index}]`, context));
   const kept = blocks.filter((block) => !isEmpty(block));
   return kept.length > 0 ? kept : blocks.slice(0, 1);
 }
@@ -78,34 +59,34 @@ function readBlock(block: JsonObject, path: string, context: ReadContext): Conte
     case "image":
       context.images++;
       if (isVendorFile(block, context)) return vendorSpecific(block, path, context);
-      return withoutUndefined({
+      return {
         type: "media",
-        media: readSource(readObject(block.source, `${path}.source`), `${path}.source`),
-        cache: readCache(block, context),
-        unknownMembers: readUnknownMembers(block, IMAGE),
-      });
+        media: readSource(block.source, `${path}.source`),
+        ...readCache(block, context),
+        ...unknownIn(block, IMAGE),
+      };
     case "document":
       return readDocument(block, path, context);
     case "tool_use":
       return readToolUse(block, path, context);
     case "tool_result":
-      return withoutUndefined({
+      return {
         type: "tool_result",
-        callId: readString(block.tool_use_id, `${path}.tool_use_id`),
+        callId: stringOf(block.tool_use_id) ?? "",
         blocks: readResult(block.content, `${path}.content`, context),
-        isError: booleanOf(block.is_error),
-        cache: readCache(block, context),
-        unknownMembers: readUnknownMembers(block, TOOL_RESULT),
-      });
+        ...present({ isError: booleanOf(block.is_error) }),
+        ...readCache(block, context),
+        ...unknownIn(block, TOOL_RESULT),
+      };
     case "thinking":
-      return readThinking(block, path);
+      return readThinking(block);
     case "redacted_thinking":
-      return readRedacted(readString(block.data, `${path}.data`));
+      return readRedacted(stringOf(block.data) ?? "");
     case "container_upload":
       if (context.permits?.vendorState === true) return vendorSpecific(block, path, context);
       throw fileError(`${path}.file_id`);
     default:
-      return readVendorSpecific(block, path, context);
+      return vendorSpecific(block, path, context);
   }
 }
 
@@ -115,48 +96,40 @@ function isVendorFile({ source }: JsonObject, { permits }: ReadContext): boolean
 }
 
 function readToolUse(block: JsonObject, path: string, context: ReadContext): ContentBlock {
-  const id = readString(block.id, `${path}.id`);
-  const name = readString(block.name, `${path}.name`);
   const input = readObject(block.input, `${path}.input`);
-  return withoutUndefined({
+  return {
     type: "tool_call",
-    id,
-    name,
+    id: stringOf(block.id) ?? "",
+    name: stringOf(block.name) ?? "",
     arguments: context.texts?.get(input) ?? writeJson(input),
-    cache: readCache(block, context),
-    unknownMembers: readUnknownMembers(block, TOOL_USE),
-  });
+    ...readCache(block, context),
+    ...unknownIn(block, TOOL_USE),
+  };
 }
 
 function readText(block: JsonObject, path: string, context: ReadContext): ContentBlock {
-  const text = readString(block.text, `${path}.text`);
-  const cache = readCache(block, context);
-  if (text === "" && cache !== undefined) {
+  const text = stringOf(block.text) ?? "";
+  const mark = readCache(block, context);
+  if (text === "" && mark.cache !== undefined) {
     throw new GatewayError("invalid", "cache_control cannot be set for empty text blocks", {
       param: `${path}.cache_control`,
     });
   }
-  const citations = Array.isArray(block.citations) ? block.citations.filter(isObject) : [];
-  return withoutUndefined({
-    type: "text",
-    text,
-    citations: citations.length === 0 ? undefined : citations.map((value) => ({ from: "messages", value })),
-    cache,
-    unknownMembers: readUnknownMembers(block, TEXT),
-  });
+  const citations = objectsOf(block.citations).map((value): Citation => ({ from: "messages", value }));
+  return { type: "text", text, ...(citations.length > 0 && { citations }), ...mark, ...unknownIn(block, TEXT) };
 }
 
-function readThinking(block: JsonObject, path: string): ContentBlock {
-  const text = readString(block.thinking, `${path}.thinking`);
-  const signature = readString(block.signature ?? "", `${path}.signature`);
-  return withoutUndefined({
+function readThinking(block: JsonObject): ContentBlock {
+  const text = stringOf(block.thinking) ?? "";
+  // Unsigned thinking is sent with an empty signature, which comes back.
+  const signature = nonEmptyStringOf(block.signature);
+  return {
     type: "reasoning",
     text,
-    hidden: text === "" && signature !== "" ? true : undefined,
-    // Unsigned thinking is sent with an empty signature, which comes back.
-    signature: signature === "" ? undefined : readSignature(signature, "anthropic"),
-    unknownMembers: readUnknownMembers(block, THINKING),
-  });
+    ...(signature !== undefined &&
+      { ...(text === "" && { hidden: true }), signature: readSignature(signature, "anthropic") }),
+    ...unknownIn(block, THINKING),
+  };
 }
 
 function readResult(value: Json | undefined, path: string, context: ReadContext): ContentBlock[] {
@@ -165,60 +138,39 @@ function readResult(value: Json | undefined, path: string, context: ReadContext)
 }
 
 function readDocument(block: JsonObject, path: string, context: ReadContext): ContentBlock {
-  const source = readObject(block.source, `${path}.source`);
+  const source = objectOf(block.source) ?? {};
   if (isVendorFile(block, context)) return vendorSpecific(block, path, context);
   // Only here can blocks inside a document be cited one by one.
   if (source.type === "content" && typeof source.content !== "string") {
     checkInnerFiles(source.content, `${path}.source.content`, context);
     return vendorSpecific(block, path, context);
   }
-  return withoutUndefined({
+  return {
     type: "media",
     media: readDocumentSource(source, `${path}.source`),
-    name: stringOf(block.title),
-    cache: readCache(block, context),
-    unknownMembers: readUnknownMembers(block, DOCUMENT),
-  });
+    ...present({ name: stringOf(block.title) }),
+    ...readCache(block, context),
+    ...unknownIn(block, DOCUMENT),
+  };
 }
 
 function readDocumentSource(source: JsonObject, path: string): Media {
-  switch (source.type) {
-    case "text":
-      return { kind: "bytes", base64: encodeText(readString(source.data, `${path}.data`)), mediaType: "text/plain" };
-    case "content":
-      return {
-        kind: "bytes",
-        base64: encodeText(readString(source.content, `${path}.content`)),
-        mediaType: "text/plain",
-      };
-    default: {
-      const media = readSource(source, path);
-      // Documents behind URLs are PDFs by definition; a URL without a media type would count as an image.
-      return media.kind === "url" ? { ...media, mediaType: "application/pdf" } : media;
-    }
-  }
+  const text = source.type === "text" ? source.data : source.type === "content" ? source.content : undefined;
+  if (typeof text === "string") return { kind: "bytes", base64: encodeText(text), mediaType: "text/plain" };
+  const media = readSource(source, path);
+  // Documents behind URLs are PDFs by definition; a URL without a media type would count as an image.
+  return media.kind === "url" ? { ...media, mediaType: "application/pdf" } : media;
 }
 
-function readSource(source: JsonObject, path: string): Media {
-  switch (source.type) {
-    case "base64":
-      return {
-        kind: "bytes",
-        base64: decodeMedia(() => readBase64(readString(source.data, `${path}.data`)), `${path}.data`),
-        mediaType: normalizeMediaType(readString(source.media_type, `${path}.media_type`)),
-      };
-    case "url":
-      return decodeMedia(() => readMediaUrl(readString(source.url, `${path}.url`)), `${path}.url`);
-    case "file":
-      throw fileError(`${path}.file_id`);
-    default:
-      throw new GatewayError("invalid", "Unexpected source type", { param: `${path}.type` });
-  }
-}
-
-function readVendorSpecific(block: JsonObject, path: string, context: ReadContext): ContentBlock {
-  if (typeof block.type === "string" && KNOWN_VENDOR_TYPES.has(block.type)) return vendorSpecific(block, path, context);
-  throw new GatewayError("invalid", "Unexpected content block type", { param: `${path}.type` });
+function readSource(value: Json | undefined, path: string): Media {
+  const { type, data, media_type: mediaType, url } = objectOf(value) ?? {};
+  if (type === "file") throw fileError(`${path}.file_id`);
+  if (type === "url") return decodeMedia(() => readMediaUrl(stringOf(url) ?? ""), `${path}.url`);
+  return {
+    kind: "bytes",
+    base64: decodeMedia(() => readBase64(stringOf(data) ?? ""), `${path}.data`),
+    mediaType: normalizeMediaType(stringOf(mediaType) ?? ""),
+  };
 }
 
 /** Keeps a block whole. Its cache mark stays inside and is counted. */
@@ -255,11 +207,16 @@ function fileError(param: string): GatewayError {
 
 /** Encodes UTF-8 text as base64. */
 function encodeText(text: string): string {
-  const bytes = new TextEncoder().encode(text);
-  const pieces: string[] = [];
-  // More arguments in one call overflow the stack.
-  for (let at = 0; at < bytes.length; at += 8192) {
-    pieces.push(String.fromCharCode(...bytes.subarray(at, at + 8192)));
+  return Buffer.from(text).toString("base64");
+}
+
+/** Writes the inputs of a conversation's calls as JSON text. */
+export function writeInputs({ messages }: JsonObject): Promise<Texts> {
+  const inputs: JsonObject[] = [];
+  for (const { content } of objectsOf(messages)) {
+    for (const { type, input } of objectsOf(content)) {
+      if (type === "tool_use" && isObject(input)) inputs.push(input);
+    }
   }
-  return btoa(pieces.join(""));
+  return writeEachSliced(inputs);
 }

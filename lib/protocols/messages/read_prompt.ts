@@ -1,20 +1,14 @@
 /** Reads the bodies of `/v1/messages` and `/v1/messages/count_tokens`. */
 import { EFFORTS, type OutputFormat, type Prompt, type Reasoning, type UnknownMembers } from "../canonical/types.ts";
+import { collectUnknownMembers } from "../canonical/unknown_members.ts";
 import { GatewayError } from "../../errors.ts";
-import { type ContentSizes, isObject, type Json, type JsonObject } from "../../json/mod.ts";
+import { type ContentSizes, isObject, type JsonObject } from "../../json/mod.ts";
 import type { Permits, Texts } from "../codec.ts";
 import { COUNTS } from "../fields.ts";
-import { booleanOf, numberOf, stringOf } from "../members.ts";
+import { booleanOf, numberOf, objectOf, objectsOf, present, stringOf, textsOf } from "../members.ts";
 import { plainPrompt, plainSizes } from "../plain_contents.ts";
 import { readMessages, readSystem } from "./read_content.ts";
-import {
-  readArray,
-  type ReadContext,
-  readObject,
-  readString,
-  readUnknownMembers,
-  withoutUndefined,
-} from "./members.ts";
+import { type ReadContext, unknownIn } from "./members.ts";
 import { readToolChoice, readTools } from "./read_tools.ts";
 
 /** Most marks of the prompt cache. */
@@ -39,9 +33,9 @@ const MODELLED = new Set([
   "provider",
   "models",
 ]);
+const MODELLED_WITH_FALLBACKS = new Set([...MODELLED, "fallbacks"]);
 const THINKING = new Set(["type", "budget_tokens", "display"]);
-const OUTPUT_CONFIG = new Set(["effort", "format"]);
-const METADATA = new Set(["user_id"]);
+const INNER = { output_config: new Set(["effort", "format"]), metadata: new Set(["user_id"]) };
 
 /** Reads a messages request. @throws {GatewayError} `invalid`, for what the schema cannot check */
 export function readPrompt(body: JsonObject, texts?: Texts, permits?: Permits): Prompt {
@@ -63,7 +57,7 @@ function readRequestSettings(body: JsonObject): Omit<Prompt, "messages" | "tools
   const settings = readSettings(body);
   const maxTokens = numberOf(body.max_tokens);
   checkBudget(settings.reasoning?.budgetTokens, maxTokens);
-  return withoutUndefined({ ...settings, maxTokens, stream: booleanOf(body.stream) ?? false });
+  return { ...settings, ...present({ maxTokens }), stream: booleanOf(body.stream) ?? false };
 }
 
 /** Reads a token count request, which has no `max_tokens` and `stream`. @throws {GatewayError} `invalid` */
@@ -83,12 +77,12 @@ function readContents(body: JsonObject, texts?: Texts, permits?: Permits): Pick<
 }
 
 function readSettings(body: JsonObject): Omit<Prompt, "messages" | "tools"> {
-  return withoutUndefined({
+  return present({
     protocol: "messages",
-    model: readString(body.model, "model"),
+    model: stringOf(body.model) ?? "",
     ...readToolChoice(body.tool_choice),
-    stop: readStrings(body.stop_sequences, "stop_sequences") ?? [],
-    sampling: withoutUndefined({
+    stop: textsOf(body.stop_sequences),
+    sampling: present({
       temperature: numberOf(body.temperature),
       topP: numberOf(body.top_p),
       topK: numberOf(body.top_k),
@@ -96,9 +90,9 @@ function readSettings(body: JsonObject): Omit<Prompt, "messages" | "tools"> {
     reasoning: readReasoning(body),
     format: readFormat(body),
     stream: false,
-    provider: isObject(body.provider) ? body.provider : undefined,
+    provider: objectOf(body.provider),
     fallbacks: readFallbacks(body),
-    user: isObject(body.metadata) ? stringOf(body.metadata.user_id) : undefined,
+    user: stringOf(objectOf(body.metadata)?.user_id),
     unknownMembers: readTopRest(body),
   });
 }
@@ -107,17 +101,18 @@ function readReasoning({ thinking, output_config: config }: JsonObject): Reasoni
   const effort = isObject(config) ? EFFORTS.find((effort) => effort === config.effort) : undefined;
   if (!isObject(thinking)) return effort === undefined ? undefined : { effort };
   const { type, display } = thinking;
-  const reasoning: Reasoning = {
+  const unmodelled = { ...unknownIn(thinking, THINKING).unknownMembers?.members };
+  const isModelled = display === "summarized" || display === "omitted";
+  // Between tools the model reports progress without thinking: other protocols know this as `off`.
+  if (type === "between_tools") unmodelled.type = type;
+  if (typeof display === "string" && !isModelled) unmodelled.display = display;
+  return present({
     mode: type === "enabled" ? "manual" : type === "adaptive" ? "adaptive" : "off",
     budgetTokens: type === "enabled" ? numberOf(thinking.budget_tokens) : undefined,
     effort,
-    display: display === "summarized" || display === "omitted" ? display : undefined,
-  };
-  const unmodelled = readUnknownMembers(thinking, THINKING)?.members ?? {};
-  // Between tools the model reports progress without thinking: other protocols know this as `off`.
-  if (type === "between_tools") unmodelled.type = type;
-  if (typeof display === "string" && reasoning.display === undefined) unmodelled.display = display;
-  return withoutUndefined({ ...reasoning, unknownMembers: restOf(unmodelled) });
+    display: isModelled ? display : undefined,
+    unknownMembers: restOf(unmodelled),
+  });
 }
 
 function readFormat({ output_config: config, output_format: older }: JsonObject): OutputFormat | undefined {
@@ -127,41 +122,31 @@ function readFormat({ output_config: config, output_format: older }: JsonObject)
       param: "output_format",
     });
   }
-  const [asked, path] = format === undefined ? [older, "output_format"] : [format, "output_config.format"];
+  const asked = format ?? older;
   if (!isObject(asked)) return undefined;
-  return { type: "json_schema", schema: readObject(asked.schema, `${path}.schema`) };
+  return { type: "json_schema", schema: objectOf(asked.schema) ?? {} };
 }
 
 /** Returns unknown members, also of objects that are partly modelled. */
 function readTopRest(body: JsonObject): UnknownMembers | undefined {
-  const members = readUnknownMembers(body, MODELLED)?.members ?? {};
-  // A list is the gateway's own feature; any other value is the vendor's.
-  if (Array.isArray(members.fallbacks)) delete members.fallbacks;
-  const { output_config: config, metadata } = body;
-  const configRest = isObject(config) ? readUnknownMembers(config, OUTPUT_CONFIG) : undefined;
-  if (configRest !== undefined) members.output_config = configRest.members;
-  const metadataRest = isObject(metadata) ? readUnknownMembers(metadata, METADATA) : undefined;
-  if (metadataRest !== undefined) members.metadata = metadataRest.members;
-  return restOf(members);
+  return collectUnknownMembers("messages", body, {
+    // A list is the gateway's own feature; any other value is the vendor's.
+    modelled: Array.isArray(body.fallbacks) ? MODELLED_WITH_FALLBACKS : MODELLED,
+    inner: INNER,
+  }).unknownMembers;
 }
 
 function restOf(members: JsonObject): UnknownMembers | undefined {
   return Object.keys(members).length === 0 ? undefined : { from: "messages", members };
 }
 
-function readStrings(value: Json | undefined, param: string): string[] | undefined {
-  if (value === undefined || value === null) return undefined;
-  return readArray(value, param).map((item, index) => readString(item, `${param}[${index}]`));
-}
-
 /** Reads the models to try next: `models`, then `fallbacks`. */
 function readFallbacks({ models, fallbacks }: JsonObject): string[] | undefined {
-  const ids = readStrings(models, "models");
+  const ids = Array.isArray(models) ? textsOf(models) : undefined;
   if (!Array.isArray(fallbacks)) return ids;
-  const more = fallbacks.map((item, index) => {
-    const { model, ...others } = readObject(item, `fallbacks[${index}]`);
+  const more = objectsOf(fallbacks).map(({ model, ...others }, index) => {
     const [other] = Object.keys(others);
-    if (other === undefined) return readString(model, `fallbacks[${index}].model`);
+    if (other === undefined) return stringOf(model) ?? "";
     throw new GatewayError("invalid", `Cannot use fallbacks[${index}].${other}: only model is supported there`, {
       param: `fallbacks[${index}].${other}`,
     });

@@ -1,14 +1,14 @@
 /** Reads streamed answers. */
+import { finishEvent, settledReason } from "../canonical/finish.ts";
 import { BlockSerializer } from "../canonical/block_serializer.ts";
 import type { FinishReason, Machine, ReplyEvent } from "../canonical/types.ts";
 import { cutAnswerError, GatewayError, toGatewayError } from "../../errors.ts";
 import { isObject, type Json, JsonError, type JsonObject, parseJson } from "../../json/mod.ts";
 import type { Frame } from "../codec.ts";
-import { templateParser } from "../frame_template.ts";
+import { templateParser, type TemplateRule, type VariableMember } from "../frame_template.ts";
 import { valueOf } from "../long_frame.ts";
-import { numberOf } from "../members.ts";
+import { numberOf, stringOf } from "../members.ts";
 import type { Origin } from "../upstream_codec.ts";
-import { messagesTemplateRule } from "./template_rule.ts";
 import { type BlockContext, type BlockReader, readBlock } from "./read_block.ts";
 import { errorOf } from "./read_error.ts";
 import { usageReader } from "./read_messages_usage.ts";
@@ -153,10 +153,10 @@ export function eventReader({ issuer, texts, tier }: Origin): Machine<Json | und
       sequence.end();
     }
     const reported = (typeof stop_reason === "string" ? REASONS.get(stop_reason) : undefined) ?? "end";
-    const reason = reported !== "length" && calls > 0 ? "tool_use" : reported;
-    const named = reason === "stop_sequence" && typeof stop_sequence === "string";
     over = true;
-    emit({ type: "finish", reason, ...(named && { stopSequence: stop_sequence }), usage: usage.total() });
+    emit(
+      finishEvent(settledReason(reported, calls > 0), { stopSequence: stringOf(stop_sequence), usage: usage.total() }),
+    );
   }
 
   function take(body: Json | undefined): void {
@@ -227,4 +227,21 @@ function implied({ type, text, thinking, signature, citation, partial_json }: Js
 
 function broken(what: string): GatewayError {
   return new GatewayError("upstream", `Cannot read the upstream's answer: ${what}`);
+}
+
+const TEXT_MEMBERS = ["text", "thinking", "partial_json"] as const;
+
+/** Applies to deltas of text, thinking and input. */
+export const messagesTemplateRule: TemplateRule = {
+  variableMember(event: JsonObject): VariableMember | undefined {
+    const { delta, ...others } = event;
+    if (!isObject(delta) || hasObject(others) || hasObject(delta)) return undefined;
+    const name = TEXT_MEMBERS.find((name) => typeof delta[name] === "string" && delta[name] !== "");
+    return name === undefined ? undefined : { holder: delta, name };
+  },
+  unread: [],
+};
+
+function hasObject(members: JsonObject): boolean {
+  return Object.values(members).some((member) => typeof member === "object" && member !== null);
 }

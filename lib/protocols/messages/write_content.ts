@@ -1,10 +1,10 @@
 /** Writes content blocks. */
+import { inputOf } from "../canonical/tool_input.ts";
 import type { CacheMark, ContentBlock, ContentBlockOf } from "../canonical/types.ts";
 import { ownMembers } from "../canonical/unknown_members.ts";
 import { GatewayError } from "../../errors.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import { isRedacted, isRedactedSignature } from "./redacted_thinking.ts";
-import { writeInput } from "./tool_input.ts";
 import { mediaText, writeMedia } from "./write_media.ts";
 
 const NOTHING: JsonObject = {};
@@ -63,7 +63,7 @@ function writeBlock(block: ContentBlock): JsonObject {
         type: "tool_use",
         id: block.id,
         name: block.name,
-        input: writeInput(block),
+        input: inputOf(block),
         ...cacheControl(block.cache),
       };
     case "tool_result":

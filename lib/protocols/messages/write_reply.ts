@@ -1,10 +1,10 @@
 /** Writes whole answers. */
+import { inputOf } from "../canonical/tool_input.ts";
 import { writeSignature } from "../canonical/signature.ts";
 import type { ContentBlock, ContentBlockOf, FinishReason, Reply, TokenUsage } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import type { Echo } from "../codec.ts";
 import { isRedacted } from "./redacted_thinking.ts";
-import { writeInput } from "./tool_input.ts";
 
 const STOP_REASONS: Readonly<Record<FinishReason, string>> = {
   end: "end_turn",
@@ -58,7 +58,7 @@ function writeBlock(block: ContentBlock, omitted: boolean): JsonObject | undefin
     case "reasoning":
       return writeReasoning(block, omitted);
     case "tool_call":
-      return { type: "tool_use", id: block.id, name: block.name, input: writeInput(block) };
+      return { type: "tool_use", id: block.id, name: block.name, input: inputOf(block) };
     case "vendor_specific":
       return block.from === "messages" ? block.value : undefined;
     default:

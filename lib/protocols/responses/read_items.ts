@@ -1,8 +1,7 @@
 /** Reads items of an answer into blocks. */
 import { isObject, type Json, type JsonObject, writeJson } from "../../json/mod.ts";
 import { stringOf } from "../members.ts";
-import { type ItemReader, remainder } from "./item_reader.ts";
-import { messageReader } from "./read_message.ts";
+import { type ItemReader, messageReader, remainder } from "./read_message.ts";
 import type { BlockSequence } from "../canonical/block_serializer.ts";
 import { reasoningReader } from "./read_reasoning.ts";
 

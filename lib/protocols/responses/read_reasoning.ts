@@ -2,7 +2,7 @@
 import type { Signature } from "../canonical/types.ts";
 import type { Json, JsonObject } from "../../json/mod.ts";
 import { numberOf, objectOf, objectsOf, stringOf } from "../members.ts";
-import { type ItemReader, remainder } from "./item_reader.ts";
+import { type ItemReader, remainder } from "./read_message.ts";
 import type { BlockSequence } from "../canonical/block_serializer.ts";
 
 /** Member with the text: a summary, or the raw reasoning. */

@@ -3,12 +3,11 @@ import { aggregateEvents } from "../canonical/aggregate_events.ts";
 import type { Machine, Reply, ReplyEvent } from "../canonical/types.ts";
 import { cutAnswerError, GatewayError } from "../../errors.ts";
 import { isObject, type JsonObject, parseJson } from "../../json/mod.ts";
-import { templateParser } from "../frame_template.ts";
+import { templateParser, type TemplateRule, type VariableMember } from "../frame_template.ts";
 import type { Frame } from "../codec.ts";
 import { valueOf } from "../long_frame.ts";
 import { numberOf, objectOf, stringOf } from "../members.ts";
 import type { Origin } from "../upstream_codec.ts";
-import { responsesTemplateRule } from "./template_rule.ts";
 import { responseItems, typeOf } from "./response_items.ts";
 import { readInnerError } from "./read_error.ts";
 
@@ -138,3 +137,13 @@ function tryParse(data: string): JsonObject | undefined {
     return undefined;
   }
 }
+
+/** Applies to events with a text delta: text, reasoning and arguments. */
+export const responsesTemplateRule: TemplateRule = {
+  variableMember(event: JsonObject): VariableMember | undefined {
+    if (Object.values(event).some(isObject)) return undefined;
+    return typeof event.delta === "string" && event.delta !== "" ? { holder: event, name: "delta" } : undefined;
+  },
+  // OpenAI pads events with random text to hide the length of their content.
+  unread: ["sequence_number", "obfuscation"],
+};

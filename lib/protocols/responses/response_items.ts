@@ -6,7 +6,7 @@ import type { Json, JsonObject } from "../../json/mod.ts";
 import { withReported } from "../extras.ts";
 import { countOf, numberOf, objectOf, objectsOf, stringOf } from "../members.ts";
 import type { Origin } from "../upstream_codec.ts";
-import type { ItemReader } from "./item_reader.ts";
+import type { ItemReader } from "./read_message.ts";
 import { readInnerError } from "./read_error.ts";
 import { itemReader } from "./read_items.ts";
 import { readUsage } from "./read_responses_usage.ts";

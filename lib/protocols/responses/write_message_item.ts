@@ -1,7 +1,7 @@
 /** Writes messages of an answer: adjacent text and refusals. */
-import type { Citation } from "../canonical/types.ts";
+import { countCodePoints, urlCitation } from "../canonical/citations.ts";
+import type { Citation, TextRange } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
-import { writeAnnotation } from "./annotations.ts";
 import {
   itemAdded,
   itemDone,
@@ -103,9 +103,9 @@ export function messageItem(kind: Kind, position: ItemPosition): { item: OutputI
       if (citations.length === 0) return [];
       const { part, events } = openPart();
       // A citation covers the whole block, so its range is known only now.
-      part.counted += codePoints(part.uncounted);
+      part.counted += countCodePoints(part.uncounted);
       part.uncounted = "";
-      const range = { start: part.counted, end: part.counted + codePoints(part.block) };
+      const range = { start: part.counted, end: part.counted + countCodePoints(part.block) };
       for (const citation of citations) {
         const annotation = writeAnnotation(citation, range);
         if (annotation === undefined) continue;
@@ -133,8 +133,9 @@ function writePart({ kind, text, annotations }: Part): JsonObject {
     : { type: "refusal", refusal: text };
 }
 
-function codePoints(text: string): number {
-  let count = 0;
-  for (const _ of text) count++;
-  return count;
+/** Writes a citation; undefined if it has no URL. */
+function writeAnnotation(citation: Citation, block: TextRange): JsonObject | undefined {
+  if (citation.from === "responses") return citation.value;
+  const cited = urlCitation(citation, block);
+  return cited && { type: "url_citation", ...cited };
 }

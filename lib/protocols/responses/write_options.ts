@@ -1,7 +1,7 @@
 /** Writes the options of a request: sampling, reasoning, format, end user. */
-import { effortOfBudget } from "../canonical/effort_of_budget.ts";
+import { supportedEffort } from "../canonical/effort.ts";
 import { endUserId } from "../canonical/end_user_id.ts";
-import { type Effort, EFFORTS, type Prompt, type Reasoning } from "../canonical/types.ts";
+import type { Prompt, Reasoning } from "../canonical/types.ts";
 import { ownMembers } from "../canonical/unknown_members.ts";
 import type { Json, JsonObject } from "../../json/mod.ts";
 import { listOf, objectOf, present } from "../members.ts";
@@ -50,13 +50,14 @@ export function writeReasoning(
   context: ResponsesWriteContext,
 ): JsonObject {
   if (reasoning === undefined) return {};
-  if (!context.own && context.target.row.reasoning === undefined) {
+  const { own, target, names } = context;
+  if (!own && target.row.reasoning === undefined) {
     // For a model without reasoning, the effort "none" changes nothing.
-    if (reasoning.mode !== "off" && reasoning.effort !== "none") context.target.dropped.add(context.names.effort);
+    if (reasoning.mode !== "off" && reasoning.effort !== "none") target.dropped.add(names.effort);
     return {};
   }
-  const members = context.own ? writeOwnReasoning(reasoning) : present({
-    effort: writeEffort(reasoning, context),
+  const members = own ? writeOwnReasoning(reasoning) : present({
+    effort: supportedEffort(reasoning, { efforts: target.row.reasoning?.efforts, names, dropped: target.dropped }),
     summary: showsReasoning(reasoning, prompt) ? "auto" : undefined,
   });
   return Object.keys(members).length === 0 ? {} : { reasoning: members };
@@ -116,25 +117,4 @@ function writeOwnReasoning(reasoning: Reasoning): JsonObject {
 function showsReasoning({ mode, effort, display }: Reasoning, { protocol }: Prompt): boolean {
   if (display === "omitted" || mode === "off" || effort === "none") return false;
   return protocol === "chat" || display !== undefined || mode !== undefined;
-}
-
-/**
- * Returns the effort to send; undefined if the model decides. An unsupported effort becomes the next lower one, else
- * the lowest; `none` is used only if it is wanted.
- */
-function writeEffort(
-  { mode, budgetTokens, effort }: Reasoning,
-  { target, names }: ResponsesWriteContext,
-): Effort | undefined {
-  const wanted = mode === "off"
-    ? "none"
-    : effort ?? (budgetTokens === undefined ? undefined : effortOfBudget(budgetTokens));
-  if (wanted === undefined) return undefined;
-  const known = EFFORTS.filter((candidate) => target.row.reasoning?.efforts.includes(candidate));
-  if (known.includes(wanted)) return wanted;
-  const some = known.filter((candidate) => candidate !== "none");
-  const nearest = some.findLast((candidate) => EFFORTS.indexOf(candidate) < EFFORTS.indexOf(wanted)) ?? some[0];
-  if (wanted === "none") target.dropped.add(names.off);
-  else if (effort !== undefined) target.dropped.add(names.effort);
-  return nearest;
 }

@@ -1,5 +1,6 @@
 /** Machines that change an answer after it was read from the target. */
-import type { FinishReason, Machine, ReplyEvent } from "../canonical/types.ts";
+import { finishEvent, settledReason } from "../canonical/finish.ts";
+import type { Machine, ReplyEvent } from "../canonical/types.ts";
 
 /** Chains machines: the output of each is the input of the next. After a finish or an error the chain is over. */
 export function chainMachines(machines: readonly Machine<ReplyEvent, ReplyEvent>[]): Machine<ReplyEvent, ReplyEvent> {
@@ -83,27 +84,14 @@ export function normalizeFinish(): Machine<ReplyEvent, ReplyEvent> {
         }
         case "citation":
           return skipping ? [] : [{ ...event, index: event.index - left }];
-        case "finish": {
-          const reason = settle(event.reason, calls);
-          const { stopSequence, ...rest } = event;
-          return [{
-            ...rest,
-            reason,
-            ...(reason === "stop_sequence" && stopSequence !== undefined && { stopSequence }),
-          }];
-        }
+        case "finish":
+          return [finishEvent(settledReason(event.reason, calls > 0), event)];
         default:
           return [event];
       }
     },
     end: () => [],
   };
-}
-
-function settle(reason: FinishReason, calls: number): FinishReason {
-  if (reason === "length") return reason;
-  if (calls > 0) return "tool_use";
-  return reason === "tool_use" ? "end" : reason;
 }
 
 /**

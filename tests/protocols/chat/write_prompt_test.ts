@@ -6,7 +6,7 @@ import type { Json, JsonObject } from "../../../lib/json/mod.ts";
 import type { WriteTarget } from "../../../lib/protocols/upstream_codec.ts";
 import { chat } from "../../../lib/protocols/chat/mod.ts";
 import { chatUpstream } from "../../../lib/protocols/chat/upstream.ts";
-import { effortOfBudget } from "../../../lib/protocols/canonical/effort_of_budget.ts";
+import { effortOfBudget } from "../../../lib/protocols/canonical/effort.ts";
 import { promptOf, user } from "../canonical/messages.ts";
 import agent from "../../fixtures/chat/agent.json" with { type: "json" };
 import functions from "../../fixtures/chat/functions.json" with { type: "json" };

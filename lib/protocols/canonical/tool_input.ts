@@ -1,0 +1,31 @@
+/** Tool input as an object, which some protocols want and others have as JSON text. */
+import type { ContentBlockOf } from "./types.ts";
+import { isObject, JsonError, type JsonObject, parseJson } from "../../json/mod.ts";
+
+/**
+ * Returns the arguments of a call as an object. Blank text is an empty object; other text, such as incomplete
+ * arguments, goes under `_raw`.
+ */
+export function inputOf(call: ContentBlockOf<"tool_call">): JsonObject {
+  if (call.custom === true) return { input: call.arguments };
+  if (call.arguments.trim() === "") return {};
+  const input = call.input === undefined ? parseObject(call.arguments) : call.input;
+  return input ?? { _raw: call.arguments };
+}
+
+/** Parses JSON text; undefined if it is not an object. */
+export function parseObject(text: string): JsonObject | undefined {
+  if (!mayBeObject(text)) return undefined;
+  try {
+    const value = parseJson(text);
+    return isObject(value) ? value : undefined;
+  } catch (error) {
+    if (!(error instanceof JsonError)) throw error;
+    return undefined;
+  }
+}
+
+/** False if a text is certainly no JSON object. */
+export function mayBeObject(text: string): boolean {
+  return text.trimStart().startsWith("{");
+}
