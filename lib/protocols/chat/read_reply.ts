@@ -8,7 +8,7 @@ import { withReported } from "../extras.ts";
 import { objectOf, stringOf } from "../members.ts";
 import type { Origin } from "../upstream_codec.ts";
 import { ChatReplyReader } from "./chat_reply_reader.ts";
-import { readError } from "./read_error.ts";
+import { readOpenaiError } from "../read_openai_error.ts";
 import { type ChatFinish, readFinish } from "./read_finish.ts";
 import { firstChoice, idOf, isFailure, usageOf } from "./read_stream.ts";
 
@@ -18,7 +18,7 @@ const END: ChatFinish = { reason: "end" };
  * Reads a `chat.completion` object. @throws {GatewayError} `upstream`, or the error of a failed answer with status 200
  */
 export function readReply(body: JsonObject, origin: Origin): Reply {
-  if (isFailure(body)) throw readError(200, body);
+  if (isFailure(body)) throw readOpenaiError(200, body);
   const choice = firstChoice(body);
   const message = objectOf(choice?.message);
   if (choice === undefined || message === undefined) {

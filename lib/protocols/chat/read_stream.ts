@@ -10,7 +10,7 @@ import { numberOf, objectOf, stringOf } from "../members.ts";
 import type { Origin } from "../upstream_codec.ts";
 import { withReported } from "../extras.ts";
 import { ChatReplyReader } from "./chat_reply_reader.ts";
-import { readError } from "./read_error.ts";
+import { readOpenaiError } from "../read_openai_error.ts";
 import { type ChatFinish, readFinish, readUsage } from "./read_finish.ts";
 
 /** Longest id that is kept. */
@@ -81,7 +81,7 @@ export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
         if (!isObject(chunk)) {
           return fail(new GatewayError("upstream", "The model's vendor sent an invalid answer"));
         }
-        return isFailure(chunk, event) ? fail(readError(200, chunk)) : take(chunk);
+        return isFailure(chunk, event) ? fail(readOpenaiError(200, chunk)) : take(chunk);
       } catch (error) {
         return fail(toGatewayError(error));
       }

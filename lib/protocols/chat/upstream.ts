@@ -1,6 +1,6 @@
 /** The upstream's side of chat completions, as OpenAI defines it. Differences of other vendors are in `../quirks`. */
 import type { UpstreamCodec } from "../upstream_codec.ts";
-import { readError } from "./read_error.ts";
+import { readOpenaiError } from "../read_openai_error.ts";
 import { readReply } from "./read_reply.ts";
 import { streamReader } from "./read_stream.ts";
 import { writePrompt } from "./write_prompt.ts";
@@ -25,5 +25,5 @@ export const chatUpstream: UpstreamCodec = {
   writePrompt,
   readReply,
   reader: streamReader,
-  readError,
+  readError: readOpenaiError,
 };

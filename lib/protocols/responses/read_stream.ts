@@ -9,7 +9,7 @@ import { valueOf } from "../long_frame.ts";
 import { numberOf, objectOf, stringOf } from "../members.ts";
 import type { Origin } from "../upstream_codec.ts";
 import { responseItems, typeOf } from "./response_items.ts";
-import { readInnerError } from "./read_error.ts";
+import { readOpenaiError } from "../read_openai_error.ts";
 
 const PREFIX = "response.";
 
@@ -87,7 +87,7 @@ export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
       const type = stringOf(event.type) ?? frameType ?? "";
       // Servers put errors into streams in many forms, but nothing else has these names.
       if (type === "error" || type === "response.error" || (!type.startsWith(PREFIX) && isObject(event.error))) {
-        return fail(readInnerError(event));
+        return fail(readOpenaiError(200, event));
       }
       if (!type.startsWith(PREFIX)) return [];
       id ??= stringOf(objectOf(event.response)?.id);
@@ -118,7 +118,7 @@ function eventType(type: string): EventType {
 /** Reads a whole answer. @throws {GatewayError} `upstream` for anything else, or the error in its place */
 export function readReply(body: JsonObject, origin: Origin): Reply {
   const status = stringOf(body.status);
-  if (status === undefined && isObject(body.error)) throw readInnerError(body);
+  if (status === undefined && isObject(body.error)) throw readOpenaiError(200, body);
   if (!Array.isArray(body.output) && (status === undefined || status === "completed")) {
     throw new GatewayError("upstream", "Cannot read the model's answer: it is not a response");
   }

@@ -7,7 +7,7 @@ import { withReported } from "../extras.ts";
 import { countOf, numberOf, objectOf, objectsOf, stringOf } from "../members.ts";
 import type { Origin } from "../upstream_codec.ts";
 import type { ItemReader } from "./read_message.ts";
-import { readInnerError } from "./read_error.ts";
+import { readOpenaiError } from "../read_openai_error.ts";
 import { itemReader } from "./read_items.ts";
 import { readUsage } from "./read_responses_usage.ts";
 
@@ -218,7 +218,7 @@ export function responseItems({ issuer, tier: asked }: Origin, answerId: () => s
     end(response, end) {
       const status = stringOf(response.status);
       if ([status, end].some((word) => word === "failed" || word === "cancelled")) {
-        return [{ type: "error", error: readInnerError({ error: response.error ?? null }) }];
+        return [{ type: "error", error: readOpenaiError(200, { error: response.error ?? null }) }];
       }
       const output = objectsOf(response.output).filter((item) => typeOf(item) !== "");
       if (output.length > ITEMS) return [tooMuch("it has too many items")];

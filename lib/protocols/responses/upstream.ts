@@ -1,5 +1,5 @@
 import type { UpstreamCodec } from "../upstream_codec.ts";
-import { readError } from "./read_error.ts";
+import { readOpenaiError } from "../read_openai_error.ts";
 import { readReply, streamReader } from "./read_stream.ts";
 import { writePrompt } from "./write_prompt.ts";
 
@@ -28,5 +28,5 @@ export const responsesUpstream: UpstreamCodec = {
   writePrompt,
   readReply,
   reader: streamReader,
-  readError,
+  readError: readOpenaiError,
 };

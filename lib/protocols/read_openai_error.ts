@@ -1,9 +1,12 @@
-/** Reads errors of chat upstreams: OpenAI's form, OpenRouter's, FastAPI's, Ollama's, plain text, and empty ones. */
-import { MAX_ERROR_MESSAGE, NO_CREDIT, REFUSED_CREDENTIALS, VENDOR_ERRORS } from "../canonical/vendor_errors.ts";
-import { type ErrorKind, type ErrorOptions, GatewayError } from "../../errors.ts";
-import { isObject, type Json, parsePlain } from "../../json/mod.ts";
-import { redactShapes } from "../../redact.ts";
-import { numberOf, objectOf, objectsOf, stringOf } from "../members.ts";
+/**
+ * Reads errors of upstreams that speak chat or responses: OpenAI's form, OpenRouter's, FastAPI's, Ollama's, plain text,
+ * and empty ones.
+ */
+import { MAX_ERROR_MESSAGE, NO_CREDIT, REFUSED_CREDENTIALS, VENDOR_ERRORS } from "./canonical/vendor_errors.ts";
+import { type ErrorKind, type ErrorOptions, GatewayError } from "../errors.ts";
+import { isObject, type Json, parsePlain } from "../json/mod.ts";
+import { redactShapes } from "../redact.ts";
+import { numberOf, objectOf, objectsOf, stringOf } from "./members.ts";
 
 interface ErrorBody {
   message: string | undefined;
@@ -21,6 +24,8 @@ const CODE_STATUS: ReadonlyMap<string, number> = new Map([
   ["rate_limit_error", 429],
   ["too_many_requests", 429],
   ["slow_down", 429],
+  ["tokens", 429],
+  ["requests", 429],
   ["overloaded", 503],
   ["overloaded_error", 503],
   ["server_is_overloaded", 503],
@@ -31,12 +36,18 @@ const CODE_STATUS: ReadonlyMap<string, number> = new Map([
   ["authentication_error", 401],
   ["invalid_api_key", 401],
   ["permission_denied", 403],
+  ["permission_error", 403],
   ["not_found", 404],
   ["model_not_found", 404],
   ["payload_too_large", 413],
+  ["request_too_large", 413],
   ["invalid_request", 400],
   ["invalid_request_error", 400],
   ["invalid_prompt", 400],
+  ["context_length_exceeded", 400],
+  ["content_policy_violation", 400],
+  ["bio_policy", 400],
+  ["misalignment_policy_violation", 400],
   ["BadRequestError", 400],
 ]);
 
@@ -51,7 +62,7 @@ const CONTEXT =
  * request get the vendor's text without addresses and keys.
  * @param status the HTTP status; below 400 for an error inside an answer
  */
-export function readError(status: number, body: Json | undefined): GatewayError {
+export function readOpenaiError(status: number, body: Json | undefined): GatewayError {
   const error = readBody(body);
   const codes = new Set(error.codes);
   // A vendor that refuses a key repeats it, and causes are logged.
@@ -128,7 +139,9 @@ function isContext({ message, codes }: ErrorBody, status: number): boolean {
 }
 
 function statusOfCodes(codes: readonly string[]): number | undefined {
-  return codes.map((code) => CODE_STATUS.get(code)).find((status) => status !== undefined);
+  // Errors about images concern the request.
+  return codes.map((code) => CODE_STATUS.get(code) ?? (code.includes("image") ? 400 : undefined))
+    .find((status) => status !== undefined);
 }
 
 function readBody(body: Json | undefined): ErrorBody {
@@ -140,7 +153,7 @@ function readBody(body: Json | undefined): ErrorBody {
   const error = objectOf(object.error) ?? object;
   const metadata = objectOf(error.metadata) ?? {};
   const inner = readRaw(metadata.raw);
-  const code = numberOf(error.code);
+  const code = numberOf(error.code) ?? numberOf(error.status);
   const codes = [error.code, error.type, error.status, metadata.error_type].filter((code) => typeof code === "string");
   return {
     message: inner?.message ?? messageOf(error.message) ?? messageOf(object.error) ?? messageOf(object.detail),
