@@ -104,6 +104,7 @@ export function normalizeMediaType(type: string): string {
  * @throws {SyntaxError} for anything else than base64
  */
 export function readBase64(text: string): string {
+  if (text.length % 4 === 0 && /^[A-Za-z0-9+/]*={0,2}$/.test(text)) return text;
   const standard = /[\s_-]/.test(text) ? respell(text) : text;
   const end = standard.endsWith("==")
     ? standard.length - 2

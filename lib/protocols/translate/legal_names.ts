@@ -12,21 +12,19 @@ export function hashText(text: string, length: number): string {
   return digits;
 }
 
+/** Expressions for whole texts, by those for one character. */
+const WHOLE = new WeakMap<RegExp, RegExp>();
+
 /** True if a rule accepts a text. */
-export function isLegal(text: string, rule: TextRule): boolean {
-  if (text === "" || (rule.exact === true ? text.length !== rule.max : text.length > rule.max)) return false;
-  const one = stateless(rule.legal);
-  for (const character of text) if (!one.test(character)) return false;
-  return true;
+export function isLegal(text: string, { legal, max, exact }: TextRule): boolean {
+  if (exact === true ? text.length !== max : text.length > max) return false;
+  let whole = WHOLE.get(legal);
+  if (whole === undefined) WHOLE.set(legal, whole = new RegExp(`^(?:${legal.source})+$`));
+  return whole.test(text);
 }
 
 /** Replaces every character that a rule does not accept. */
-export function replaceIllegalCharacters(text: string, { legal }: TextRule, instead: string): string {
-  const one = stateless(legal);
-  return Array.from(text, (character) => one.test(character) ? character : instead).join("");
-}
-
-/** A global or sticky expression remembers its position between calls. */
-function stateless(legal: RegExp): RegExp {
-  return legal.global || legal.sticky ? new RegExp(legal.source, legal.flags.replace(/[gy]/g, "")) : legal;
+export function replaceIllegalCharacters(text: string, rule: TextRule, instead: string): string {
+  return Array.from(text, (character) => isLegal(character, { legal: rule.legal, max: 2 }) ? character : instead)
+    .join("");
 }

@@ -143,12 +143,13 @@ class WireNames {
 
   /** Returns the upstream's name of a tool. */
   of({ name, namespace, custom }: Original): { name: string; namespace?: string } {
-    const key = JSON.stringify([namespace ?? null, name, custom === true]);
+    const seed = () => JSON.stringify([namespace ?? null, name, custom === true]);
+    const key = namespace === undefined ? `${custom === true ? "custom" : "function"} ${name}` : seed();
     const known = this.#wire.get(key);
     if (known !== undefined) return known;
     const kept = this.#keepsNamespaces ? namespace : undefined;
     const joined = namespace !== undefined && kept === undefined ? `${namespace}__${name}` : name;
-    const wire = { name: this.#free(joined, { key, kept }), ...(kept !== undefined && { namespace: kept }) };
+    const wire = { name: this.#free(joined, { seed, kept }), ...(kept !== undefined && { namespace: kept }) };
     this.#wire.set(key, wire);
     this.#originals.set(wireKey(wire), {
       name,
@@ -165,13 +166,13 @@ class WireNames {
   }
 
   /** Returns the name itself if it is legal and free, else its legal characters and a hash. */
-  #free(name: string, { key, kept }: { key: string; kept: string | undefined }): string {
+  #free(name: string, { seed, kept }: { seed: () => string; kept: string | undefined }): string {
     const taken = (name: string) => this.#originals.has(wireKey({ name, namespace: kept }));
     if (isLegal(name, this.#rule) && !taken(name)) return name;
     const line = isLegal("_", this.#rule) ? "_" : "";
     const clean = replaceIllegalCharacters(name, this.#rule, line);
     for (let salt = 0;; salt++) {
-      const suffix = `${line}${hashText(salt === 0 ? key : `${key}${salt}`, HASH_LENGTH)}`;
+      const suffix = `${line}${hashText(salt === 0 ? seed() : `${seed()}${salt}`, HASH_LENGTH)}`;
       const candidate = clean.slice(0, Math.max(0, this.#rule.max - suffix.length)) + suffix;
       if (!taken(candidate)) return candidate;
     }
