@@ -38,7 +38,6 @@ export const LAZY = ["lib/console", "routes/admin"];
 const SHARED_BY_PROTOCOLS = [
   "frame_template.ts",
   "codec.ts",
-  "long_frame.ts",
   "upstream_codec.ts",
   "relay.ts",
   "fields.ts",

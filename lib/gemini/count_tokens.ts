@@ -5,9 +5,10 @@ import { writeLongParts } from "../billing/prompt_parts.ts";
 import { documentSize, isObject } from "../json/mod.ts";
 import { loadTokenCounter } from "../o200k/mod.ts";
 import { checkBody } from "../protocols/fields.ts";
-import { gemini, inCamelCase } from "../protocols/gemini/mod.ts";
+import type { Permits } from "../protocols/codec.ts";
+import { gemini, inCamelCase, readSteps } from "../protocols/gemini/mod.ts";
 import { findModel } from "../request/candidates.ts";
-import { LONG_TEXT_CHARS } from "../scheduler.ts";
+import { LONG_TEXT_CHARS, runSliced } from "../scheduler.ts";
 import { jsonResponse } from "../server/json_response.ts";
 import type { RouteContext } from "../server/router.ts";
 
@@ -23,12 +24,13 @@ export async function countTokens(context: RouteContext, model: string): Promise
   const request = { ...isObject(whole) ? whole : value, model, stream: false };
   checkBody(gemini.schema, request);
   const isLong = documentSize(body) > LONG_TEXT_CHARS;
-  const prompt = gemini.readPrompt(request, isLong ? await gemini.writeTexts?.(request) : undefined, {
+  const permits: Permits = {
     vendorState: requireCaller(context.caller).group.vendor_state === true,
     // Nothing is sent to a vendor.
     checkTool() {},
     checkItem() {},
-  });
+  };
+  const prompt = isLong ? await runSliced(readSteps(request, permits)) : gemini.readPrompt(request, permits);
   findModel(model, context);
   if (isLong) await writeLongParts(prompt);
   return jsonResponse({ totalTokens: await countPrompt(prompt, await loadTokenCounter()) });

@@ -33,6 +33,7 @@ export { writeWithRawSpans } from "./raw_spans.ts";
 export {
   VALUE_WEIGHT,
   weigh,
+  writeEach,
   writeEachSliced,
   writeJson,
   writeJsonSliced,

@@ -14,7 +14,8 @@ export function writeEachSliced<T extends Json>(values: readonly T[]): Promise<M
   return runSliced(writeEach(values));
 }
 
-function* writeEach<T extends Json>(values: readonly T[]): Steps<Map<T, string>> {
+/** Writes each value as `writeJson`, in steps. */
+export function* writeEach<T extends Json>(values: readonly T[]): Steps<Map<T, string>> {
   const texts = new Map<T, string>();
   for (const value of values) texts.set(value, yield* writeSteps(value));
   return texts;

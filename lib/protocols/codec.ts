@@ -62,7 +62,7 @@ export interface ErrorReply {
   body: JsonObject;
 }
 
-/** JSON text of objects in a body. */
+/** JSON text of objects in a body, written in advance because writing it takes long. */
 export type Texts = ReadonlyMap<JsonObject, string>;
 
 /** Permissions that apply while a body is read. */
@@ -121,19 +121,13 @@ export interface Codec {
    */
   checkHeaders?(header: (name: string) => string | null): void;
   /**
-   * Writes the objects of a long body that are text in a prompt, in slices, after the schema check. Absent if the
-   * protocol has none.
-   */
-  writeTexts?(body: JsonObject): Promise<Texts>;
-  /**
    * Reads a body after the schema check.
-   * @param texts results of `writeTexts`; anything missing is written here
    * @param permits absent: no vendor state, and any tool
    * @throws {GatewayError} `invalid` for rules beyond the schema
    */
-  readPrompt(body: JsonObject, texts?: Texts, permits?: Permits): Prompt;
+  readPrompt(body: JsonObject, permits?: Permits): Prompt;
   /** `readPrompt` in steps, for long bodies. Absent: it takes at most some 20 ms. */
-  readSteps?(body: JsonObject, texts?: Texts, permits?: Permits): Generator<void, Prompt>;
+  readSteps?(body: JsonObject, permits?: Permits): Generator<void, Prompt>;
   /** Contents that are decoded only when needed; absent: all bodies are decoded at once. */
   readonly plain?: PlainReader;
   /** Features of a body that cost more than tokens. */

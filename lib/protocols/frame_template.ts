@@ -4,6 +4,7 @@
  */
 import { findValue, isObject, type Json, type JsonObject, parsePlain } from "../json/mod.ts";
 import type { Span } from "../text.ts";
+import type { Frame } from "./codec.ts";
 
 /** The member of a frame whose text varies. */
 export interface VariableMember {
@@ -262,4 +263,9 @@ function numberEnd(text: string, from: number): number {
   let at = from;
   while (text.charCodeAt(at) >= 0x30 && text.charCodeAt(at) <= 0x39) at++;
   return at;
+}
+
+/** The value of a frame's data: parsed in advance, or by `parse`. `undefined` if it is not JSON. */
+export function valueOf({ data, read }: Frame, parse: (text: string) => Json | undefined): Json | undefined {
+  return read === undefined ? parse(data) : read.parsed?.value;
 }

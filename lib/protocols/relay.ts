@@ -1,9 +1,8 @@
 /** Relays answers unchanged between clients and upstreams with the same protocol. */
 import type { GatewayError } from "../errors.ts";
-import type { Edits, ObjectText } from "../json/mod.ts";
-import { replaceSpan } from "../text.ts";
+import { type Edits, findValue, type ObjectText } from "../json/mod.ts";
+import { replaceSpan, type Span } from "../text.ts";
 import type { Echo, Frame } from "./codec.ts";
-import { findInFrame } from "./long_frame.ts";
 
 /** Relays a stream: frames stay unchanged except for the edits documented by each protocol. */
 export interface RelayMachine {
@@ -34,4 +33,14 @@ export interface Relay {
 export function withModel(frame: Frame, path: readonly string[], model: string): string {
   const span = findInFrame(frame, path);
   return span === undefined ? frame.data : replaceSpan(frame.data, span, JSON.stringify(model));
+}
+
+/** As `findValue`, for a frame's data. */
+export function findInFrame(frame: Frame, path: readonly string[]): Span | undefined {
+  if (frame.read === undefined) return findValue(frame.data, path);
+  const [first, ...others] = path;
+  const member = frame.read.parsed?.members.find(({ name }) => name === first);
+  if (member === undefined || others.length === 0) return member;
+  const inner = findValue(frame.data.slice(member.start, member.end), others);
+  return inner && { start: member.start + inner.start, end: member.start + inner.end };
 }

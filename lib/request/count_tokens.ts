@@ -6,15 +6,9 @@ import { countPrompt } from "../billing/count_prompt.ts";
 import { writeLongParts } from "../billing/prompt_parts.ts";
 import { loadTokenCounter } from "../o200k/mod.ts";
 import { documentSize } from "../json/mod.ts";
-import { LONG_TEXT_CHARS } from "../scheduler.ts";
+import { LONG_TEXT_CHARS, runSliced, runToEnd } from "../scheduler.ts";
 import { checkBody } from "../protocols/fields.ts";
-import {
-  checkVersion,
-  countTokensSchema,
-  readCountPrompt,
-  writeCount,
-  writeInputs,
-} from "../protocols/messages/mod.ts";
+import { checkVersion, countTokensSchema, readCountSteps, writeCount } from "../protocols/messages/mod.ts";
 import { findModel } from "./candidates.ts";
 
 /** `POST /anthropic/v1/messages/count_tokens`: system, tools, messages and media, in o200k tokens. */
@@ -24,12 +18,13 @@ export async function countTokens(request: Request, context: RouteContext): Prom
   const { value } = body;
   const isLong = documentSize(body) > LONG_TEXT_CHARS;
   checkBody(countTokensSchema, value);
-  const prompt = readCountPrompt(value, isLong ? await writeInputs(value) : undefined, {
+  const steps = readCountSteps(value, {
     vendorState: requireCaller(context.caller).group.vendor_state === true,
     // Nothing is sent to a vendor.
     checkTool() {},
     checkItem() {},
   });
+  const prompt = isLong ? await runSliced(steps) : runToEnd(steps);
   findModel(prompt.model, context);
   if (isLong) await writeLongParts(prompt);
   return jsonResponse(writeCount(await countPrompt(prompt, await loadTokenCounter())));

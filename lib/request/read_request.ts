@@ -45,10 +45,9 @@ export async function decodePrompt(screened: Screened, codec: Codec): Promise<Pr
   const { body, permissions } = screened;
   const isLong = documentSize(body) > LONG_REQUEST_BYTES;
   if (isLong) await yieldToEventLoop();
-  const texts = isLong ? await codec.writeTexts?.(body.value) : undefined;
   const prompt = isLong && codec.readSteps !== undefined
-    ? await runSlicedNow(codec.readSteps(body.value, texts, screened))
-    : codec.readPrompt(body.value, texts, screened);
+    ? await runSlicedNow(codec.readSteps(body.value, screened))
+    : codec.readPrompt(body.value, screened);
   if (isLong) {
     await yieldToEventLoop();
     await writeLongParts(prompt);

@@ -20,7 +20,7 @@ import { memoryOf } from "./serve_responses.ts";
 export async function countInputTokens(request: Request, context: RouteContext): Promise<Response> {
   const { body } = await recallBody(await context.readJson(), memoryOf(request, context), context);
   checkBody(responses.schema, body.value);
-  const prompt = responses.readPrompt(body.value, undefined, {
+  const prompt = responses.readPrompt(body.value, {
     vendorState: requireCaller(context.caller).group.vendor_state === true,
     // Nothing is sent to a vendor.
     checkTool() {},

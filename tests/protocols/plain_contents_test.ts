@@ -211,7 +211,7 @@ async function assertAlike(codec: PlainCodec, text: string, bytes = encoder.enco
   const permits = screenOrNone(whole, codec);
   if (permits === undefined) return false;
   const plain = await outcomeOf(() => codec.plain.readPrompt(head, sizes, () => body.value));
-  const eager = await outcomeOf(() => codec.readPrompt(whole.value, undefined, permits));
+  const eager = await outcomeOf(() => codec.readPrompt(whole.value, permits));
   assertEquals(plain.error, eager.error, text);
   if (plain.value === undefined || eager.value === undefined) return true;
   assertEquals({ ...plain.value }, { ...eager.value }, text);

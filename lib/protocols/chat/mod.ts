@@ -9,7 +9,7 @@ import { readPlainPrompt, readPrompt, readSteps } from "./read_prompt.ts";
 import { writeReply } from "./write_reply.ts";
 import { chatRequest } from "./schema.ts";
 import { streamWriter } from "./write_stream.ts";
-import { writeUsage } from "./write_chat_usage.ts";
+import { writeUsage } from "./chat_usage.ts";
 
 /** Matches the member `usage`, also with escaped letters. Quotes inside a text are escaped, so nothing else matches. */
 const USAGE = /"(?:u|\\u0075)(?:s|\\u0073)(?:a|\\u0061)(?:g|\\u0067)(?:e|\\u0065)"\s*:\s*\{/;

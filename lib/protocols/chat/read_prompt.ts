@@ -2,7 +2,7 @@
 import type { ContentBlock, Message, OutputFormat, Prompt, Sampling } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import { type ContentSizes, isInteger, type Json, type JsonObject } from "../../json/mod.ts";
-import type { Permits, Texts } from "../codec.ts";
+import type { Permits } from "../codec.ts";
 import { COUNTS } from "../fields.ts";
 import { booleanOf, numberOf, objectOf, present, stringOf, textsOf } from "../members.ts";
 import { plainPrompt, plainSizes, type ToolList } from "../plain_contents.ts";
@@ -50,12 +50,12 @@ const OPTIONS = { stream_options: new Set(["include_usage"]) };
  * Reads a request that the schema has accepted.
  * @throws {GatewayError} `invalid`, for contradictions and for what cannot be served
  */
-export function readPrompt(body: JsonObject, texts?: Texts, permits?: Permits): Prompt {
-  return runToEnd(readSteps(body, texts, permits));
+export function readPrompt(body: JsonObject, permits?: Permits): Prompt {
+  return runToEnd(readSteps(body, permits));
 }
 
 /** `readPrompt` in steps. */
-export function* readSteps(body: JsonObject, _texts?: Texts, permits?: Permits): Generator<void, Prompt> {
+export function* readSteps(body: JsonObject, permits?: Permits): Generator<void, Prompt> {
   refuseAudio(body);
   const tools = readTools(body);
   const messages = yield* readMessages(body, permits);

@@ -1,17 +1,18 @@
-/** Reads streamed answers of chat upstreams. */
+/** Reads answers of chat upstreams, streamed and whole. */
 import { finishEvent } from "../canonical/finish.ts";
-import type { Machine, ReplyEvent, TokenUsage } from "../canonical/types.ts";
+import type { FinishReason, Machine, Reply, ReplyEvent, TokenUsage } from "../canonical/types.ts";
 import { cutAnswerError, GatewayError, toGatewayError } from "../../errors.ts";
 import { isObject, type Json, type JsonObject, parseJson, parsePlain } from "../../json/mod.ts";
 import type { Frame } from "../codec.ts";
 import { templateParser, type TemplateRule, type VariableMember } from "../frame_template.ts";
-import { valueOf } from "../long_frame.ts";
+import { valueOf } from "../frame_template.ts";
 import { numberOf, objectOf, stringOf } from "../members.ts";
 import type { Origin } from "../upstream_codec.ts";
 import { withReported } from "../extras.ts";
 import { ChatReplyReader } from "./chat_reply_reader.ts";
 import { readOpenaiError } from "../read_openai_error.ts";
-import { type ChatFinish, readFinish, readUsage } from "./read_finish.ts";
+import { readUsage } from "./chat_usage.ts";
+import { aggregateEvents } from "../canonical/aggregate_events.ts";
 
 /** Longest id that is kept. */
 const MAX_ID = 256;
@@ -162,3 +163,71 @@ export const chatTemplateRule: TemplateRule = {
   // OpenAI pads chunks with random text to hide the length of their content.
   unread: ["obfuscation"],
 };
+
+const END: ChatFinish = { reason: "end" };
+
+/**
+ * Reads a `chat.completion` object. @throws {GatewayError} `upstream`, or the error of a failed answer with status 200
+ */
+export function readReply(body: JsonObject, origin: Origin): Reply {
+  if (isFailure(body)) throw readOpenaiError(200, body);
+  const choice = firstChoice(body);
+  const message = objectOf(choice?.message);
+  if (choice === undefined || message === undefined) {
+    throw new GatewayError("upstream", "The model's vendor sent an invalid answer");
+  }
+  const id = idOf(body);
+  const finish = readFinish(choice) ?? END;
+  const tier = stringOf(body.service_tier);
+  const usage = withReported(usageOf(body) ?? {}, { tier, asked: origin.tier });
+  const answer = new ChatReplyReader(origin);
+  answer.push(message, id);
+  const reason = answer.end(finish.reason);
+  return aggregateEvents([
+    { type: "start", ...(id !== "" && { id }) },
+    ...answer.take(),
+    finishEvent(reason, { ...finish, usage }),
+  ]);
+}
+
+/** A reason, with the matched stop string if the upstream reports it. */
+export interface ChatFinish {
+  reason: FinishReason;
+  stopSequence?: string;
+}
+
+/** Reasons other than an ordinary end. */
+const REASONS: ReadonlyMap<string, FinishReason> = new Map([
+  ["length", "length"],
+  ["max_tokens", "length"],
+  // Mistral: the context is full.
+  ["model_length", "length"],
+  ["tool_calls", "tool_use"],
+  ["function_call", "tool_use"],
+  ["tool_use", "tool_use"],
+  ["content_filter", "refusal"],
+  // GLM.
+  ["sensitive", "refusal"],
+]);
+
+/** Reasons of a failed answer: OpenRouter and Mistral, vLLM, DeepSeek, GLM. */
+const FAILURES: ReadonlySet<string> = new Set(["error", "abort", "insufficient_system_resource", "network_error"]);
+
+/**
+ * Reads the reason of a choice; `undefined` while there is none. Unknown reasons are an ordinary end.
+ * @throws {GatewayError} `upstream`, if the reason is a failure
+ */
+export function readFinish(choice: JsonObject): ChatFinish | undefined {
+  const word = stringOf(choice.finish_reason);
+  if (!word) return undefined;
+  if (FAILURES.has(word)) throw new GatewayError("upstream", "The model failed in the middle of its answer");
+  const reason = REASONS.get(word) ?? "end";
+  const stopSequence = reason === "end" ? readMatch(choice) : undefined;
+  return stopSequence === undefined ? { reason } : { reason: "stop_sequence", stopSequence };
+}
+
+/** vLLM and SGLang report the matched string. Elsewhere the same member has the name of the reason. */
+function readMatch(choice: JsonObject): string | undefined {
+  const match = stringOf(choice.stop_reason) || stringOf(choice.matched_stop);
+  return match && !/^[a-z_]+$/.test(match) ? match : undefined;
+}

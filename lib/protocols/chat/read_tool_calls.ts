@@ -155,10 +155,10 @@ export class ToolCallReader {
 
   #feed(call: Call, { block, piece }: { block: QueuedBlock; piece: string }): void {
     if (call.custom) return this.#queue.append(block, piece);
-    if (!call.begun || block.sequence.ended) {
+    if (!call.begun || block.ended) {
       // Blank arguments count as none, and white space after complete ones is dropped.
       if (piece.trim() === "") return;
-      if (block.sequence.ended) {
+      if (block.ended) {
         throw new GatewayError("upstream", "The model's answer mixes up the arguments of its calls");
       }
     }

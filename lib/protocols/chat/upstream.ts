@@ -1,8 +1,7 @@
 /** The upstream's side of chat completions, as OpenAI defines it. Differences of other vendors are in `../quirks`. */
 import type { UpstreamCodec } from "../upstream_codec.ts";
 import { readOpenaiError } from "../read_openai_error.ts";
-import { readReply } from "./read_reply.ts";
-import { streamReader } from "./read_stream.ts";
+import { readReply, streamReader } from "./read_stream.ts";
 import { writePrompt } from "./write_prompt.ts";
 
 /** The chat protocol of upstreams. Entries of `reasoning_details` name their own issuers. */

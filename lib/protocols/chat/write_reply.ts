@@ -5,7 +5,7 @@ import type { JsonObject } from "../../json/mod.ts";
 import type { Echo } from "../codec.ts";
 import { writeDetails } from "./reasoning_details.ts";
 import { usesLegacyFunctions } from "./members.ts";
-import { writeUsage } from "./write_chat_usage.ts";
+import { writeUsage } from "./chat_usage.ts";
 
 /** Writes a `chat.completion` object. */
 export function writeReply(reply: Reply, echo: Echo): JsonObject {

@@ -6,7 +6,7 @@ import type { Echo, Frame } from "../codec.ts";
 import { openaiError } from "../error_bodies.ts";
 import { deltaWriter } from "./write_deltas.ts";
 import { completionId, writeFinish } from "./write_reply.ts";
-import { writeUsage } from "./write_chat_usage.ts";
+import { writeUsage } from "./chat_usage.ts";
 
 /** Writes a stream of chunks. A stream that is cut short ends with an error and without `[DONE]`. */
 export function streamWriter(echo: Echo): Machine<ReplyEvent, Frame> {

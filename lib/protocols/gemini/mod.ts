@@ -4,14 +4,14 @@ import { spliceMembers } from "../../json/mod.ts";
 import type { Codec } from "../codec.ts";
 import { googleErrorReply } from "../error_bodies.ts";
 import { geminiExtras } from "./extras.ts";
-import { writeObjects } from "./read_contents.ts";
 import { readPrompt, readSteps } from "./read_prompt.ts";
 import { schema } from "./schema.ts";
-import { writeUsage } from "./write_gemini_usage.ts";
+import { writeUsage } from "./gemini_usage.ts";
 import { writeReply } from "./write_reply.ts";
 import { streamWriter } from "./write_stream.ts";
 
 export { inCamelCase } from "./member_names.ts";
+export { readSteps } from "./read_prompt.ts";
 export { withoutRepeatedResults } from "./repeated_results.ts";
 
 /**
@@ -23,7 +23,6 @@ const USAGE = /"(?:usageMetadata"\s*:\s*\{|finishReason"\s*:\s*")/;
 export const gemini: Codec = {
   protocol: "gemini",
   schema,
-  writeTexts: writeObjects,
   readPrompt,
   readSteps,
   extras: geminiExtras,

@@ -1,7 +1,7 @@
 /** Reads the system instruction and the conversation. */
 import type { ContentBlock, Message } from "../canonical/types.ts";
 import { collectUnknownMembers } from "../canonical/unknown_members.ts";
-import { isObject, type Json, type JsonObject, writeEachSliced } from "../../json/mod.ts";
+import { isObject, type Json, type JsonObject, writeEach } from "../../json/mod.ts";
 import type { Texts } from "../codec.ts";
 import { objectOf, objectsOf } from "../members.ts";
 import { type GeminiReadContext, PARTS_AT_ONCE, readModelParts, readUserParts } from "./read_parts.ts";
@@ -87,8 +87,8 @@ function isEmpty(block: ContentBlock): boolean {
   return block.type === "text" && block.text === "";
 }
 
-/** Writes the arguments and results of a conversation as JSON text. */
-export function writeObjects({ contents }: JsonObject): Promise<Texts> {
+/** Writes the arguments and results of a conversation as JSON text, in steps. */
+export function writeObjects({ contents }: JsonObject): Generator<void, Texts> {
   const objects: JsonObject[] = [];
   for (const { parts } of objectsOf(contents)) {
     for (const part of objectsOf(parts)) {
@@ -97,5 +97,5 @@ export function writeObjects({ contents }: JsonObject): Promise<Texts> {
       for (const object of [args, response]) if (isObject(object)) objects.push(object);
     }
   }
-  return writeEachSliced(objects);
+  return writeEach(objects);
 }

@@ -8,8 +8,7 @@ import { isObject, type JsonObject, writeJson } from "../../json/mod.ts";
 import type { Permits, Texts } from "../codec.ts";
 import { nonEmptyStringOf, objectOf, objectsOf, present, stringOf } from "../members.ts";
 import type { CallMatcher } from "./match_calls.ts";
-import { NATIVE, readThoughtSignature, type ReasoningBlock } from "./sealed_reasoning.ts";
-import { TEXT, TEXT_BEFORE } from "./signatures.ts";
+import { NATIVE, readThoughtSignature, type ReasoningBlock, TEXT, TEXT_BEFORE } from "./signatures.ts";
 
 /** State of one request while it is read. */
 export interface GeminiReadContext {

@@ -8,7 +8,7 @@ import type { Permits, Texts } from "../codec.ts";
 import { COUNTS } from "../fields.ts";
 import { booleanOf, numberOf, objectOf, present, someOf, stringOf, textsOf } from "../members.ts";
 import { CallMatcher } from "./match_calls.ts";
-import { readContents, readSystem } from "./read_contents.ts";
+import { readContents, readSystem, writeObjects } from "./read_contents.ts";
 import type { GeminiReadContext } from "./read_parts.ts";
 import { readSchema } from "./read_schema.ts";
 import { readToolChoice, readTools } from "./read_tools.ts";
@@ -40,12 +40,20 @@ const JSON_TYPE = "application/json";
 const TYPES: ReadonlySet<string> = new Set(["", "text/plain", JSON_TYPE]);
 
 /** Reads a request. @throws {GatewayError} `invalid`, for what the schema cannot check */
-export function readPrompt(body: JsonObject, texts?: Texts, permits?: Permits): Prompt {
-  return runToEnd(readSteps(body, texts, permits));
+export function readPrompt(body: JsonObject, permits?: Permits): Prompt {
+  return runToEnd(readRequest(body, { permits }));
 }
 
 /** `readPrompt` in steps. */
-export function* readSteps(body: JsonObject, texts?: Texts, permits?: Permits): Generator<void, Prompt> {
+export function* readSteps(body: JsonObject, permits?: Permits): Generator<void, Prompt> {
+  const texts = yield* writeObjects(body);
+  return yield* readRequest(body, { permits, texts });
+}
+
+function* readRequest(
+  body: JsonObject,
+  { permits, texts }: { permits: Permits | undefined; texts?: Texts },
+): Generator<void, Prompt> {
   const context: GeminiReadContext = { calls: new CallMatcher(), texts, permits, images: 0 };
   const messages = [...readSystem(body.systemInstruction, context), ...yield* readContents(body.contents, context)];
   if (messages.every(({ role }) => role === "system")) {

@@ -1,12 +1,193 @@
-/** Reads streamed answers. The answer ends with the stream. */
-import type { Machine, ReplyEvent } from "../canonical/types.ts";
-import { GatewayError } from "../../errors.ts";
-import { isObject, type Json, JsonError, parseJson } from "../../json/mod.ts";
-import type { Frame } from "../codec.ts";
-import { valueOf } from "../long_frame.ts";
+/** Reads answers, streamed and whole: each piece of a stream has the form of a whole answer. */
+import { callSignatureId } from "../canonical/signature.ts";
+import { aggregateEvents } from "../canonical/aggregate_events.ts";
+import type { FinishReason, Machine, OpenBlock, Reply, ReplyEvent, Signature, TokenUsage } from "../canonical/types.ts";
+import { cutAnswerError, GatewayError, toGatewayError } from "../../errors.ts";
+import { isObject, type Json, JsonError, type JsonObject, parseJson } from "../../json/mod.ts";
+import { withReported } from "../extras.ts";
+import { countOf, nonEmptyStringOf, numberOf, objectOf, objectsOf, textsOf } from "../members.ts";
 import type { Origin } from "../upstream_codec.ts";
-import { replyReader } from "./read_reply.ts";
-import { readError } from "./read_error.ts";
+import { FunctionCallReader } from "./read_function_calls.ts";
+import { errorIn, readError } from "./read_error.ts";
+import { TEXT, TEXT_BEFORE } from "./signatures.ts";
+import { inputUsage, readUsage } from "./gemini_usage.ts";
+import type { Frame } from "../codec.ts";
+import { valueOf } from "../frame_template.ts";
+
+/** Most UTF-16 code units of an id that is kept. */
+const ID_LENGTH = 256;
+
+/** Most blocks of one answer. */
+const MAX_BLOCKS = 4_096;
+
+/** The counts of `usageMetadata` that are read. */
+const COUNTS = [
+  "promptTokenCount",
+  "cachedContentTokenCount",
+  "toolUsePromptTokenCount",
+  "candidatesTokenCount",
+  "thoughtsTokenCount",
+  "totalTokenCount",
+];
+
+/** Reads a whole answer. @throws {GatewayError} `upstream`, or the error of a failed answer with status 200 */
+export function readReply(body: JsonObject, origin: Origin): Reply {
+  const reader = replyReader(origin);
+  return aggregateEvents([...reader.push(body), ...reader.end()]);
+}
+
+/**
+ * Reads the pieces of an answer. Adjacent texts are one block; so are adjacent thoughts up to a signature. Other parts
+ * than texts and calls are dropped.
+ *
+ * The answer ends with the stream, because some models repeat `finishReason` on every piece.
+ */
+export function replyReader({ issuer, texts }: Origin): Machine<JsonObject, ReplyEvent> {
+  const calls = new FunctionCallReader();
+  let isStarted = false;
+  let isOver = false;
+  let id: string | undefined;
+  let index = -1;
+  let open: OpenBlock["type"] | undefined;
+  let finishReason: string | undefined;
+  let isBlocked = false;
+  const counts: JsonObject = {};
+  /** Number of searches for grounding. */
+  let searches = 0;
+
+  function openBlock(block: OpenBlock): ReplyEvent[] {
+    if (index + 1 === MAX_BLOCKS) {
+      throw new GatewayError("upstream", "The model's answer has too many parts", { fault: "oversized" });
+    }
+    const events = closeBlock();
+    open = block.type;
+    events.push({ type: "open", index: ++index, block });
+    return events;
+  }
+
+  function closeBlock(signature?: Signature): ReplyEvent[] {
+    if (open === undefined) return [];
+    open = undefined;
+    return [{ type: "close", index, ...(signature !== undefined && { signature }) }];
+  }
+
+  function say(type: "text" | "reasoning", text: string): ReplyEvent[] {
+    if (text === "") return [];
+    const events = open === type ? [] : openBlock({ type });
+    events.push({ type: "delta", index, text });
+    return events;
+  }
+
+  function hidden(value: string, id?: string): ReplyEvent[] {
+    return [
+      ...openBlock({ type: "reasoning", hidden: true }),
+      ...closeBlock({ issuer, value, ...(id !== undefined && { id }) }),
+    ];
+  }
+
+  function readText(text: string, signature: string | undefined): ReplyEvent[] {
+    if (signature === undefined) return say("text", text);
+    // An open text is not split: its signature follows it.
+    if (open === "text") return [...say("text", text), ...hidden(signature, TEXT_BEFORE)];
+    return [...hidden(signature, TEXT), ...say("text", text)];
+  }
+
+  function readThought(text: string, signature: string | undefined): ReplyEvent[] {
+    if (signature === undefined) return say("reasoning", text);
+    if (text === "" && open !== "reasoning") return hidden(signature);
+    const events = say("reasoning", text);
+    return [...events, ...closeBlock({ issuer, value: signature })];
+  }
+
+  function readCall(functionCall: JsonObject, signature: string | undefined): ReplyEvent[] {
+    const call = calls.read(functionCall, {
+      ...(id !== undefined && { responseId: id }),
+      ...(signature !== undefined && { signature }),
+      ...(texts !== undefined && { texts }),
+    });
+    const events = signature === undefined ? [] : hidden(signature, callSignatureId(call.id));
+    events.push(
+      ...openBlock({ type: "tool_call", id: call.id, name: call.name }),
+      { type: "delta", index, text: call.arguments },
+      ...closeBlock(),
+    );
+    return events;
+  }
+
+  function readPart(part: JsonObject): ReplyEvent[] {
+    const signature = nonEmptyStringOf(part.thoughtSignature);
+    if (part.functionCall !== undefined && part.functionCall !== null) {
+      return readCall(objectOf(part.functionCall) ?? {}, signature);
+    }
+    const text = typeof part.text === "string" ? part.text : isBare(part) ? "" : undefined;
+    if (text === undefined) return [];
+    return part.thought === true ? readThought(text, signature) : readText(text, signature);
+  }
+
+  function usage(): TokenUsage {
+    return withReported(readUsage(counts), { hostedCalls: { web_search: searches } });
+  }
+
+  function read(piece: JsonObject): ReplyEvent[] {
+    const error = errorIn(piece);
+    if (error !== undefined) throw error;
+    const metadata = objectOf(piece.usageMetadata) ?? {};
+    for (const name of COUNTS) {
+      const count = countOf(metadata[name]);
+      if (count !== undefined) counts[name] = count;
+    }
+    const events: ReplyEvent[] = [];
+    if (!isStarted) {
+      isStarted = true;
+      const given = nonEmptyStringOf(piece.responseId);
+      if (given !== undefined && given.length <= ID_LENGTH) id = given;
+      events.push({ type: "start", ...(id !== undefined && { id }), usage: inputUsage(usage()) });
+    }
+    const blockReason = nonEmptyStringOf(objectOf(piece.promptFeedback)?.blockReason);
+    isBlocked ||= blockReason !== undefined && blockReason !== "BLOCKED_REASON_UNSPECIFIED";
+    // Only one answer is requested.
+    const candidate = objectsOf(piece.candidates).find(({ index = 0 }) => numberOf(index) === 0) ?? {};
+    for (const part of objectsOf(objectOf(candidate.content)?.parts)) events.push(...readPart(part));
+    const grounding = candidate.groundingMetadata;
+    if (grounding !== undefined) searches = textsOf(objectOf(grounding)?.webSearchQueries).length || searches;
+    const reason = nonEmptyStringOf(candidate.finishReason);
+    if (reason !== undefined && reason !== "FINISH_REASON_UNSPECIFIED") finishReason = reason;
+    return events;
+  }
+
+  function finish(): ReplyEvent[] {
+    const totals = { blocks: index + 1, calls: calls.count };
+    const reason = finishReason ?? (isBlocked ? "SAFETY" : undefined);
+    if (reason === undefined) throw cutAnswerError();
+    return [...closeBlock(), { type: "finish", reason: readFinish(reason, totals), usage: usage() }];
+  }
+
+  /** Returns the events of a step. After a failure the answer is over. */
+  function attempt(step: () => ReplyEvent[]): ReplyEvent[] {
+    if (isOver) return [];
+    try {
+      return step();
+    } catch (error) {
+      isOver = true;
+      return [{ type: "error", error: toGatewayError(error) }];
+    }
+  }
+
+  return {
+    push: (piece) => attempt(() => read(piece)),
+    end: () => {
+      const events = attempt(finish);
+      isOver = true;
+      return events;
+    },
+  };
+}
+
+/** A part with nothing but a signature, whose text came before. */
+function isBare(part: JsonObject): boolean {
+  return part.thoughtSignature !== undefined &&
+    Object.keys(part).every((name) => name === "thoughtSignature" || name === "thought");
+}
 
 /** Some Gemini-compatible servers end their streams with it. */
 const DONE = "[DONE]";
@@ -54,4 +235,44 @@ export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
       return answer.end();
     },
   };
+}
+
+const REFUSALS: ReadonlySet<string> = new Set([
+  "SAFETY",
+  "RECITATION",
+  "LANGUAGE",
+  "BLOCKLIST",
+  "PROHIBITED_CONTENT",
+  "SPII",
+  "IMAGE_SAFETY",
+  "IMAGE_PROHIBITED_CONTENT",
+  "IMAGE_RECITATION",
+]);
+
+/** A failed tool call: the answer ends there and was billed. */
+const FAILED_CALLS: ReadonlySet<string> = new Set([
+  "MALFORMED_FUNCTION_CALL",
+  "UNEXPECTED_TOOL_CALL",
+  "TOO_MANY_TOOL_CALLS",
+]);
+
+/**
+ * Reads a `finishReason`. With complete calls every ordinary end is `tool_use`, even a refusal, because the client
+ * waits for them. A failed call ends an incomplete answer, so it becomes `length`.
+ * @param counts number of blocks, and of calls among them
+ * @throws {GatewayError} `upstream`, if there is no answer: a malformed call, `OTHER` and unknown reasons without
+ * content
+ */
+export function readFinish(reason: string, counts: { blocks: number; calls: number }): FinishReason {
+  if (reason === "MAX_TOKENS" || reason === "CONTINUATION") return "length";
+  if (counts.calls > 0) return "tool_use";
+  if (reason === "MALFORMED_FUNCTION_CALL" && counts.blocks === 0) {
+    throw new GatewayError("upstream", "The model returned only a malformed function call");
+  }
+  if (FAILED_CALLS.has(reason)) return "length";
+  if (REFUSALS.has(reason)) return "refusal";
+  if (reason !== "STOP" && counts.blocks === 0) {
+    throw new GatewayError("upstream", "The model returned neither content nor a known finish reason");
+  }
+  return "end";
 }

@@ -1,9 +1,8 @@
 /** The upstream's side of Google's generateContent. */
 import type { UpstreamCodec } from "../upstream_codec.ts";
-import { readReply } from "./read_reply.ts";
+import { readReply, streamReader } from "./read_stream.ts";
 import { readError } from "./read_error.ts";
 import { writePrompt } from "./write_prompt.ts";
-import { streamReader } from "./read_stream.ts";
 
 /** The codec for `models/{model}:generateContent` and `:streamGenerateContent?alt=sse`. */
 export const geminiUpstream: UpstreamCodec = {

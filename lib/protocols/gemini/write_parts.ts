@@ -3,8 +3,7 @@ import { signedCallId } from "../canonical/signature.ts";
 import { inputOf } from "../canonical/tool_input.ts";
 import type { OpenBlock, Prompt, ReplyEvent, Signature } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
-import { NATIVE, type ReasoningBlock, sealReasoning } from "./sealed_reasoning.ts";
-import { TEXT, TEXT_BEFORE } from "./signatures.ts";
+import { NATIVE, type ReasoningBlock, sealReasoning, TEXT, TEXT_BEFORE } from "./signatures.ts";
 
 /** True if the client wants to see the model's thoughts. */
 function showsThoughts({ reasoning }: Pick<Prompt, "reasoning">): boolean {

@@ -3,7 +3,7 @@ import { eventsOf } from "../canonical/aggregate_events.ts";
 import type { FinishReason, Reply } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import type { Echo } from "../codec.ts";
-import { writeUsage } from "./write_gemini_usage.ts";
+import { writeUsage } from "./gemini_usage.ts";
 import { PartWriter } from "./write_parts.ts";
 
 const FINISH_REASONS: Readonly<Record<FinishReason, string>> = {

@@ -4,7 +4,7 @@ import { cutAnswerError, type GatewayError } from "../../errors.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import type { Echo, Frame } from "../codec.ts";
 import { googleError } from "../error_bodies.ts";
-import { writeUsage } from "./write_gemini_usage.ts";
+import { writeUsage } from "./gemini_usage.ts";
 import { PartWriter } from "./write_parts.ts";
 import { writeContent, writeFinish, writeHead } from "./write_reply.ts";
 

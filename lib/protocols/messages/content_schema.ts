@@ -1,4 +1,5 @@
 /** Schemas of messages and their content blocks. */
+import { MESSAGES_RECORDS } from "../canonical/vendor_blocks.ts";
 import { z } from "zod";
 import { cacheField } from "../canonical/cache_mark.ts";
 import { COUNTS, objectField, toolNameField, unknownType } from "../fields.ts";
@@ -8,22 +9,11 @@ import { COUNTS, objectField, toolNameField, unknownType } from "../fields.ts";
  * features.
  */
 export const VENDOR_SPECIFIC_TYPES = [
+  ...MESSAGES_RECORDS,
   "search_result",
-  "server_tool_use",
-  "web_search_tool_result",
-  "web_fetch_tool_result",
-  "code_execution_tool_result",
-  "bash_code_execution_tool_result",
-  "text_editor_code_execution_tool_result",
-  "tool_search_tool_result",
   "tool_reference",
   "browser_state",
-  "mcp_tool_use",
-  "mcp_tool_result",
-  "mcp_tool_listing",
-  "advisor_tool_result",
   "compaction",
-  "fallback",
   "tool_addition",
   "tool_removal",
 ] as const;

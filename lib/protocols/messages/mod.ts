@@ -5,15 +5,13 @@ import type { Codec } from "../codec.ts";
 import { anthropicErrorReply } from "../error_bodies.ts";
 import { messagesExtras } from "./extras.ts";
 import { plainContents } from "./plain_contents.ts";
-import { readPlainPrompt, readPrompt } from "./read_prompt.ts";
+import { readPlainPrompt, readPrompt, readSteps } from "./read_prompt.ts";
 import { writeReply, writeUsage } from "./write_reply.ts";
 import { schema } from "./schema.ts";
 import { streamWriter } from "./write_stream.ts";
-import { writeInputs } from "./read_content.ts";
 
-export { readCountPrompt } from "./read_prompt.ts";
+export { readCountSteps } from "./read_prompt.ts";
 export { countTokensSchema } from "./schema.ts";
-export { writeInputs } from "./read_content.ts";
 export { writeCount } from "./write_reply.ts";
 
 /**
@@ -42,8 +40,8 @@ export const messages: Codec = {
   protocol: "messages",
   schema,
   checkHeaders: (header) => checkVersion(header("anthropic-version")),
-  writeTexts: writeInputs,
   readPrompt,
+  readSteps,
   plain: { contents: plainContents, readPrompt: readPlainPrompt },
   extras: messagesExtras,
   writeReply,

@@ -1,15 +1,43 @@
 /** Reads messages and their content blocks. */
 import { Buffer } from "node:buffer";
 import { decodeMedia, normalizeMediaType, readBase64, readMediaUrl } from "../canonical/media.ts";
+import { readCacheMark } from "../canonical/cache_mark.ts";
+import { collectUnknownMembers } from "../canonical/unknown_members.ts";
 import { readSignature } from "../canonical/signature.ts";
-import type { Citation, ContentBlock, Media, Message } from "../canonical/types.ts";
+import type { CacheMark, Citation, ContentBlock, Media, Message, UnknownMembers } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
-import { isObject, type Json, type JsonObject, writeEachSliced, writeJson } from "../../json/mod.ts";
-import type { Texts } from "../codec.ts";
+import { isObject, type Json, type JsonObject, writeEach, writeJson } from "../../json/mod.ts";
+import type { Permits, Texts } from "../codec.ts";
 import { sendContent } from "../extras.ts";
 import { booleanOf, nonEmptyStringOf, objectOf, objectsOf, present, stringOf } from "../members.ts";
-import { readCache, type ReadContext, readObject, unknownIn } from "./members.ts";
 import { readRedacted } from "./redacted_thinking.ts";
+
+/** State of one request while it is read. */
+export interface ReadContext {
+  /** Number of `cache_control` marks. */
+  cacheMarks: number;
+  images: number;
+  texts: Texts | undefined;
+  permits: Permits | undefined;
+}
+
+/** Returns the value, which must be an object. @throws {GatewayError} `invalid`, for a raw number, an object to the schema */
+export function readObject(value: Json | undefined, param: string): JsonObject {
+  if (isObject(value)) return value;
+  throw new GatewayError("invalid", `Invalid value for ${param}: expected an object`, { param });
+}
+
+/** Returns the members that the canonical form does not model, for spreading. */
+export function unknownIn(object: JsonObject, modelled: ReadonlySet<string>): { unknownMembers?: UnknownMembers } {
+  return collectUnknownMembers("messages", object, { modelled });
+}
+
+/** Reads the cache mark of an object, for spreading, and counts it. */
+export function readCache(object: JsonObject, context: ReadContext): { cache?: CacheMark } {
+  const mark = readCacheMark(object);
+  if (mark.cache !== undefined) context.cacheMarks++;
+  return mark;
+}
 
 const MESSAGE = new Set(["role", "content"]);
 const TEXT = new Set(["type", "text", "citations", "cache_control"]);
@@ -210,13 +238,13 @@ function encodeText(text: string): string {
   return Buffer.from(text).toString("base64");
 }
 
-/** Writes the inputs of a conversation's calls as JSON text. */
-export function writeInputs({ messages }: JsonObject): Promise<Texts> {
+/** Writes the inputs of a conversation's calls as JSON text, in steps. */
+export function writeInputs({ messages }: JsonObject): Generator<void, Texts> {
   const inputs: JsonObject[] = [];
   for (const { content } of objectsOf(messages)) {
     for (const { type, input } of objectsOf(content)) {
       if (type === "tool_use" && isObject(input)) inputs.push(input);
     }
   }
-  return writeEachSliced(inputs);
+  return writeEach(inputs);
 }

@@ -7,8 +7,7 @@ import type { Permits, Texts } from "../codec.ts";
 import { COUNTS } from "../fields.ts";
 import { booleanOf, numberOf, objectOf, objectsOf, present, stringOf, textsOf } from "../members.ts";
 import { plainPrompt, plainSizes } from "../plain_contents.ts";
-import { readMessages, readSystem } from "./read_content.ts";
-import { type ReadContext, unknownIn } from "./members.ts";
+import { type ReadContext, readMessages, readSystem, unknownIn, writeInputs } from "./read_content.ts";
 import { readToolChoice, readTools } from "./read_tools.ts";
 
 /** Most marks of the prompt cache. */
@@ -38,9 +37,14 @@ const THINKING = new Set(["type", "budget_tokens", "display"]);
 const INNER = { output_config: new Set(["effort", "format"]), metadata: new Set(["user_id"]) };
 
 /** Reads a messages request. @throws {GatewayError} `invalid`, for what the schema cannot check */
-export function readPrompt(body: JsonObject, texts?: Texts, permits?: Permits): Prompt {
-  const { messages, tools } = readContents(body, texts, permits);
-  return { ...readRequestSettings(body), messages, tools };
+export function readPrompt(body: JsonObject, permits?: Permits): Prompt {
+  return { ...readRequestSettings(body), ...readContents(body, { permits }) };
+}
+
+/** `readPrompt` in steps. */
+export function* readSteps(body: JsonObject, permits?: Permits): Generator<void, Prompt> {
+  const texts = yield* writeInputs(body);
+  return { ...readRequestSettings(body), ...readContents(body, { permits, texts }) };
 }
 
 /** Reads a request whose contents are plain. @throws {GatewayError} `invalid`, as `readPrompt` */
@@ -60,13 +64,19 @@ function readRequestSettings(body: JsonObject): Omit<Prompt, "messages" | "tools
   return { ...settings, ...present({ maxTokens }), stream: booleanOf(body.stream) ?? false };
 }
 
-/** Reads a token count request, which has no `max_tokens` and `stream`. @throws {GatewayError} `invalid` */
-export function readCountPrompt(body: JsonObject, texts?: Texts, permits?: Permits): Prompt {
-  const { messages, tools } = readContents(body, texts, permits);
-  return { ...readSettings(body), messages, tools };
+/**
+ * Reads a token count request, which has no `max_tokens` and `stream`, in steps.
+ * @throws {GatewayError} `invalid`
+ */
+export function* readCountSteps(body: JsonObject, permits?: Permits): Generator<void, Prompt> {
+  const texts = yield* writeInputs(body);
+  return { ...readSettings(body), ...readContents(body, { permits, texts }) };
 }
 
-function readContents(body: JsonObject, texts?: Texts, permits?: Permits): Pick<Prompt, "messages" | "tools"> {
+function readContents(
+  body: JsonObject,
+  { permits, texts }: { permits?: Permits | undefined; texts?: Texts } = {},
+): Pick<Prompt, "messages" | "tools"> {
   const context: ReadContext = { cacheMarks: 0, images: 0, texts, permits };
   const contents = {
     messages: [...readSystem(body.system, context), ...readMessages(body.messages, context)],

@@ -1,17 +1,18 @@
-/** Reads streamed answers. */
+/** Reads answers, streamed and whole. */
 import { finishEvent, settledReason } from "../canonical/finish.ts";
 import { BlockSerializer } from "../canonical/block_serializer.ts";
-import type { FinishReason, Machine, ReplyEvent } from "../canonical/types.ts";
+import type { FinishReason, Machine, Reply, ReplyEvent } from "../canonical/types.ts";
 import { cutAnswerError, GatewayError, toGatewayError } from "../../errors.ts";
 import { isObject, type Json, JsonError, type JsonObject, parseJson } from "../../json/mod.ts";
 import type { Frame } from "../codec.ts";
 import { templateParser, type TemplateRule, type VariableMember } from "../frame_template.ts";
-import { valueOf } from "../long_frame.ts";
+import { valueOf } from "../frame_template.ts";
 import { numberOf, stringOf } from "../members.ts";
 import type { Origin } from "../upstream_codec.ts";
 import { type BlockContext, type BlockReader, readBlock } from "./read_block.ts";
 import { errorOf } from "./read_error.ts";
 import { usageReader } from "./read_messages_usage.ts";
+import { ReplyAggregator } from "../canonical/aggregate_events.ts";
 
 /** Most UTF-16 code units kept of an answer at a time. */
 const MOST_KEPT = 16 * 1024 * 1024;
@@ -244,4 +245,31 @@ export const messagesTemplateRule: TemplateRule = {
 
 function hasObject(members: JsonObject): boolean {
   return Object.values(members).some((member) => typeof member === "object" && member !== null);
+}
+
+/**
+ * Reads a message object, as the stream that it would have been. @throws {GatewayError} `upstream` for anything else,
+ * or the error in its place
+ */
+export function readReply(body: JsonObject, origin: Origin): Reply {
+  if (body.type === "error" || isObject(body.error)) throw errorOf(body.error);
+  if (!Array.isArray(body.content)) {
+    throw new GatewayError("upstream", "Cannot read the upstream's answer: it has no content");
+  }
+  const machine = eventReader(origin);
+  const folder = new ReplyAggregator();
+  for (const event of streamOf(body, body.content)) folder.pushAll(machine.push(event));
+  folder.pushAll(machine.end());
+  return folder.end();
+}
+
+function* streamOf(message: JsonObject, content: readonly unknown[]): Generator<JsonObject> {
+  const { id, usage, stop_reason, stop_sequence, stop_details } = message;
+  yield { type: "message_start", message: { id, usage } };
+  for (const [index, block] of content.entries()) {
+    yield { type: "content_block_start", index, content_block: isObject(block) ? block : null };
+    yield { type: "content_block_stop", index };
+  }
+  yield { type: "message_delta", delta: { stop_reason, stop_sequence, stop_details }, usage };
+  yield { type: "message_stop" };
 }

@@ -2,7 +2,7 @@
 import type { Tool, ToolChoice } from "../canonical/types.ts";
 import { isObject, type Json, type JsonObject } from "../../json/mod.ts";
 import { booleanOf, objectsOf, present, stringOf } from "../members.ts";
-import { readCache, type ReadContext, readObject, unknownIn } from "./members.ts";
+import { readCache, type ReadContext, readObject, unknownIn } from "./read_content.ts";
 
 const TOOL = new Set(["type", "name", "description", "input_schema", "strict", "cache_control"]);
 

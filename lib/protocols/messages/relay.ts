@@ -3,7 +3,7 @@
  * official clients need an `event:` line, one start and an end.
  */
 import type { Frame } from "../codec.ts";
-import { findInFrame } from "../long_frame.ts";
+import { findInFrame } from "../relay.ts";
 import { type Relay, withModel } from "../relay.ts";
 import { streamWriter } from "./write_stream.ts";
 

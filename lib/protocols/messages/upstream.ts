@@ -1,8 +1,7 @@
 import { COUNTS } from "../fields.ts";
 import type { UpstreamCodec } from "../upstream_codec.ts";
 import { readError } from "./read_error.ts";
-import { readReply } from "./read_reply.ts";
-import { streamReader } from "./read_stream.ts";
+import { readReply, streamReader } from "./read_stream.ts";
 import { writePrompt } from "./write_prompt.ts";
 
 /** The upstream's side of the messages protocol, `POST /v1/messages`. The dialect is Anthropic's. */

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { COUNTS, objectField, unknownType } from "../fields.ts";
 import { cacheField } from "../canonical/cache_mark.ts";
-import { VENDOR_SPECIFIC_ITEMS } from "./read_input.ts";
+import { RESPONSES_ITEMS } from "../canonical/vendor_blocks.ts";
 import { toolsField } from "./tool_schema.ts";
 
 const textParts = (["input_text", "output_text", "text"] as const).map((type) =>
@@ -63,7 +63,7 @@ const reasoning = z.looseObject({
   encrypted_content: z.string().nullish().describe("Opaque; send it back as it came"),
 });
 
-const vendorSpecificTypes = Object.keys(VENDOR_SPECIFIC_ITEMS) as (keyof typeof VENDOR_SPECIFIC_ITEMS)[];
+const vendorSpecificTypes = Object.keys(RESPONSES_ITEMS) as (keyof typeof RESPONSES_ITEMS)[];
 
 const item = z.discriminatedUnion("type", [
   message,

@@ -1,7 +1,7 @@
 /** Stores relayed answers by cutting their items out of the text. */
 import { findValue, scanElements } from "../../json/mod.ts";
 import type { AnswerKeeper, Frame, KeptAnswer } from "../codec.ts";
-import { findInFrame } from "../long_frame.ts";
+import { findInFrame } from "../relay.ts";
 
 type KeptItems = KeptAnswer["output"];
 

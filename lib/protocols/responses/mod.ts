@@ -7,10 +7,9 @@ import { openaiErrorReply } from "../error_bodies.ts";
 import { responsesExtras } from "./extras.ts";
 import { plainContents } from "./plain_contents.ts";
 import { readPlainPrompt, readPrompt } from "./read_prompt.ts";
-import { writeReply } from "./write_reply.ts";
+import { streamWriter, writeReply } from "./write_stream.ts";
 import { schema } from "./schema.ts";
-import { streamWriter } from "./write_stream.ts";
-import { writeUsage } from "./write_responses_usage.ts";
+import { writeUsage } from "./responses_usage.ts";
 
 const ENDS: ReadonlySet<string> = new Set(["response.completed", "response.incomplete"]);
 

@@ -1,4 +1,5 @@
 /** Reads input items into messages. */
+import { type MessageKind, RESPONSES_ITEMS } from "../canonical/vendor_blocks.ts";
 import type { ContentBlock, ContentBlockOf, Message, UnknownMembers } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { Json, JsonObject } from "../../json/mod.ts";
@@ -7,42 +8,6 @@ import { listOf, objectOf, objectsOf, stringOf } from "../members.ts";
 import { NATIVE_ISSUER, readEncrypted } from "./encrypted_content.ts";
 import { collectUnknownMembers } from "../canonical/unknown_members.ts";
 import { readContent } from "./read_parts.ts";
-
-/**
- * The message that an item belongs to. Adjacent items of the model are one message, and so are adjacent tool results;
- * all other items are messages of their own.
- */
-type MessageKind = "assistant" | "results" | "user" | "system";
-
-/**
- * Items that only this protocol has, mostly records of tools that ran at the vendor, and the message that they belong
- * to.
- */
-export const VENDOR_SPECIFIC_ITEMS = {
-  web_search_call: "assistant",
-  file_search_call: "assistant",
-  code_interpreter_call: "assistant",
-  image_generation_call: "assistant",
-  computer_call: "assistant",
-  computer_call_output: "results",
-  local_shell_call: "assistant",
-  local_shell_call_output: "results",
-  shell_call: "assistant",
-  shell_call_output: "results",
-  apply_patch_call: "assistant",
-  apply_patch_call_output: "results",
-  tool_search_call: "assistant",
-  tool_search_output: "results",
-  mcp_list_tools: "assistant",
-  mcp_call: "assistant",
-  mcp_approval_request: "assistant",
-  mcp_approval_response: "results",
-  program: "assistant",
-  program_output: "results",
-  compaction: "assistant",
-  compaction_trigger: "user",
-  configuration_update: "system",
-} as const satisfies Record<string, MessageKind>;
 
 const MESSAGE = new Set(["type", "role", "content"]);
 const CALL = new Set(["type", "call_id", "name", "arguments", "namespace"]);
@@ -138,9 +103,7 @@ function readItem(item: JsonObject, path: string, permits: Permits | undefined):
 }
 
 function messageKindOf(type: string): MessageKind | undefined {
-  return Object.hasOwn(VENDOR_SPECIFIC_ITEMS, type)
-    ? VENDOR_SPECIFIC_ITEMS[type as keyof typeof VENDOR_SPECIFIC_ITEMS]
-    : undefined;
+  return Object.hasOwn(RESPONSES_ITEMS, type) ? RESPONSES_ITEMS[type as keyof typeof RESPONSES_ITEMS] : undefined;
 }
 
 function readMessage(item: JsonObject, path: string, permits: Permits | undefined): Piece {

@@ -9,7 +9,7 @@ import {
 } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { ContentSizes, Json, JsonObject } from "../../json/mod.ts";
-import type { Permits, Texts } from "../codec.ts";
+import type { Permits } from "../codec.ts";
 import { booleanOf, listOf, numberOf, objectOf, present, stringOf } from "../members.ts";
 import { plainPrompt, plainSizes } from "../plain_contents.ts";
 import { ENCRYPTED, NATIVE_ISSUER } from "./encrypted_content.ts";
@@ -60,7 +60,7 @@ const STATEFUL: Readonly<Record<string, string>> = {
  * @throws {GatewayError} `invalid`, for requests that need state, for content that cannot be passed on, and for too
  * many images or tools
  */
-export function readPrompt(body: JsonObject, _texts?: Texts, permits?: Permits): Prompt {
+export function readPrompt(body: JsonObject, permits?: Permits): Prompt {
   refuseState(body);
   checkImages(body.input);
   return { ...readSettings(body), ...readContents(body, permits) };

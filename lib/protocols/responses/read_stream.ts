@@ -5,7 +5,7 @@ import { cutAnswerError, GatewayError } from "../../errors.ts";
 import { isObject, type JsonObject, parseJson } from "../../json/mod.ts";
 import { templateParser, type TemplateRule, type VariableMember } from "../frame_template.ts";
 import type { Frame } from "../codec.ts";
-import { valueOf } from "../long_frame.ts";
+import { valueOf } from "../frame_template.ts";
 import { numberOf, objectOf, stringOf } from "../members.ts";
 import type { Origin } from "../upstream_codec.ts";
 import { responseItems, typeOf } from "./response_items.ts";

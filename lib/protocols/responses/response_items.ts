@@ -9,7 +9,7 @@ import type { Origin } from "../upstream_codec.ts";
 import type { ItemReader } from "./read_message.ts";
 import { readOpenaiError } from "../read_openai_error.ts";
 import { itemReader } from "./read_items.ts";
-import { readUsage } from "./read_responses_usage.ts";
+import { readUsage } from "./responses_usage.ts";
 
 /** Most items of one answer, and most blocks. */
 const ITEMS = 4_096;

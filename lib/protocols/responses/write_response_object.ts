@@ -3,7 +3,7 @@ import type { TokenUsage } from "../canonical/types.ts";
 import type { Json, JsonObject } from "../../json/mod.ts";
 import type { Echo } from "../codec.ts";
 import { objectOf, objectsOf } from "../members.ts";
-import { writeUsage } from "./write_responses_usage.ts";
+import { writeUsage } from "./responses_usage.ts";
 
 /** The variable members of a response object. */
 export interface ResponseProgress {

@@ -1,10 +1,10 @@
-/** Writes streamed answers. */
-import type { FinishReason, Machine, OpenBlock, ReplyEvent } from "../canonical/types.ts";
+/** Writes answers, streamed and whole. */
+import type { FinishReason, Machine, OpenBlock, Reply, ReplyEvent } from "../canonical/types.ts";
 import { cutAnswerError, type GatewayError } from "../../errors.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import type { Echo, Frame, KeptAnswer } from "../codec.ts";
 import { openaiError } from "../error_bodies.ts";
-import { stringOf } from "../members.ts";
+import { objectOf, stringOf } from "../members.ts";
 import { callItem } from "./write_call_item.ts";
 import { messageItem } from "./write_message_item.ts";
 import {
@@ -17,6 +17,7 @@ import {
 } from "./output_item.ts";
 import { reasoningItem } from "./write_reasoning_item.ts";
 import { responseId, type ResponseProgress, responseWriter } from "./write_response_object.ts";
+import { eventsOf } from "../canonical/aggregate_events.ts";
 
 const TERMINAL = new Set(["response.completed", "response.incomplete", "response.failed"]);
 
@@ -173,4 +174,13 @@ function incompleteReason(reason: FinishReason, refused: boolean): ResponseProgr
 function keptItem(item: JsonObject): KeptAnswer["output"][number] {
   const id = stringOf(item.id);
   return { text: JSON.stringify(item), ...(id !== undefined && { id }) };
+}
+
+/** Writes a whole answer: the response at the end of its stream. */
+export function writeReply(reply: Reply, echo: Echo): JsonObject {
+  const machine = outputItemWriter(echo);
+  const last = eventsOf(reply).flatMap((event) => machine.push(event)).at(-1);
+  const response = objectOf(last?.members.response);
+  if (response === undefined) throw new RangeError("Cannot write the reply: its events have no end");
+  return response;
 }

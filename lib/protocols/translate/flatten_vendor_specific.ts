@@ -1,6 +1,7 @@
 /**
  * Flattens blocks of one protocol for upstreams of another: content that the model must read becomes text and media.
  */
+import { MESSAGES_RECORDS, RESPONSES_ITEMS } from "../canonical/vendor_blocks.ts";
 import { PARAMETER_NAMES } from "../canonical/parameter_names.ts";
 import type { UnsupportedParameters } from "../canonical/unsupported_parameters.ts";
 import { normalizeMediaType, readBase64, readMediaUrl } from "../canonical/media.ts";
@@ -9,44 +10,9 @@ import { GatewayError } from "../../errors.ts";
 import { isObject, type Json, type JsonObject } from "../../json/mod.ts";
 
 /** Records of what ran at a vendor. They are dropped: the text around them has the outcome. */
-const REPLAYS: Readonly<Record<Protocol, ReadonlySet<string>>> = {
-  messages: new Set([
-    "server_tool_use",
-    "web_search_tool_result",
-    "web_fetch_tool_result",
-    "code_execution_tool_result",
-    "bash_code_execution_tool_result",
-    "text_editor_code_execution_tool_result",
-    "tool_search_tool_result",
-    "mcp_tool_use",
-    "mcp_tool_result",
-    "mcp_tool_listing",
-    "advisor_tool_result",
-    "fallback",
-  ]),
-  responses: new Set([
-    "web_search_call",
-    "file_search_call",
-    "code_interpreter_call",
-    "image_generation_call",
-    "computer_call",
-    "computer_call_output",
-    "local_shell_call",
-    "local_shell_call_output",
-    "shell_call",
-    "shell_call_output",
-    "apply_patch_call",
-    "apply_patch_call_output",
-    "tool_search_call",
-    "tool_search_output",
-    "mcp_list_tools",
-    "mcp_call",
-    "mcp_approval_request",
-    "mcp_approval_response",
-    "program",
-    "program_output",
-    "configuration_update",
-  ]),
+const RECORDS: Readonly<Record<Protocol, ReadonlySet<string>>> = {
+  messages: new Set(MESSAGES_RECORDS),
+  responses: new Set(Object.keys(RESPONSES_ITEMS).filter((type) => !type.startsWith("compaction"))),
   chat: new Set(),
   gemini: new Set(["executableCode", "codeExecutionResult", "toolCall", "toolResponse"]),
 };
@@ -61,7 +27,7 @@ export function flattenVendorSpecific(
 ): ContentBlock[] {
   const type = typeOf(value);
   // In an assistant message of chat these are unknown entries of `reasoning_details`.
-  if (REPLAYS[from].has(type) || (from === "chat" && role === "assistant")) {
+  if (RECORDS[from].has(type) || (from === "chat" && role === "assistant")) {
     dropped.add(from === "chat" ? PARAMETER_NAMES.chat.signed : type);
     return [];
   }

@@ -11,9 +11,6 @@ import type { AdaptTarget } from "./adapt_target.ts";
  */
 export function selectTools(prompt: Prompt, target: AdaptTarget): Prompt {
   const { hostedFrom } = target.dialect;
-  if (prompt.tools.length === 0 && prompt.toolChoice === undefined && prompt.parallelToolCalls === undefined) {
-    return prompt;
-  }
   const tools = prompt.tools.filter((tool) => {
     const known = tool.type !== "hosted" || hostedFrom.includes(tool.from);
     if (!known) target.dropped.add(`tools.${hostedType(tool)}`);

@@ -2,7 +2,7 @@ import { assertEquals } from "@std/assert";
 import type { ContentBlock, FinishReason, TokenUsage } from "../../../lib/protocols/canonical/types.ts";
 import { isObject, type JsonObject } from "../../../lib/json/mod.ts";
 import { chat } from "../../../lib/protocols/chat/mod.ts";
-import { writeUsage } from "../../../lib/protocols/chat/write_chat_usage.ts";
+import { writeUsage } from "../../../lib/protocols/chat/chat_usage.ts";
 import { REPLIES } from "./replies.ts";
 import { echoOf, request } from "./requests.ts";
 

@@ -1,6 +1,8 @@
-import { assertEquals } from "@std/assert";
-import { isObject, type Json, type JsonObject, parseJson } from "../../../lib/json/mod.ts";
-import { messages, readCountPrompt, writeInputs } from "../../../lib/protocols/messages/mod.ts";
+import { assertEquals, assertLess } from "@std/assert";
+import type { Prompt } from "../../../lib/protocols/canonical/types.ts";
+import { isObject, type JsonObject, parseJson } from "../../../lib/json/mod.ts";
+import { messages } from "../../../lib/protocols/messages/mod.ts";
+import { readSteps } from "../../../lib/protocols/messages/read_prompt.ts";
 
 const LONG = "x".repeat(100_000);
 
@@ -24,31 +26,19 @@ function bodyOf(content: string): JsonObject {
 
 const toolUse = (input: string) => `{"type":"tool_use","id":"c","name":"f","input":${input}}`;
 
-function argumentsIn(body: JsonObject, texts?: ReadonlyMap<JsonObject, string>): string[] {
-  return messages.readPrompt(body, texts).messages.flatMap(({ blocks }) =>
+function argumentsIn({ messages }: Prompt): string[] {
+  return messages.flatMap(({ blocks }) =>
     blocks.flatMap((block) => block.type === "tool_call" ? [block.arguments] : [])
   );
 }
 
-Deno.test("inputs written in advance are read like others", async () => {
+Deno.test("long inputs of calls are written in steps, and like others", () => {
   const body = bodyOf(`[{"type":"text","text":"Well"},${INPUTS.map(toolUse).join(",")}]`);
-  const texts = await writeInputs(body);
-  assertEquals(texts.size, INPUTS.length);
-  assertEquals(argumentsIn(body, texts), argumentsIn(body));
-  assertEquals([...texts.values()], argumentsIn(body));
-  assertEquals(messages.readPrompt(body, texts), messages.readPrompt(body));
-  assertEquals(readCountPrompt(body, texts), readCountPrompt(body));
-});
-
-Deno.test("an input written in advance is not written again", async () => {
-  const body = bodyOf(`[${toolUse("{}")},${toolUse('{"a":1}')}]`);
-  const texts = new Map([...(await writeInputs(body)).keys()].slice(0, 1).map((input) => [input, "said before"]));
-  assertEquals(argumentsIn(body, texts), ["said before", '{"a":1}']);
-});
-
-Deno.test("only inputs of calls are written in advance", async () => {
-  const contents = ['"words"', "[]", '[{"type":"text","text":"a","input":{}}]', `[${toolUse("1.0")},1.0,null]`];
-  for (const content of contents) assertEquals((await writeInputs(bodyOf(content))).size, 0, content);
-  const bodies: Json[] = [null, "words", [1, null, "a"]];
-  for (const value of bodies) assertEquals((await writeInputs({ messages: value })).size, 0);
+  let steps = 0;
+  const work = readSteps(body);
+  let step = work.next();
+  for (; step.done !== true; step = work.next()) steps++;
+  assertLess(INPUTS.length, steps);
+  assertEquals(argumentsIn(step.value).length, INPUTS.length);
+  assertEquals(step.value, messages.readPrompt(body));
 });

@@ -1,6 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { GatewayError } from "../../../lib/errors.ts";
-import { messages, readCountPrompt, writeCount } from "../../../lib/protocols/messages/mod.ts";
+import { runToEnd } from "../../../lib/scheduler.ts";
+import { messages, readCountSteps, writeCount } from "../../../lib/protocols/messages/mod.ts";
 
 Deno.test("contextError() begins with the words that make Claude Code shorten its conversation", () => {
   const reply = messages.writeError(messages.contextError({ input: 9001, output: 0, limit: 8192 }), "r1");
@@ -40,15 +41,15 @@ Deno.test("writeError() writes the protocol's own error body and status", () => 
   }
 });
 
-Deno.test("readCountPrompt() needs no max_tokens", () => {
-  const prompt = readCountPrompt({
+Deno.test("readCountSteps() needs no max_tokens", () => {
+  const steps = readCountSteps({
     model: "a/b",
     messages: [{ role: "user", content: "x" }],
     system: "s",
     tools: [{ name: "f", input_schema: { type: "object" } }],
     thinking: { type: "enabled", budget_tokens: 4096 },
   });
-  assertEquals(prompt, {
+  assertEquals(runToEnd(steps), {
     protocol: "messages",
     model: "a/b",
     messages: [

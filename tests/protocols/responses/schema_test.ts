@@ -3,7 +3,7 @@ import { z } from "zod";
 import { GatewayError } from "../../../lib/errors.ts";
 import { type Json, type JsonObject, parseJson } from "../../../lib/json/mod.ts";
 import { checkBody } from "../../../lib/protocols/fields.ts";
-import { VENDOR_SPECIFIC_ITEMS } from "../../../lib/protocols/responses/read_input.ts";
+import { RESPONSES_ITEMS } from "../../../lib/protocols/canonical/vendor_blocks.ts";
 import { responses } from "../../../lib/protocols/responses/mod.ts";
 
 const BODY = { model: "a/b", input: "Hi" };
@@ -186,7 +186,7 @@ Deno.test("the schema accepts every kind of item", () => {
     { type: "additional_tools", role: "developer", tools: [{ type: "custom", name: "x" }] },
     { type: "item_reference", id: "msg_1" },
     { id: "msg_1" },
-    ...Object.keys(VENDOR_SPECIFIC_ITEMS).map((type) => ({ type })),
+    ...Object.keys(RESPONSES_ITEMS).map((type) => ({ type })),
   ];
   for (const item of items) checkBody(responses.schema, { ...BODY, input: [item] });
 });

@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
 import type { TokenUsage } from "../../../lib/protocols/canonical/types.ts";
 import { type Json, parseJson } from "../../../lib/json/mod.ts";
-import { readUsage } from "../../../lib/protocols/chat/read_finish.ts";
+import { readUsage } from "../../../lib/protocols/chat/chat_usage.ts";
 
 Deno.test("readUsage() separates the counts of every vendor", () => {
   const cases: [name: string, usage: Json, read: TokenUsage | undefined][] = [

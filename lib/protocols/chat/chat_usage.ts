@@ -1,50 +1,7 @@
-/** Reads finish reasons of many vendors. */
-import type { FinishReason, TokenUsage } from "../canonical/types.ts";
-import { GatewayError } from "../../errors.ts";
+/** Token counts of chat, in many spellings. */
+import type { TokenUsage } from "../canonical/types.ts";
 import type { Json, JsonObject } from "../../json/mod.ts";
-import { countOf, objectOf, stringOf } from "../members.ts";
-
-/** A reason, with the matched stop string if the upstream reports it. */
-export interface ChatFinish {
-  reason: FinishReason;
-  stopSequence?: string;
-}
-
-/** Reasons other than an ordinary end. */
-const REASONS: ReadonlyMap<string, FinishReason> = new Map([
-  ["length", "length"],
-  ["max_tokens", "length"],
-  // Mistral: the context is full.
-  ["model_length", "length"],
-  ["tool_calls", "tool_use"],
-  ["function_call", "tool_use"],
-  ["tool_use", "tool_use"],
-  ["content_filter", "refusal"],
-  // GLM.
-  ["sensitive", "refusal"],
-]);
-
-/** Reasons of a failed answer: OpenRouter and Mistral, vLLM, DeepSeek, GLM. */
-const FAILURES: ReadonlySet<string> = new Set(["error", "abort", "insufficient_system_resource", "network_error"]);
-
-/**
- * Reads the reason of a choice; `undefined` while there is none. Unknown reasons are an ordinary end.
- * @throws {GatewayError} `upstream`, if the reason is a failure
- */
-export function readFinish(choice: JsonObject): ChatFinish | undefined {
-  const word = stringOf(choice.finish_reason);
-  if (!word) return undefined;
-  if (FAILURES.has(word)) throw new GatewayError("upstream", "The model failed in the middle of its answer");
-  const reason = REASONS.get(word) ?? "end";
-  const stopSequence = reason === "end" ? readMatch(choice) : undefined;
-  return stopSequence === undefined ? { reason } : { reason: "stop_sequence", stopSequence };
-}
-
-/** vLLM and SGLang report the matched string. Elsewhere the same member has the name of the reason. */
-function readMatch(choice: JsonObject): string | undefined {
-  const match = stringOf(choice.stop_reason) || stringOf(choice.matched_stop);
-  return match && !/^[a-z_]+$/.test(match) ? match : undefined;
-}
+import { countOf, objectOf } from "../members.ts";
 
 /** Higher counts are mistakes of the upstream. */
 const MAX_TOKENS = 1_000_000_000;
@@ -115,4 +72,27 @@ function readOutput(usage: JsonObject, read: TokenUsage): void {
 function tokensOf(value: Json | undefined): number | undefined {
   const count = countOf(value);
   return count !== undefined && count <= MAX_TOKENS ? count : undefined;
+}
+
+/**
+ * Writes usage for chat clients. `prompt_tokens` includes all input classes, `completion_tokens` includes reasoning.
+ * The members are required, so unknown counts are 0.
+ */
+export function writeUsage(usage: TokenUsage): JsonObject {
+  const cached = usage.input_cache_read ?? 0;
+  const written = (usage.input_cache_write_5m ?? 0) + (usage.input_cache_write_1h ?? 0);
+  const prompt = (usage.prompt ?? 0) + cached + written;
+  const completion = usage.completion ?? 0;
+  return {
+    prompt_tokens: prompt,
+    completion_tokens: completion,
+    total_tokens: prompt + completion,
+    prompt_tokens_details: { cached_tokens: cached, cache_write_tokens: written, audio_tokens: 0 },
+    completion_tokens_details: {
+      reasoning_tokens: usage.reasoning ?? 0,
+      audio_tokens: 0,
+      accepted_prediction_tokens: 0,
+      rejected_prediction_tokens: 0,
+    },
+  };
 }

@@ -1,0 +1,50 @@
+/** Types of blocks that only one protocol has. */
+
+/** Records of tools that ran at the vendor, in messages: the text around them has the outcome. */
+export const MESSAGES_RECORDS = [
+  "server_tool_use",
+  "web_search_tool_result",
+  "web_fetch_tool_result",
+  "code_execution_tool_result",
+  "bash_code_execution_tool_result",
+  "text_editor_code_execution_tool_result",
+  "tool_search_tool_result",
+  "mcp_tool_use",
+  "mcp_tool_result",
+  "mcp_tool_listing",
+  "advisor_tool_result",
+  "fallback",
+] as const;
+
+/**
+ * The message that an item of responses belongs to. Adjacent items of the model are one message, and so are adjacent
+ * tool results; all other items are messages of their own.
+ */
+export type MessageKind = "assistant" | "results" | "user" | "system";
+
+/** Items that only responses has, mostly records of tools that ran at the vendor. */
+export const RESPONSES_ITEMS = {
+  web_search_call: "assistant",
+  file_search_call: "assistant",
+  code_interpreter_call: "assistant",
+  image_generation_call: "assistant",
+  computer_call: "assistant",
+  computer_call_output: "results",
+  local_shell_call: "assistant",
+  local_shell_call_output: "results",
+  shell_call: "assistant",
+  shell_call_output: "results",
+  apply_patch_call: "assistant",
+  apply_patch_call_output: "results",
+  tool_search_call: "assistant",
+  tool_search_output: "results",
+  mcp_list_tools: "assistant",
+  mcp_call: "assistant",
+  mcp_approval_request: "assistant",
+  mcp_approval_response: "results",
+  program: "assistant",
+  program_output: "results",
+  compaction: "assistant",
+  compaction_trigger: "user",
+  configuration_update: "system",
+} as const satisfies Record<string, MessageKind>;
