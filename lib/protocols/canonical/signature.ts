@@ -30,6 +30,13 @@ export function readSignature(text: string, native: string): Signature {
     : { issuer: inner.issuer, value: inner.value };
 }
 
+/**
+ * Id of a signature of Anthropic's `redacted_thinking`. Clients of other protocols keep no block types, but they keep the
+ * signature with its id, which identifies the data when it comes back. Its other signatures belong to text, even if the
+ * text was omitted.
+ */
+export const REDACTED_ID = "redacted";
+
 const CALL = "call:";
 
 /**

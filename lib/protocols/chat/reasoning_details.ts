@@ -2,22 +2,19 @@
  * Reasoning inside chat messages. Chat has no official member for it: the text travels in `reasoning_content`, and
  * `reasoning_details` has each block with its signature, for clients to send back.
  */
-import { readSignature, writeSignature } from "../canonical/signature.ts";
+import { readSignature, REDACTED_ID, writeSignature } from "../canonical/signature.ts";
 import type { ContentBlock, ContentBlockOf, Signature } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import { objectsOf, present, stringOf } from "../members.ts";
+import { PARAMETER_NAMES } from "../canonical/parameter_names.ts";
+import type { WriteTarget } from "../upstream_codec.ts";
+import type { ChatWriteContext } from "./write_parts.ts";
 
 type ReasoningBlock = ContentBlockOf<"reasoning">;
 
 const ANTHROPIC = "anthropic-claude-v1";
 const OPENAI = "openai-responses-v1";
 const UNKNOWN = "unknown";
-
-/**
- * Signature id of a `redacted_thinking` block, which Anthropic wants back as a block of that type. Its other signatures
- * belong to text, even if the text was omitted.
- */
-const REDACTED = "redacted";
 
 /** Issuers of values without an envelope, by the `format` of the entry. Any other format is its own issuer. */
 const ISSUERS: ReadonlyMap<string, string> = new Map([[ANTHROPIC, "anthropic"], [OPENAI, "openai"]]);
@@ -45,21 +42,30 @@ export function readReasoning(message: JsonObject): ContentBlock[] {
 /** Writes a block as entries of `reasoning_details` from `index` on. An empty block has none. */
 export function writeDetails({ text, hidden, signature }: ReasoningBlock, index: number): JsonObject[] {
   if (signature?.issuer === "openai") {
-    const common = { id: signature.id ?? null, format: OPENAI };
-    const encrypted = { type: "reasoning.encrypted", data: writeSignature(signature, "openai"), ...common };
-    return hidden === true
-      ? [{ ...encrypted, index }]
-      : [{ type: "reasoning.summary", summary: text, ...common, index }, { ...encrypted, index: index + 1 }];
+    const members = { data: writeSignature(signature, "openai"), format: OPENAI, id: signature.id };
+    return sealedEntries({ text, hidden }, members, index);
   }
   // An empty issuer forces an envelope, for every issuer but Anthropic.
   const value = signature && writeSignature(signature, signature.issuer === "anthropic" ? "anthropic" : "");
   const common = { format: signature?.issuer === "anthropic" ? ANTHROPIC : UNKNOWN, id: null, index };
-  const omitted = signature?.issuer === "anthropic" && signature.id !== REDACTED;
+  const omitted = signature?.issuer === "anthropic" && signature.id !== REDACTED_ID;
   if (hidden === true && !omitted) {
     return value === undefined ? [] : [{ type: "reasoning.encrypted", data: value, ...common }];
   }
   if (text === "" && value === undefined) return [];
   return [{ type: "reasoning.text", text, signature: value ?? null, ...common }];
+}
+
+/** Writes a summary, unless the text is hidden, and its encrypted part. */
+function sealedEntries(
+  { text, hidden }: { text: string; hidden: boolean | undefined },
+  { data, format, id = null }: { data: string; format: string; id: string | null | undefined },
+  index: number,
+): JsonObject[] {
+  const encrypted = { type: "reasoning.encrypted", data, id, format };
+  return hidden === true
+    ? [{ ...encrypted, index }]
+    : [{ type: "reasoning.summary", summary: text, id, format, index }, { ...encrypted, index: index + 1 }];
 }
 
 function readDetails(entries: readonly JsonObject[]): ContentBlock[] {
@@ -121,7 +127,7 @@ function signedText(text: string, signature: Signature | undefined): ReasoningBl
 }
 
 function redacted(signature: Signature): Signature {
-  return signature.issuer === "anthropic" ? { ...signature, id: REDACTED } : signature;
+  return signature.issuer === "anthropic" ? { ...signature, id: REDACTED_ID } : signature;
 }
 
 /** Reads the signature of an entry, if it has one. */
@@ -144,4 +150,42 @@ function issuerOf(entry: JsonObject): string {
   if (format !== UNKNOWN) return ISSUERS.get(format) ?? format;
   if (entry.type === "reasoning.text") return "anthropic";
   return stringOf(entry.id)?.startsWith("rs_") === true ? "openai" : UNKNOWN;
+}
+
+/**
+ * Writes reasoning of an earlier message, for spreading: signed blocks as `reasoning_details` if the upstream reads
+ * them, plain text as `reasoning_content` if it wants it back. Anything else is named.
+ */
+export function writePastReasoning(blocks: readonly ContentBlock[], { prompt, target }: ChatWriteContext): JsonObject {
+  const { dialect, issuer, dropped } = target;
+  const details: JsonObject[] = [];
+  const texts: string[] = [];
+  for (const block of blocks) {
+    if (dialect.reasoningDetails === true && isReadable(block, issuer)) {
+      details.push(...writeDetail(block, { index: details.length }));
+    } else if (block.type === "reasoning" && block.text !== "" && dialect.unsignedReasoning) {
+      texts.push(block.text);
+    } else {
+      dropped.add(PARAMETER_NAMES[prompt.protocol].signed);
+    }
+  }
+  return {
+    ...(texts.length > 0 && { reasoning_content: texts.join("\n\n") }),
+    ...(details.length > 0 && { reasoning_details: details }),
+  };
+}
+
+function isReadable(block: ContentBlock, issuer: WriteTarget["issuer"]): boolean {
+  return block.type === "vendor_specific" || (block.type === "reasoning" && block.signature?.issuer === issuer);
+}
+
+/** Formats that name an issuer, see `readReasoning`; such signatures go back without an envelope. */
+const FORMAT = /^[a-z-]+-v\d+$/;
+
+function writeDetail(block: ContentBlock, { index }: { index: number }): JsonObject[] {
+  if (block.type === "vendor_specific") return objectsOf([block.value]);
+  if (block.type !== "reasoning") return [];
+  const { signature, text, hidden } = block;
+  if (signature === undefined || !FORMAT.test(signature.issuer)) return writeDetails(block, index);
+  return sealedEntries({ text, hidden }, { data: signature.value, format: signature.issuer, id: signature.id }, index);
 }

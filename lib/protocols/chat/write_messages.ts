@@ -12,7 +12,7 @@ import {
   writeContent,
   writePart,
 } from "./write_parts.ts";
-import { writePastReasoning } from "./write_reasoning.ts";
+import { writePastReasoning } from "./reasoning_details.ts";
 
 /** Blocks written in one step. */
 const BLOCKS_AT_ONCE = 1_024;

@@ -2,13 +2,19 @@
  * Relays responses. Edits: the model id in events with the response, and `[DONE]` at the end. If the answer is stored,
  * the request asks for encrypted reasoning.
  */
-import { findValue, memberText, parseJson, scanMembers, writeJson } from "../../json/mod.ts";
+import {
+  findValue,
+  memberText,
+  parseJson,
+  scanElements,
+  scanMembers,
+  spliceMembers,
+  writeJson,
+} from "../../json/mod.ts";
 import { replaceSpan } from "../../text.ts";
-import type { Echo, Frame } from "../codec.ts";
+import type { AnswerKeeper, Echo, Frame, KeptAnswer } from "../codec.ts";
 import { listOf } from "../members.ts";
-import { type Relay, withModel } from "../relay.ts";
-import { hideInFrame, hideInResponse } from "./hide_encrypted.ts";
-import { FrameKeeper, keepReplyText } from "./keep_relayed.ts";
+import { findInFrame, type Relay, withModel } from "../relay.ts";
 import { ENCRYPTED } from "./encrypted_content.ts";
 import { streamWriter } from "./write_stream.ts";
 
@@ -73,4 +79,94 @@ function sequenceNumber(data: string): number | undefined {
 /** False if there is certainly no member of this name, in any spelling. */
 function mayHave(data: string, name: string): boolean {
   return data.includes(`"${name}"`) || data.includes("\\u");
+}
+
+type KeptItems = KeptAnswer["output"];
+
+const ITEM_DONE = "response.output_item.done";
+const TERMINAL = ["response.completed", "response.incomplete"];
+
+/** Stores a whole answer. */
+export function keepReplyText(text: string, keeper: AnswerKeeper | undefined): void {
+  if (keeper?.keep === undefined) return;
+  const id = stringAt(text, "id");
+  const output = findValue(text, ["output"]);
+  if (id === undefined || output === undefined) return;
+  keeper.keep({ id, output: itemsOf(text.slice(output.start, output.end)) });
+}
+
+/** Stores a streamed answer. Some hosts omit the output in the last event, so items are collected as they end. */
+export class FrameKeeper {
+  readonly #keeper: AnswerKeeper;
+  readonly #items: KeptItems[number][] = [];
+
+  constructor(keeper: AnswerKeeper) {
+    this.#keeper = keeper;
+  }
+
+  push(frame: Frame): void {
+    const { event, data } = frame;
+    const type = event ?? stringAt(data, "type");
+    if (type === ITEM_DONE) {
+      const span = findInFrame(frame, ["item"]);
+      if (span !== undefined) this.#items.push(itemOf(data.slice(span.start, span.end)));
+    } else if (type !== undefined && TERMINAL.includes(type)) {
+      const span = findInFrame(frame, ["response"]);
+      if (span !== undefined) this.#end(data.slice(span.start, span.end));
+    }
+  }
+
+  #end(response: string): void {
+    const id = stringAt(response, "id");
+    if (id === undefined) return;
+    const output = this.#items.length > 0 ? undefined : findValue(response, ["output"]);
+    const items = output === undefined ? this.#items : itemsOf(response.slice(output.start, output.end));
+    this.#keeper.keep?.({ id, output: items });
+  }
+}
+
+function itemsOf(list: string): KeptItems {
+  return [...scanElements(list)].map(({ start, end }) => itemOf(list.slice(start, end)));
+}
+
+function itemOf(text: string): KeptItems[number] {
+  const id = stringAt(text, "id");
+  return { text, ...(id !== undefined && { id }) };
+}
+
+/** The string member of an object's text; absent if it is not a string, or contains an escape. */
+export function stringAt(text: string, name: string): string | undefined {
+  const span = findValue(text, [name]);
+  return span === undefined ? undefined : /^"([^"\\]*)"$/.exec(text.slice(span.start, span.end))?.[1];
+}
+
+const NAME = '"encrypted_content"';
+
+/** An event without encrypted reasoning in its item or response. */
+export function hideInFrame(frame: Frame): Frame {
+  const { event, data } = frame;
+  if (!data.includes(NAME)) return frame;
+  return {
+    ...(event !== undefined && { event }),
+    data: edited(edited(data, "item", hideInItem), "response", hideInResponse),
+  };
+}
+
+/** A response without encrypted reasoning. */
+export function hideInResponse(text: string): string {
+  return text.includes(NAME) ? edited(text, "output", hideInItems) : text;
+}
+
+function hideInItems(list: string): string {
+  return `[${[...scanElements(list)].map(({ start, end }) => hideInItem(list.slice(start, end))).join(",")}]`;
+}
+
+/** Applies to reasoning only: compaction items have a member of this name, too. */
+function hideInItem(item: string): string {
+  return stringAt(item, "type") === "reasoning" ? spliceMembers(item, { encrypted_content: undefined }) : item;
+}
+
+function edited(text: string, name: string, edit: (value: string) => string): string {
+  const span = findValue(text, [name]);
+  return span === undefined ? text : replaceSpan(text, span, edit(text.slice(span.start, span.end)));
 }
