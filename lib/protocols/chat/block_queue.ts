@@ -21,7 +21,7 @@ export interface QueuedBlock {
   ended: boolean;
   /** Emitted when the block closes. */
   signature?: Signature;
-  /** What waits for the blocks before this one, and its size. */
+  /** Text and citations that wait for the blocks before this one, and their size. */
   text: string;
   citations: Citation[];
   held: number;

@@ -99,7 +99,7 @@ export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
 }
 
 /** Returns the first choice: only one answer is requested. */
-export function firstChoice(body: JsonObject): JsonObject | undefined {
+function firstChoice(body: JsonObject): JsonObject | undefined {
   if (!Array.isArray(body.choices)) return undefined;
   for (const choice of body.choices) {
     if (isObject(choice) && (numberOf(choice.index) ?? 0) === 0) return choice;
@@ -108,18 +108,18 @@ export function firstChoice(body: JsonObject): JsonObject | undefined {
 }
 
 /** Returns the id of an answer, "" if there is none. */
-export function idOf(body: JsonObject): string {
+function idOf(body: JsonObject): string {
   const id = stringOf(body.id) ?? "";
   return id.length <= MAX_ID ? id : "";
 }
 
 /** Reads usage at the top, in the choice (Moonshot), or in `x_groq`. */
-export function usageOf(body: JsonObject): TokenUsage | undefined {
+function usageOf(body: JsonObject): TokenUsage | undefined {
   return readUsage(body.usage) ?? readUsage(firstChoice(body)?.usage) ?? readUsage(objectOf(body.x_groq)?.usage);
 }
 
 /** An error may come with or without choices, in an event or a member called `error`. */
-export function isFailure(body: JsonObject, event?: string): boolean {
+function isFailure(body: JsonObject, event?: string): boolean {
   return Boolean(body.error) || event === "error" || stringOf(body.object)?.toLowerCase() === "error";
 }
 
@@ -164,8 +164,6 @@ export const chatTemplateRule: TemplateRule = {
   unread: ["obfuscation"],
 };
 
-const END: ChatFinish = { reason: "end" };
-
 /**
  * Reads a `chat.completion` object. @throws {GatewayError} `upstream`, or the error of a failed answer with status 200
  */
@@ -177,7 +175,7 @@ export function readReply(body: JsonObject, origin: Origin): Reply {
     throw new GatewayError("upstream", "The model's vendor sent an invalid answer");
   }
   const id = idOf(body);
-  const finish = readFinish(choice) ?? END;
+  const finish = readFinish(choice) ?? { reason: "end" };
   const tier = stringOf(body.service_tier);
   const usage = withReported(usageOf(body) ?? {}, { tier, asked: origin.tier });
   const answer = new ChatReplyReader(origin);
@@ -191,7 +189,7 @@ export function readReply(body: JsonObject, origin: Origin): Reply {
 }
 
 /** A reason, with the matched stop string if the upstream reports it. */
-export interface ChatFinish {
+interface ChatFinish {
   reason: FinishReason;
   stopSequence?: string;
 }
@@ -217,7 +215,7 @@ const FAILURES: ReadonlySet<string> = new Set(["error", "abort", "insufficient_s
  * Reads the reason of a choice; `undefined` while there is none. Unknown reasons are an ordinary end.
  * @throws {GatewayError} `upstream`, if the reason is a failure
  */
-export function readFinish(choice: JsonObject): ChatFinish | undefined {
+function readFinish(choice: JsonObject): ChatFinish | undefined {
   const word = stringOf(choice.finish_reason);
   if (!word) return undefined;
   if (FAILURES.has(word)) throw new GatewayError("upstream", "The model failed in the middle of its answer");

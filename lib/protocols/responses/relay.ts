@@ -87,7 +87,7 @@ const ITEM_DONE = "response.output_item.done";
 const TERMINAL = ["response.completed", "response.incomplete"];
 
 /** Stores a whole answer. */
-export function keepReplyText(text: string, keeper: AnswerKeeper | undefined): void {
+function keepReplyText(text: string, keeper: AnswerKeeper | undefined): void {
   if (keeper?.keep === undefined) return;
   const id = stringAt(text, "id");
   const output = findValue(text, ["output"]);
@@ -96,7 +96,7 @@ export function keepReplyText(text: string, keeper: AnswerKeeper | undefined): v
 }
 
 /** Stores a streamed answer. Some hosts omit the output in the last event, so items are collected as they end. */
-export class FrameKeeper {
+class FrameKeeper {
   readonly #keeper: AnswerKeeper;
   readonly #items: KeptItems[number][] = [];
 
@@ -135,7 +135,7 @@ function itemOf(text: string): KeptItems[number] {
 }
 
 /** The string member of an object's text; absent if it is not a string, or contains an escape. */
-export function stringAt(text: string, name: string): string | undefined {
+function stringAt(text: string, name: string): string | undefined {
   const span = findValue(text, [name]);
   return span === undefined ? undefined : /^"([^"\\]*)"$/.exec(text.slice(span.start, span.end))?.[1];
 }
@@ -143,7 +143,7 @@ export function stringAt(text: string, name: string): string | undefined {
 const NAME = '"encrypted_content"';
 
 /** An event without encrypted reasoning in its item or response. */
-export function hideInFrame(frame: Frame): Frame {
+function hideInFrame(frame: Frame): Frame {
   const { event, data } = frame;
   if (!data.includes(NAME)) return frame;
   return {
@@ -153,7 +153,7 @@ export function hideInFrame(frame: Frame): Frame {
 }
 
 /** A response without encrypted reasoning. */
-export function hideInResponse(text: string): string {
+function hideInResponse(text: string): string {
   return text.includes(NAME) ? edited(text, "output", hideInItems) : text;
 }
 
