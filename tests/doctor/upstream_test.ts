@@ -5,6 +5,7 @@ import { checkUpstream, type UpstreamCheckResult } from "../../lib/doctor/upstre
 import { parseConfig } from "../../lib/config/parse.ts";
 import type { JsonObject } from "../../lib/json/mod.ts";
 import { json, type ScriptedAnswer, startUpstream, type UpstreamRequest } from "../upstream/mod.ts";
+import { CLOSED_PORT } from "../support/closed_port.ts";
 
 const KEY = "upstream-key-0123456789";
 const LIST = { object: "list", data: [{ id: "one" }, { id: "two" }] };
@@ -223,10 +224,7 @@ Deno.test("the transport of requests is reported", async () => {
 });
 
 Deno.test("an unreachable upstream is reported with the failing step", async () => {
-  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  const { port } = listener.addr;
-  listener.close();
-  const closed = await look(hostOf({ vendor: "vllm", base_url: `http://127.0.0.1:${port}/v1` }));
+  const closed = await look(hostOf({ vendor: "vllm", base_url: `http://127.0.0.1:${CLOSED_PORT}/v1` }));
   assertMatch(lines(closed.findings)[0] ?? "", /^error: Cannot connect to 127.0.0.1:\d+/);
   // A name with an empty label fails without a DNS query.
   const nameless = await look(hostOf({ vendor: "vllm", base_url: "http://no..name/v1" }));

@@ -8,6 +8,7 @@ import { simulateTime } from "../support/simulated_time.ts";
 import { soon, until } from "../support/soon.ts";
 import { failureOf, request } from "../upstreams/transports.ts";
 import { type RawUpstream, say, startRawUpstream } from "../upstream/raw.ts";
+import { CLOSED_PORT } from "../support/closed_port.ts";
 
 const ADDRESSES = addressPolicy();
 
@@ -365,13 +366,11 @@ Deno.test("an aborted call rejects, even if its whole answer has arrived", async
 });
 
 Deno.test("a stream that was never started is cancelled", async () => {
-  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  listener.close();
   const cancelled = Promise.withResolvers<void>();
   const body = new ReadableStream<Uint8Array>({ cancel: () => cancelled.resolve() });
   const transport = createHttp1Transport();
-  const url = `http://127.0.0.1:${listener.addr.port}`;
-  assert(await failureOf(transport.send(request(url, { body }))) instanceof GatewayError);
+  const sent = transport.send(request(`http://127.0.0.1:${CLOSED_PORT}`, { body }));
+  assert(await failureOf(sent) instanceof GatewayError);
   await soon("cancelled", cancelled.promise);
   transport.close();
 });

@@ -4,12 +4,7 @@ import { model, startGateway, upstream } from "../../support/gateway.ts";
 import { errorBody, errorFrame, prompt, PROTOCOLS, STREAMED, SUCCESS, WHOLE } from "../../upstream/replies.ts";
 import { startRawUpstream } from "../../upstream/raw.ts";
 import { events, json, type ScriptedAnswer, startUpstream } from "../../upstream/mod.ts";
-
-/** An address without a listener. */
-function nobody(): string {
-  using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  return `http://127.0.0.1:${listener.addr.port}`;
-}
+import { CLOSED_PORT } from "../../support/closed_port.ts";
 
 /** A model with a first and a second target. */
 function twoTargets(first: JsonObject, second: JsonObject): JsonObject {
@@ -88,7 +83,7 @@ Deno.test("an unreachable upstream is retried once, a silent one is not, in ever
     body.includes('"stream":true') ? events(STREAMED.chat.join("")) : json(WHOLE.chat)
   );
   const cases: [name: string, url: string, streams: boolean[], attempts: string][] = [
-    ["refused", nobody(), [true, false], "3"],
+    ["refused", `http://127.0.0.1:${CLOSED_PORT}`, [true, false], "3"],
     ["closed before an answer", closing.url, [true, false], "2"],
     // A whole answer may take all the time there is.
     ["silent", mute.url, [true], "2"],

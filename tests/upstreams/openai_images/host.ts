@@ -91,7 +91,7 @@ export function upstreamAt(port: number, limits: Partial<TimeLimits> = {}): Imag
     vendor: vendorOf("openai-compatible"),
     baseUrl: `http://127.0.0.1:${port}/v1/`,
     key: new Secret("sk-host"),
-    limits: { connectMs: 1_000, firstByteMs: 1_000, idleMs: 5_000, totalMs: 20_000, ...limits },
+    limits: { connectMs: 60_000, firstByteMs: 60_000, idleMs: 60_000, totalMs: 60_000, ...limits },
     transport: CARRIERS[carrier]({ idleConnections: 0 }),
   });
 }

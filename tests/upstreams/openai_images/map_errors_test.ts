@@ -1,5 +1,6 @@
 import { assert, assertEquals, assertNotEquals, assertRejects } from "@std/assert";
 import { failure, imageCall, images, overEach, PNG, png, readAll, startHost, upload, upstreamAt } from "./host.ts";
+import { CLOSED_PORT } from "../../support/closed_port.ts";
 
 overEach(
   "Errors of the host are told apart: the client's, the gateway's, and those that may have made images",
@@ -72,10 +73,7 @@ overEach(
 );
 
 overEach("A host that cannot be reached has certainly made nothing: the error lets another be asked", async () => {
-  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  const { port } = listener.addr;
-  listener.close();
-  const upstream = upstreamAt(port, { totalMs: 5_000 });
+  const upstream = upstreamAt(CLOSED_PORT);
   const edit = { kind: "edit" as const, images: [upload(new Uint8Array(1_000_000))] };
   for (const request of [{}, { n: 3 }, edit]) {
     for (const stream of [false, true]) {
@@ -95,7 +93,7 @@ overEach("A host that hangs up without an answer may have begun: the error is fi
       connection.close();
     }
   })();
-  const upstream = upstreamAt(listener.addr.port, { totalMs: 5_000 });
+  const upstream = upstreamAt(listener.addr.port);
   for (const request of [{}, { kind: "edit" as const, images: [upload(new Uint8Array(30_000_000))] }]) {
     const error = await failure(upstream.create(imageCall(request)));
     assertEquals([error.kind, error.final], ["upstream", true]);
@@ -183,7 +181,7 @@ overEach("A client that disconnects ends the host's work at once, at every stage
 
 overEach("A client that disconnects during an upload ends it", async () => {
   const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  const upstream = upstreamAt(listener.addr.port, { totalMs: 5_000 });
+  const upstream = upstreamAt(listener.addr.port);
   const client = new AbortController();
   const images = [upload(new Uint8Array(40_000_000))];
   const feed = upstream.create(imageCall({ kind: "edit", images }, { signal: client.signal }));

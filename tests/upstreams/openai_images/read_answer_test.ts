@@ -202,7 +202,7 @@ overEach("An image of many megabytes, whole or streamed, leaves the event loop t
     assert(event?.type === "image" && event.base64 === base64);
     assertEquals(others, []);
     // Read at once, it would be a few turns, and one of them would be almost all of the work.
-    assert(count >= 20 && longest < all / 2, `${count} turns, the longest worked ${longest} ms of ${all}`);
+    assert(count >= 5 && longest < all / 2, `${count} turns, the longest worked ${longest} ms of ${all}`);
   }
 });
 
