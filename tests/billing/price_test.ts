@@ -97,7 +97,7 @@ Deno.test("costOfTokens() rereads a sheet that is not frozen", () => {
   assertEquals(costOfTokens(one, sheet), parseUsd("0.000006"));
 });
 
-Deno.test("invalid counts are never charged", () => {
+Deno.test("costOfTokens() throws for counts that are no safe integers", () => {
   for (const count of [-1, 0.5, NaN, Infinity, 2 ** 53]) {
     assertThrows(() => costOfTokens({ ...NO_TOKENS, prompt: count }, SHEET), RangeError, "Cannot charge");
   }

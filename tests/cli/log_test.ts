@@ -79,7 +79,7 @@ Deno.test("a slow or closed reader of the log blocks nothing, and lost lines are
   assertEquals(gone.lost, 1);
 });
 
-Deno.test("failure lines contain no secret", () => {
+Deno.test("createLog() redacts secrets in failure lines", () => {
   new Secret("log-secret-0123456789");
   const lines: string[] = [];
   const log = createLog({ write: (line) => void lines.push(line), now: () => 0 });

@@ -76,7 +76,7 @@ Deno.test("configured members override the catalog; prices and targets as a whol
   assertEquals(model?.targets.map(({ upstream, model }) => [upstream, model]), [["two", "deployment"]]);
 });
 
-Deno.test("a complete model stays unchanged", async () => {
+Deno.test("a model with all members is not changed by the catalog", async () => {
   const whole = {
     id: "openai/gpt-5",
     created: 1,

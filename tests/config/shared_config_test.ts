@@ -270,7 +270,7 @@ Deno.test("a reload during an outage is retried, a rejected one is not", async (
   reloading.end();
 });
 
-Deno.test("no retry happens after close()", async () => {
+Deno.test("a reload that failed is not tried again after end()", async () => {
   const { triggers, reloading } = scripted({ file: Array.from({ length: 1_000 }, () => "away" as const) });
   reloading.ask("file");
   await until("tried", () => triggers.length > 2);

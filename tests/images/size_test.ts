@@ -27,7 +27,7 @@ Deno.test("isValidSize() agrees with the rules on every multiple of 16 up to 409
   }
 });
 
-Deno.test("the common sizes are valid", () => {
+Deno.test("readSize() accepts the common sizes", () => {
   const common = "1024x1024 1536x1024 1024x1536 2048x2048 2560x1440 3840x2160 2160x3840 2880x2880 1920x1088 1440x480";
   for (const text of common.split(" ")) assertEquals(sizeText(readSize(text) ?? { width: 0, height: 0 }), text);
   assertEquals(readSize("auto"), undefined);

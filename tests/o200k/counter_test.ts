@@ -86,7 +86,7 @@ Deno.test("encode() returns the known ids of sample texts", async () => {
   for (const [text, ids] of cases) assertEquals(counter.encode(text), ids, JSON.stringify(text));
 });
 
-Deno.test("special tokens are ordinary text", async () => {
+Deno.test("encode() treats special tokens as ordinary text", async () => {
   const counter = await loadTokenCounter();
   for (const text of ["<|endoftext|>", "<|endofprompt|>", "a<|endoftext|>b"]) {
     const ids = counter.encode(text);

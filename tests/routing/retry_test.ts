@@ -133,7 +133,7 @@ Deno.test("a request that does not fit its target is not an attempt", async () =
   assertEquals((await once(scripts, choicesOf(model("m", ...names)))).slice(0, 2), ["e", "a b c d e"]);
 });
 
-Deno.test("attempts are limited", async () => {
+Deno.test("attemptTargets() makes at most as many attempts as configured", async () => {
   const fails: Script = () => error("upstream");
   for (const most of [1, 2, 3, 4]) {
     const [, sentTo] = await once(

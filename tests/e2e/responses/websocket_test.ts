@@ -311,7 +311,7 @@ async function upgradeByHand({ port, key }: TestGateway): Promise<Deno.TcpConn> 
   return connection;
 }
 
-Deno.test("a ping is answered", async () => {
+Deno.test("a WebSocket answers a ping with the same bytes", async () => {
   await using server = chatUpstream();
   await using gateway = startGateway(oneModel("chat", server.url));
   using connection = await upgradeByHand(gateway);

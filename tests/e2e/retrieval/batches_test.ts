@@ -93,7 +93,7 @@ Deno.test("long inputs are split by their possible tokens", async () => {
   assertEquals(host.requests.map(({ json }) => json.input.length).sort(), [1, 2, 2, 2]);
 });
 
-Deno.test("a large answer arrives whole", async () => {
+Deno.test("an embeddings answer of megabytes reaches the client whole", async () => {
   const vector = `[${Array.from({ length: 2_000 }, () => "0.1234567890123")}]`;
   await using host = startUpstream(({ json: { input } }) => vectors((input as string[]).map(() => vector)));
   await using gateway = startGateway({

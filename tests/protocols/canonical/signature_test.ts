@@ -27,7 +27,7 @@ Deno.test("a foreign signature returns unchanged, and travels as plain ASCII", (
   }
 });
 
-Deno.test("another gateway's envelope stays unopened", () => {
+Deno.test("readSignature() leaves the envelope of another gateway closed", () => {
   const inner = writeSignature({ issuer: "sluice", value: "thought" }, "anthropic");
   const outer = writeSignature({ issuer: "anthropic", value: inner }, "anthropic");
   assertEquals(readSignature(outer, "anthropic"), { issuer: "anthropic", value: inner });

@@ -332,7 +332,7 @@ Deno.test("a translated conversation becomes items in the order of its blocks", 
   assertEquals(dropped, []);
 });
 
-Deno.test("files are written by type", () => {
+Deno.test("writePrompt() writes a file as data, address or text by its type", () => {
   const bytes = (mediaType: string) => ({ kind: "bytes" as const, mediaType, base64: "aGk=" });
   const cases: [Message["blocks"][number], JsonObject][] = [
     [{ type: "media", media: bytes("application/pdf"), name: "a.pdf" }, {
@@ -445,7 +445,7 @@ Deno.test("options of other protocols are written or named", () => {
   }
 });
 
-Deno.test("unsupported parameters are named", () => {
+Deno.test("writePrompt() names the parameters that the model does not support", () => {
   const { body, dropped } = write({
     sampling: { temperature: 1, topP: 1 },
     unknownMembers: { from: "responses", members: { text: { verbosity: "low" } } },

@@ -115,7 +115,7 @@ Deno.test("the feed ends after cancel(), and rejects with the reason after an ab
   aborted.canvas.close();
 });
 
-Deno.test("unused members are named", async () => {
+Deno.test("the canvas names the members that it does not use", async () => {
   const { dropped, feed } = await open({ rest: { style: "vivid" } });
   feed.cancel();
   assertEquals(dropped.names, ["style"]);
