@@ -255,6 +255,7 @@ export const LAYERS: Layers = {
     "lib/gateway.ts",
     "lib/limits",
     "lib/observe",
+    "lib/openapi/schemas.ts",
     "lib/request/request_meter.ts",
     "lib/routing/health.ts",
     "lib/server",

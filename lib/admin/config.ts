@@ -1,23 +1,10 @@
 /** The configuration in force, and the way to another one, over HTTP. */
 import type { Config } from "../config.ts";
-import type { ConfigStatus, ReloadResult } from "../config/reloader.ts";
 import { GatewayError } from "../errors.ts";
 import type { RouteContext } from "../server/router.ts";
 import { originOf } from "./changes.ts";
 import { adminResponse } from "./response.ts";
-
-/** The response with the configuration in force. */
-export interface ConfigResponse extends ConfigStatus {
-  object: "config";
-  config: Record<string, unknown>;
-}
-
-/** The response to a reload. */
-export interface ReloadResponse extends ConfigStatus {
-  object: "reload";
-  outcome: Exclude<ReloadResult["outcome"], "refused">;
-  ignored: string[];
-}
+import type { ConfigResponse, ReloadResponse } from "./schemas.ts";
 
 /** The configuration in force, without secrets. */
 export function showConfig(_request: Request, { gateway }: RouteContext): Response {

@@ -1,30 +1,9 @@
 /** The health of the gateway for operators, over HTTP. */
-import type { ConfigStatus } from "../config/reloader.ts";
 import type { Gateway } from "../gateway.ts";
 import type { RouteContext } from "../server/router.ts";
-import { healthRows, type Readiness, readiness } from "../status/health.ts";
-import type { HealthRow } from "../routing/health.ts";
+import { healthRows, readiness } from "../status/health.ts";
 import { adminResponse } from "./response.ts";
-
-/** The response with the health of the gateway. It has names only: no address, no key. */
-export interface HealthResponse extends Readiness {
-  object: "health";
-  /** The configuration in force, and why the last other one is not. */
-  config: ConfigStatus;
-  /** Entries on their way into the ledger. */
-  ledger_queue: number;
-  /** Entries that wait in the journal for a store that is out of reach. */
-  journal_entries: number;
-  /** The kind of store that counts limits. */
-  limits: "memory" | "redis";
-  /** Targets that were asked so far. */
-  targets: HealthRow[];
-  open_requests: number;
-  open_streams: number;
-  uptime_seconds: number;
-  loop_lag_ms: number;
-  memory: { rss_bytes: number; heap_used_bytes: number };
-}
+import type { HealthResponse } from "./schemas.ts";
 
 /** `GET /admin/v1/health`. The status is always 200. */
 export async function health(_request: Request, { gateway }: RouteContext): Promise<Response> {

@@ -3,8 +3,6 @@ import { z } from "zod";
 import type { PublicKey } from "../access/key_admin.ts";
 import { keyRulesSchema } from "../config.ts";
 import { CHANGE_ACTIONS, CHANGE_AUTHORS } from "../store/operators.ts";
-import type { ConfigResponse, ReloadResponse } from "./config.ts";
-import type { HealthResponse } from "./health.ts";
 import type { KeyWithBudget } from "../billing/reports/budget_report.ts";
 import { count, exactly, time } from "../billing/reports/schema_parts.ts";
 import { budgetStateSchema } from "../billing/reports/schemas.ts";
@@ -87,14 +85,17 @@ export type ChangeLine = z.output<typeof changeLine>;
 export type ChangePage = z.output<typeof changePageSchema>;
 
 /** The configuration in force. */
-export const configStateSchema = exactly<ConfigResponse>()(z.strictObject({
+export const configStateSchema = z.strictObject({
   object: z.literal("config"),
   ...configStatus,
   config: z.record(z.string(), z.unknown()).describe("As the file says it, every default filled in, without secrets"),
-}));
+});
+
+/** The response with the configuration in force. */
+export type ConfigResponse = z.output<typeof configStateSchema>;
 
 /** The health of the gateway. */
-export const gatewayHealthSchema = exactly<HealthResponse>()(z.strictObject({
+export const gatewayHealthSchema = z.strictObject({
   object: z.literal("health"),
   status: z.enum(["ok", "degraded", "unavailable"]).describe("As /readyz tells it"),
   message: z.string().optional().describe("A sentence with the reasons; absent where the status is ok"),
@@ -130,12 +131,18 @@ export const gatewayHealthSchema = exactly<HealthResponse>()(z.strictObject({
   uptime_seconds: count,
   loop_lag_ms: count.describe("Longest delay of the event loop in the last 15 seconds"),
   memory: z.strictObject({ rss_bytes: count, heap_used_bytes: count }),
-}));
+});
+
+/** The response with the health of the gateway. It has names only: no address, no key. */
+export type HealthResponse = z.output<typeof gatewayHealthSchema>;
 
 /** The outcome of a reload. */
-export const reloadSchema = exactly<ReloadResponse>()(z.strictObject({
+export const reloadSchema = z.strictObject({
   object: z.literal("reload"),
   outcome: z.enum(["changed", "unchanged"]),
   ignored: z.array(z.string()).describe("Members whose change needs a new start"),
   ...configStatus,
-}));
+});
+
+/** The response to a reload. */
+export type ReloadResponse = z.output<typeof reloadSchema>;

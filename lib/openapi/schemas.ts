@@ -296,6 +296,9 @@ export const ownUsageSchema = z.strictObject({
   })).describe("Limits that only report are left out"),
 });
 
+/** The answer of `/v1/usage`. The spending of other keys is not part of it. */
+export type OwnUsage = z.output<typeof ownUsageSchema>;
+
 /** The answer of `/v1/embeddings`. */
 export const embeddingListSchema = z.strictObject({
   object: z.literal("list"),

@@ -1,62 +1,14 @@
 /** Reports to the holder of a key: its spending, and the rest of its limits and budgets. */
 import { type Caller, mayUse, requireCaller } from "../access/permissions.ts";
 import { isExpired } from "../catalog/catalog.ts";
-import {
-  type BudgetOwner,
-  budgetStates,
-  type PeriodSpending,
-  spendingOfKey,
-} from "../billing/reports/budget_report.ts";
-import type { BudgetState } from "../billing/reports/schemas.ts";
+import { type BudgetOwner, budgetStates, spendingOfKey } from "../billing/reports/budget_report.ts";
 import type { Gateway } from "../gateway.ts";
 import { callerLimitRequests, limitOwnerOf, modelLimitRequests } from "../limits/limit_requests.ts";
-import type { LimitUnit } from "../limits/limiter.ts";
+import type { OwnUsage } from "../openapi/schemas.ts";
 import { readTarget } from "../server/route_matcher.ts";
 import type { RouteContext } from "../server/router.ts";
 import { userAccount } from "../store/ledger.ts";
 import { endUserName, readUserHeader } from "../request/request_meter.ts";
-
-/** A budget that applies to a key. The spending of other keys is not part of it. */
-export interface OwnBudget extends Omit<BudgetState, "spent_usd" | "held_usd"> {
-  owner: "key" | "group";
-  /** Absent for the group's. */
-  spent_usd?: string;
-  held_usd?: string;
-}
-
-/** The budget that each end user of a key has. The state is that of the end user whom the request names. */
-export interface OwnUserBudget extends Partial<BudgetState> {
-  period: BudgetState["period"];
-  budget_usd: string;
-  /** True if each request must name its end user. */
-  require_user: boolean;
-  user?: string;
-}
-
-/** A limit that applies to a key. Limits that only report are left out. */
-export interface OwnLimit {
-  owner: "key" | "group" | "model";
-  /** Public id of the model that the limit is for. */
-  model?: string;
-  /** Requests and tokens of any 60 seconds, or concurrent requests. */
-  unit: LimitUnit;
-  limit: number;
-  used: number;
-  left: number;
-  /** Time at which the whole limit is available again; `null`: now, or it is a concurrency limit. */
-  resets_at: string | null;
-}
-
-/** The answer of `GET /v1/usage`. */
-export interface OwnUsage {
-  object: "usage";
-  key: { id: string; name: string; group: string };
-  /** Of the present day and month. */
-  spent: PeriodSpending[];
-  budgets: OwnBudget[];
-  user_budget: OwnUserBudget | null;
-  limits: OwnLimit[];
-}
 
 /**
  * `GET /v1/usage`: counts towards no limit, and has no ledger entry.
@@ -85,14 +37,14 @@ function readEndUser(request: Request): string | undefined {
 async function ownBudgets(
   { ledger, now }: Gateway,
   { keyId, groupName, group, rules }: Caller,
-): Promise<OwnBudget[]> {
+): Promise<OwnUsage["budgets"]> {
   const ofKey = rules.budget ?? group.key_budget;
   const owners: BudgetOwner[] = [
     ...(ofKey === undefined ? [] : [{ scope: "key" as const, id: keyId, budget: ofKey }]),
     ...(group.budget === undefined ? [] : [{ scope: "group" as const, id: groupName, budget: group.budget }]),
   ];
   const states = await budgetStates(ledger, owners, now());
-  return states.map((state, index): OwnBudget => {
+  return states.map((state, index): OwnUsage["budgets"][number] => {
     if (owners[index]?.scope === "key") return { owner: "key", ...state };
     const { spent_usd: _, held_usd: __, ...shown } = state;
     return { owner: "group", ...shown };
@@ -103,7 +55,7 @@ async function ownUserBudget(
   { ledger, now }: Gateway,
   { keyId, group, rules }: Caller,
   user: string | undefined,
-): Promise<OwnUserBudget | null> {
+): Promise<OwnUsage["user_budget"]> {
   const budget = rules.user_budget ?? group.user_budget;
   if (budget === undefined) return null;
   const { usd: budget_usd, period, require_user } = budget;
@@ -114,7 +66,7 @@ async function ownUserBudget(
 
 const NO_ESTIMATE = { input: 0, output: 0 };
 
-async function ownLimits({ limiter, now, catalog }: Gateway, caller: Caller): Promise<OwnLimit[]> {
+async function ownLimits({ limiter, now, catalog }: Gateway, caller: Caller): Promise<OwnUsage["limits"]> {
   const models = catalog.models.filter((model) => mayUse(caller, model.id) && !isExpired(model, now()));
   const limitRequests = [
     ...callerLimitRequests(caller, NO_ESTIMATE),
@@ -122,7 +74,7 @@ async function ownLimits({ limiter, now, catalog }: Gateway, caller: Caller): Pr
   ].filter(({ reportOnly }) => !reportOnly);
   if (limitRequests.length === 0) return [];
   const statuses = await limiter.statuses(limitRequests);
-  return statuses.map(({ limitRequest, remaining, resetMs }): OwnLimit => {
+  return statuses.map(({ limitRequest, remaining, resetMs }): OwnUsage["limits"][number] => {
     const { unit, limit } = limitRequest;
     const { type, id } = limitOwnerOf(limitRequest);
     return {
