@@ -4,6 +4,7 @@ import type { Gateway } from "../gateway.ts";
 import type { JsonObject } from "../json/mod.ts";
 import type { NodeReport } from "../store/store.ts";
 import { readHealth } from "./health.ts";
+import type { HealthResponse } from "./schemas.ts";
 
 /** Interval of the reports, in milliseconds. */
 const REPORT_MS = 10_000;
@@ -26,24 +27,18 @@ export interface NodeState {
   facts: NodeFacts;
 }
 
+/** Facts of a node that its health has, too. */
+const HEALTH_FACTS = [
+  ...["status", "uptime_seconds", "open_requests", "open_streams", "loop_lag_ms"] as const,
+  ...["store", "ledger", "ledger_queue", "journal_entries", "limits", "limits_healthy"] as const,
+] as const;
+
 /** A report of a node about itself. Names and numbers only: no keys, no addresses of upstreams. */
-export interface NodeFacts {
+export interface NodeFacts extends Pick<HealthResponse, typeof HEALTH_FACTS[number]> {
   version: string;
   pid: number;
   listens_on: string;
-  status: string;
-  uptime_seconds: number;
-  open_requests: number;
-  open_streams: number;
-  loop_lag_ms: number;
   rss_bytes: number;
-  store: boolean;
-  ledger: boolean;
-  ledger_queue: number;
-  journal_entries: number;
-  limits: "memory" | "redis";
-  /** False: the limits do not hold for all nodes now. */
-  limits_healthy: boolean;
   /** Version of the configuration in force: that of the store where nodes share one. */
   config_version: number;
 }
@@ -58,24 +53,15 @@ function nodeId({ observer }: Pick<Gateway, "observer">): string {
 }
 
 async function readFacts(gateway: Gateway): Promise<NodeFacts> {
-  const { config: { listen }, limiter } = gateway;
+  const { hostname, port } = gateway.config.listen;
   const health = await readHealth(gateway);
+  const facts = Object.fromEntries(HEALTH_FACTS.map((name) => [name, health[name]]));
   return {
+    ...facts as Pick<HealthResponse, typeof HEALTH_FACTS[number]>,
     version: denoJson.version,
     pid: Deno.pid,
-    listens_on: `${listen.hostname}:${listen.port}`,
-    status: health.status,
-    uptime_seconds: health.uptime_seconds,
-    open_requests: health.open_requests,
-    open_streams: health.open_streams,
-    loop_lag_ms: health.loop_lag_ms,
+    listens_on: `${hostname}:${port}`,
     rss_bytes: health.memory.rss_bytes,
-    store: health.store,
-    ledger: health.ledger,
-    ledger_queue: health.ledger_queue,
-    journal_entries: health.journal_entries,
-    limits: health.limits,
-    limits_healthy: limiter.healthy,
     config_version: health.config.shared?.version ?? health.config.version,
   };
 }

@@ -1,5 +1,5 @@
 /** In-memory cache of keys, which reads only unknown keys from the database. */
-import type { KeyChange, KeyPage, KeyRecord, KeyStore, KeySummary } from "../keys.ts";
+import type { KeyChange, KeyRecord, KeyStore } from "../keys.ts";
 import type { ChangeOrigin } from "../operators.ts";
 import type { Changes } from "./changes.ts";
 import { inTime, isOutOfReach } from "./client.ts";
@@ -59,10 +59,19 @@ interface Known extends ReadKey {
  * keys, and for all keys after that time.
  */
 export function cacheKeys(parts: KeyCacheParts): KeyStore {
-  return new CachedKeys(parts);
+  const cached = new CachedKeys(parts);
+  return {
+    ...parts.keys,
+    findByHash: (hash, now) => cached.findByHash(hash, now),
+    add: (key, origin) => cached.add(key, origin),
+    change: (id, changes, origin) => cached.change(id, changes, origin),
+    revoke: (id, at, origin) => cached.revoke(id, at, origin),
+    rotate: (id, to, origin) => cached.rotate(id, to, origin),
+    touch: (used) => cached.touch(used),
+  };
 }
 
-class CachedKeys implements KeyStore {
+class CachedKeys implements Pick<KeyStore, "findByHash" | "add" | "change" | "revoke" | "rotate" | "touch"> {
   readonly #parts: KeyCacheParts;
   readonly #mostKeys: number;
   /** By id, the most recently used last. */
@@ -100,30 +109,6 @@ class CachedKeys implements KeyStore {
     if (key === undefined) return validKey(await this.#readUnknown(lookup), lookup);
     const isSure = !key.isDoubtful && this.#parts.changes.ageMs() <= FRESH_MS;
     return validKey(isSure ? key.record : await this.#readKnown(key, lookup), lookup);
-  }
-
-  list(): Promise<KeyRecord[]> {
-    return this.#parts.keys.list();
-  }
-
-  summary(most: number): Promise<KeySummary> {
-    return this.#parts.keys.summary(most);
-  }
-
-  page(from: { after: number; limit: number }): Promise<KeyPage> {
-    return this.#parts.keys.page(from);
-  }
-
-  find(nameOrId: string): Promise<KeyRecord | undefined> {
-    return this.#parts.keys.find(nameOrId);
-  }
-
-  findIds(ids: readonly string[]): Promise<KeyRecord[]> {
-    return this.#parts.keys.findIds(ids);
-  }
-
-  names(ids: readonly string[]): Promise<ReadonlyMap<string, string>> {
-    return this.#parts.keys.names(ids);
   }
 
   async add(key: KeyRecord, origin?: ChangeOrigin): Promise<boolean> {

@@ -116,60 +116,44 @@ export function openSqliteKeys(db: DatabaseSync, watch: DatabaseSync = db): KeyS
 }
 
 function prepareStatements(db: DatabaseSync) {
-  // Named parameters: some supported Deno versions lack numbered ones.
-  const insert = db.prepare(
-    `INSERT INTO keys (${COLUMNS})
+  return {
+    // Named parameters: some supported Deno versions lack numbered ones.
+    insert: db.prepare(
+      `INSERT INTO keys (${COLUMNS})
      SELECT :id, :name, :hash, :group, :createdAt, :disabled, :revokedAt, :expiresAt, :lastUsedAt, :rules, :former, :until
      WHERE NOT EXISTS (SELECT 1 FROM keys WHERE hash = :former OR former_hash IN (:hash, :former))
      ON CONFLICT DO NOTHING`,
-  );
-  const byHash = db.prepare(`SELECT ${COLUMNS} FROM keys WHERE hash = ?`);
-  const byFormer = db.prepare(`SELECT ${COLUMNS} FROM keys WHERE former_hash = ? AND former_until > ?`);
-  const all = db.prepare(`SELECT ${COLUMNS} FROM keys ORDER BY rowid`);
-  const count = db.prepare("SELECT count(*) AS total, count(*) FILTER (WHERE revoked_at IS NULL) AS inUse FROM keys");
-  const oldest = db.prepare(`SELECT ${COLUMNS} FROM keys WHERE revoked_at IS NULL ORDER BY rowid LIMIT ?`);
-  const page = db.prepare(`SELECT ${COLUMNS}, rowid AS place FROM keys WHERE rowid > ? ORDER BY rowid LIMIT ?`);
-  const byId = db.prepare(`SELECT ${COLUMNS} FROM keys WHERE id = ?`);
-  const byName = db.prepare(`SELECT ${COLUMNS} FROM keys WHERE name = ? AND revoked_at IS NULL`);
-  const byFormerName = db.prepare(`SELECT ${COLUMNS} FROM keys WHERE name = ? ORDER BY rowid DESC LIMIT 1`);
-  const byIds = db.prepare(`SELECT ${COLUMNS} FROM keys WHERE id IN (SELECT value FROM json_each(?))`);
-  const names = db.prepare(
-    "SELECT keys.id, name FROM json_each(?) AS wanted CROSS JOIN keys ON keys.id = wanted.value",
-  );
-  // One statement, so that no concurrent change of another process is lost.
-  const change = db.prepare(
-    `UPDATE keys SET disabled = coalesce(:disabled, disabled), group_name = coalesce(:group, group_name),
+    ),
+    byHash: db.prepare(`SELECT ${COLUMNS} FROM keys WHERE hash = ?`),
+    byFormer: db.prepare(`SELECT ${COLUMNS} FROM keys WHERE former_hash = ? AND former_until > ?`),
+    all: db.prepare(`SELECT ${COLUMNS} FROM keys ORDER BY rowid`),
+    count: db.prepare("SELECT count(*) AS total, count(*) FILTER (WHERE revoked_at IS NULL) AS inUse FROM keys"),
+    oldest: db.prepare(`SELECT ${COLUMNS} FROM keys WHERE revoked_at IS NULL ORDER BY rowid LIMIT ?`),
+    page: db.prepare(`SELECT ${COLUMNS}, rowid AS place FROM keys WHERE rowid > ? ORDER BY rowid LIMIT ?`),
+    byId: db.prepare(`SELECT ${COLUMNS} FROM keys WHERE id = ?`),
+    byName: db.prepare(`SELECT ${COLUMNS} FROM keys WHERE name = ? AND revoked_at IS NULL`),
+    byFormerName: db.prepare(`SELECT ${COLUMNS} FROM keys WHERE name = ? ORDER BY rowid DESC LIMIT 1`),
+    byIds: db.prepare(`SELECT ${COLUMNS} FROM keys WHERE id IN (SELECT value FROM json_each(?))`),
+    names: db.prepare(
+      "SELECT keys.id, name FROM json_each(?) AS wanted CROSS JOIN keys ON keys.id = wanted.value",
+    ),
+    // One statement, so that no concurrent change of another process is lost.
+    change: db.prepare(
+      `UPDATE keys SET disabled = coalesce(:disabled, disabled), group_name = coalesce(:group, group_name),
      rules = coalesce(:rules, rules), expires_at = iif(:expires, :expiresAt, expires_at)
      WHERE id = :id AND revoked_at IS NULL`,
-  );
-  const revoke = db.prepare(
-    "UPDATE keys SET revoked_at = ?, former_hash = NULL, former_until = NULL WHERE id = ? AND revoked_at IS NULL",
-  );
-  const rotate = db.prepare(
-    `UPDATE keys SET former_hash = hash, former_until = :until, hash = :hash WHERE id = :id AND revoked_at IS NULL
+    ),
+    revoke: db.prepare(
+      "UPDATE keys SET revoked_at = ?, former_hash = NULL, former_until = NULL WHERE id = ? AND revoked_at IS NULL",
+    ),
+    rotate: db.prepare(
+      `UPDATE keys SET former_hash = hash, former_until = :until, hash = :hash WHERE id = :id AND revoked_at IS NULL
      AND NOT EXISTS (SELECT 1 FROM keys WHERE hash = :hash OR former_hash = :hash)`,
-  );
-  const touch = db.prepare(
-    `UPDATE keys SET last_used_at = used.value FROM json_each(?) AS used
+    ),
+    touch: db.prepare(
+      `UPDATE keys SET last_used_at = used.value FROM json_each(?) AS used
      WHERE keys.id = used.key AND used.value > coalesce(last_used_at, -1)`,
-  );
-  return {
-    insert,
-    byHash,
-    byFormer,
-    all,
-    count,
-    oldest,
-    page,
-    byId,
-    byName,
-    byFormerName,
-    byIds,
-    names,
-    change,
-    revoke,
-    rotate,
-    touch,
+    ),
   };
 }
 

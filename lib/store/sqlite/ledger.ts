@@ -29,26 +29,7 @@ export interface LedgerRows {
 }
 
 /** The operations of a ledger that need no ownership. */
-export type LedgerReader = Pick<
-  LedgerStore,
-  | "find"
-  | "spenders"
-  | "entries"
-  | "entriesWithin"
-  | "durations"
-  | "usage"
-  | "upstreamDays"
-  | "sumUp"
-  | "sumsHead"
-  | "sumsOfStep"
-  | "search"
-  | "topUsers"
-  | "userSums"
-  | "lastSeq"
-  | "days"
-  | "prune"
-  | "start"
->;
+export type LedgerReader = Omit<LedgerStore, "hold" | "left" | "spending" | "renew" | "append" | "expire" | "holds">;
 
 /** Reports made in slices. */
 export type Reports = Pick<LedgerStore, "durations" | "usage" | "upstreamDays" | "search" | "topUsers">;

@@ -2,25 +2,15 @@
 import { DatabaseSync } from "node:sqlite";
 import { runSliced } from "../../scheduler.ts";
 import type { ReadCharged } from "./accounts.ts";
-import type { LedgerStore } from "../ledger.ts";
+import type { Reports } from "./ledger.ts";
 import { prepareDurations } from "./durations.ts";
 import { prepareSearch } from "./search.ts";
 import { whenFree } from "./transaction.ts";
 import { prepareUsage } from "./usage_sums.ts";
 import { prepareTopUsers } from "./user_sums.ts";
 
-/** Reports of a file. */
-export interface SqliteReports {
-  /** As `LedgerStore.usage`, from a snapshot at the start of the work. */
-  usage: LedgerStore["usage"];
-  /** As `LedgerStore.upstreamDays`, from such a snapshot. */
-  upstreamDays: LedgerStore["upstreamDays"];
-  /** As `LedgerStore.durations`. */
-  durations: LedgerStore["durations"];
-  /** As `LedgerStore.search`. */
-  search: LedgerStore["search"];
-  /** As `LedgerStore.topUsers`. */
-  topUsers: LedgerStore["topUsers"];
+/** Reports of a file, each from a snapshot at the start of the work. */
+export interface SqliteReports extends Reports {
   /** Reads the amount charged to a group. */
   charged: ReadCharged;
   close(): void;
