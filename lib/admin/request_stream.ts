@@ -11,8 +11,8 @@ import { readQuery, runReport } from "./request_input.ts";
 /** Most concurrent streams of a process: each one reads every new entry. */
 const MOST_STREAMS = 20;
 
-/** Pause between two looks for new requests, in milliseconds. */
-const LOOK_MS = 1_000;
+/** Pause between two reads of new requests, in milliseconds. */
+const POLL_MS = 1_000;
 
 /** Silence before a keep-alive, in milliseconds: proxies close connections that are silent for a minute. */
 const KEEP_ALIVE_MS = 15_000;
@@ -82,7 +82,7 @@ async function* textsOf(
       yield requests.map((line) => `id: ${line.seq}\n${formatFrame({ event: "request", data: JSON.stringify(line) })}`)
         .join("") + `id: ${tail.seq}\n\n`;
     }
-    if (isEnd) await delay(LOOK_MS, signal).catch(() => {});
+    if (isEnd) await delay(POLL_MS, signal).catch(() => {});
   }
 }
 

@@ -1,5 +1,6 @@
 /** Parses the command line. */
 import { parseArgs } from "node:util";
+import type { Config } from "../config.ts";
 import { messageOf } from "../errors.ts";
 import {
   type CommandName,
@@ -21,6 +22,11 @@ export interface Invocation {
   operand: string;
   values: Partial<Record<ValueFlag, string>>;
   switches: ReadonlySet<Switch>;
+}
+
+/** The command line of a report, and the configuration. */
+export interface ReportCommand extends Pick<Invocation, "values" | "switches"> {
+  config: Config;
 }
 
 /** A wrong command line. The message is one line. */

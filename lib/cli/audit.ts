@@ -1,17 +1,14 @@
 /** `audit`: recalculates the ledger and compares, or shows the log of changes. */
-import type { Config } from "../config.ts";
 import { auditLedger } from "../billing/reports/audit.ts";
 import type { AuditReport } from "../billing/reports/schemas.ts";
 import { findDamage } from "../store/sqlite/integrity.ts";
-import { type Invocation, UsageError } from "./arguments.ts";
+import { type ReportCommand, UsageError } from "./arguments.ts";
 import { auditChanges } from "./audit_changes.ts";
 import { counted, jsonText, writeOut } from "./output.ts";
 import { requireFile, withStore } from "./command_store.ts";
 
 /** Audits the ledger and its file, and prints the differences. Returns 1 if there are any. @throws {UsageError} */
-export function audit(
-  { config, values, switches }: Pick<Invocation, "values" | "switches"> & { config: Config },
-): Promise<number> {
+export function audit({ config, values, switches }: ReportCommand): Promise<number> {
   if (switches.has("changes")) return auditChanges({ config, values, switches });
   for (const flag of ["limit", "cursor"] as const) {
     if (values[flag] !== undefined) throw new UsageError(`Expected --changes beside --${flag}`);

@@ -1,17 +1,14 @@
 /** `audit --changes`: the log of operators' changes. */
 import { readChanges } from "../admin/changes.ts";
 import type { ChangeLine } from "../admin/schemas.ts";
-import type { Config } from "../config.ts";
 import { GatewayError } from "../errors.ts";
-import type { Invocation } from "./arguments.ts";
+import type { ReportCommand } from "./arguments.ts";
 import { withStore } from "./command_store.ts";
 import { jsonText, writeErr, writeOut } from "./output.ts";
 import { tableText } from "./table.ts";
 
 /** Prints a page of the log, the latest change first. */
-export function auditChanges(
-  { config, values, switches }: Pick<Invocation, "values" | "switches"> & { config: Config },
-): Promise<number> {
+export function auditChanges({ config, values, switches }: ReportCommand): Promise<number> {
   return withStore(config, async (store) => {
     const { limit, cursor } = values;
     try {

@@ -1,10 +1,9 @@
 /** `budgets`: spent, held and remaining amounts of the budgets of groups, keys and end users. */
-import type { Config } from "../config.ts";
 import { csvText } from "../csv.ts";
 import { parseUsd, roundUsd } from "../billing/money.ts";
 import type { BudgetLine, BudgetState } from "../billing/reports/schemas.ts";
 import { BUDGET_PARAMETERS, type BudgetTexts, findBudgets } from "../billing/reports/budget_search.ts";
-import { type Invocation, readFlags } from "./arguments.ts";
+import { readFlags, type ReportCommand } from "./arguments.ts";
 import { withStore } from "./command_store.ts";
 import { formatOf, jsonText, writeOut } from "./output.ts";
 import { tableText } from "./table.ts";
@@ -16,9 +15,7 @@ const COLUMNS = [
 ] satisfies (keyof BudgetLine)[];
 
 /** Prints budgets of the configuration and the store. @throws {UsageError} where a flag cannot be read */
-export function budgets(
-  { config, values, switches }: Pick<Invocation, "values" | "switches"> & { config: Config },
-): Promise<number> {
+export function budgets({ config, values, switches }: ReportCommand): Promise<number> {
   const format = formatOf(switches);
   return withStore(config, async ({ ledger, keys }) => {
     const texts: BudgetTexts = {};

@@ -1,5 +1,4 @@
 /** `requests`: single requests of the ledger, once or continuously. */
-import type { Config } from "../config.ts";
 import { csvText } from "../csv.ts";
 import { roundUsd } from "../billing/money.ts";
 import {
@@ -10,12 +9,12 @@ import {
   type RequestTexts,
 } from "../billing/reports/requests.ts";
 import type { RequestLine } from "../billing/reports/request_schemas.ts";
-import { type Invocation, readFlags, UsageError } from "./arguments.ts";
+import { type Invocation, readFlags, type ReportCommand, UsageError } from "./arguments.ts";
 import { withStore } from "./command_store.ts";
 import { type Format, formatOf, jsonText, writeErr, writeOut } from "./output.ts";
 import { tableText } from "./table.ts";
 
-/** Pause between two looks for new requests, in milliseconds. */
+/** Pause between two reads of new requests, in milliseconds. */
 const FOLLOW_MS = 1_000;
 
 /** Flags, and their parameters of a search. */
@@ -39,9 +38,7 @@ const PARAMETERS = {
 } as const satisfies Partial<Record<keyof Invocation["values"], keyof RequestTexts>>;
 
 /** Prints requests. @throws {UsageError} where a flag cannot be read */
-export function requests(
-  { config, values, switches }: Pick<Invocation, "values" | "switches"> & { config: Config },
-): Promise<number> {
+export function requests({ config, values, switches }: ReportCommand): Promise<number> {
   const format = formatOf(switches);
   const texts = textsOf({ values, switches });
   return withStore(config, async ({ ledger, keys }) => {

@@ -1,5 +1,4 @@
 /** `usage --by upstream`: requests and costs at upstreams, and their differences from an invoice. */
-import type { Config } from "../config.ts";
 import { messageOf } from "../errors.ts";
 import { formatUsd, roundUsd } from "../billing/money.ts";
 import {
@@ -20,7 +19,7 @@ import { sumUpstreams, type UpstreamSum } from "../billing/reports/upstreams.ts"
 import { comparedCsv, comparedRows, upstreamCsv } from "../billing/reports/usage_csv.ts";
 import { readUsageFilter } from "../billing/reports/usage_filter.ts";
 import { dayName } from "../store/days.ts";
-import { type Invocation, readFlags, UsageError } from "./arguments.ts";
+import { readFlags, type ReportCommand, UsageError } from "./arguments.ts";
 import { counted, type Format, formatOf, jsonText, writeErr, writeOut } from "./output.ts";
 import { withStore } from "./command_store.ts";
 import { tableText } from "./table.ts";
@@ -28,8 +27,7 @@ import { tableText } from "./table.ts";
 /** Flags that only mean something by upstream. */
 export const UPSTREAM_FLAGS = ["upstream", "invoice", "prices", "tolerance"] as const;
 
-interface UpstreamCommand extends Pick<Invocation, "values" | "switches"> {
-  config: Config;
+interface UpstreamCommand extends ReportCommand {
   models: Parameters<typeof sumUpstreams>[0]["config"]["models"];
   period: Period;
 }

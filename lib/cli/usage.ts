@@ -1,22 +1,19 @@
 /** `usage`: the bill of a period. */
 import { createCatalog } from "../catalog/catalog.ts";
-import type { Config } from "../config.ts";
 import { roundUsd } from "../billing/money.ts";
 import { readPeriod } from "../billing/reports/period.ts";
 import { readGroupings, usageReport } from "../billing/reports/usage.ts";
 import type { UsageFigures, UsageReport } from "../billing/reports/schemas.ts";
 import { groupingsOf, usageCsv, usageNames } from "../billing/reports/usage_csv.ts";
 import { readUsageFilter } from "../billing/reports/usage_filter.ts";
-import { type Invocation, readFlags, UsageError } from "./arguments.ts";
+import { readFlags, type ReportCommand, UsageError } from "./arguments.ts";
 import { formatOf, jsonText, writeOut } from "./output.ts";
 import { withStore } from "./command_store.ts";
 import { tableText } from "./table.ts";
 import { reportRangeError, UPSTREAM_FLAGS, upstreamUsage } from "./upstream_usage.ts";
 
-type UsageCommand = Pick<Invocation, "values" | "switches"> & { config: Config };
-
 /** Prints the sums of a period, the dearest first. @throws {UsageError} for a flag with a wrong value */
-export async function usage({ config, values, switches }: UsageCommand): Promise<number> {
+export async function usage({ config, values, switches }: ReportCommand): Promise<number> {
   const format = formatOf(switches);
   const { since, until } = values;
   const named = namedPeriod({ values, switches });
@@ -43,7 +40,7 @@ export async function usage({ config, values, switches }: UsageCommand): Promise
   });
 }
 
-function namedPeriod({ values, switches }: Omit<UsageCommand, "config">): string | undefined {
+function namedPeriod({ values, switches }: Omit<ReportCommand, "config">): string | undefined {
   const names = [...(["today", "yesterday", "last-month"] as const).filter((name) => switches.has(name))];
   const [period, ...more] = values.month === undefined ? names : [values.month, ...names];
   if (more.length > 0) throw new UsageError("Expected one of --month, --last-month, --today and --yesterday");

@@ -43,14 +43,14 @@ const EXTRAS = [
 /** Requires a price for every extra that a group allows, at every model that it can be used with. */
 function extraProblems(group: JsonObject, { name, file }: { name: string; file: JsonObject }): string[] {
   const models = globsOf(group);
-  const asked = (Array.isArray(file.models) ? file.models : []).filter(isObject).filter((model) =>
+  const billed = (Array.isArray(file.models) ? file.models : []).filter(isObject).filter((model) =>
     typeof model.id === "string" && mayUse({ group: { models }, rules: {} }, model.id) && leavesTheGateway(model, file)
   );
   return EXTRAS.flatMap(({ member, what }) => {
     const allowed = group[member];
     return (Array.isArray(allowed) ? allowed : []).flatMap((extra, index) => {
       if (typeof extra !== "string") return [];
-      const lacking = asked.flatMap((model) => lackingPrices(model, member, extra));
+      const lacking = billed.flatMap((model) => lackingPrices(model, member, extra));
       const [first, ...others] = lacking;
       if (first === undefined) return [];
       const more = others.length === 0 ? "" : `, nor in ${others.length} more places`;

@@ -41,16 +41,16 @@ function chargeOf(
   { usage, sizes }: ImageBill,
   { context: { gateway, requestId }, model, request, headers, inputImagePrice, metered: { meter } }: StartedImages,
 ): Pick<Delivered, "tokens" | "source" | "images" | "details"> {
-  const asked = sizeText(request.size);
+  const requested = sizeText(request.size);
   // A stream charges again at its end, without effect; log only the first time.
-  if (!meter.ended && sizes.some((size) => size !== asked)) {
+  if (!meter.ended && sizes.some((size) => size !== requested)) {
     gateway.log({
       level: "warn",
       event: "image_size_mismatch",
       request_id: requestId,
       upstream: headers["x-sluice-upstream"],
       model: model.id,
-      asked,
+      asked: requested,
       delivered: sizes.join(", "),
     });
   }
@@ -59,6 +59,6 @@ function chargeOf(
     tokens: billedTokens(usage),
     source: "formula",
     images: sizes.length,
-    details: { image_sizes: { asked, delivered: sizes }, ...(extras.length > 0 && { extras }) },
+    details: { image_sizes: { asked: requested, delivered: sizes }, ...(extras.length > 0 && { extras }) },
   };
 }

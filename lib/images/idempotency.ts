@@ -94,8 +94,8 @@ const WAIT_MS = 15 * 60_000;
 const LEASE_MS = 30_000;
 
 /** First and longest interval between polls for another node's answer, in milliseconds. */
-const FIRST_LOOK_MS = 100;
-const LONGEST_LOOK_MS = 1_000;
+const FIRST_POLL_MS = 100;
+const LONGEST_POLL_MS = 1_000;
 
 /** Interval of the tries to record that a request was done, in milliseconds. */
 const NOTE_MS = 1_000;
@@ -305,7 +305,7 @@ export class Idempotency {
 
   /** Waits for another node's answer; `undefined` if it ended without one. */
   async #awaitOtherNode({ scope, key, requestHash }: RepeatableRequest, stop: AbortSignal) {
-    for (let ms = FIRST_LOOK_MS;; ms = Math.min(LONGEST_LOOK_MS, ms * 2)) {
+    for (let ms = FIRST_POLL_MS;; ms = Math.min(LONGEST_POLL_MS, ms * 2)) {
       await this.#pause(ms, stop);
       const found = await callStore(() => this.#cache.find(scope, key));
       if (found !== undefined) {
@@ -343,8 +343,8 @@ export class Idempotency {
    */
   async #first(name: string, request: RepeatableRequest): Promise<StoredAnswer | undefined> {
     const { requestHash, signal } = request;
-    const lookedUp = Promise.withResolvers<void>();
-    this.#lookups.set(name, lookedUp.promise);
+    const done = Promise.withResolvers<void>();
+    this.#lookups.set(name, done.promise);
     let answer: Promise<StoredAnswer | undefined>;
     const found = this.#find(request);
     try {
@@ -360,7 +360,7 @@ export class Idempotency {
       throw error;
     } finally {
       this.#lookups.delete(name);
-      lookedUp.resolve();
+      done.resolve();
     }
     return await answer;
   }

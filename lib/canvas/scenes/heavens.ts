@@ -48,8 +48,8 @@ function orb({ palette, unit, seed }: Stage, at: Point, radius: number): Layer[]
   for (let i = 0; i < 6; i++) {
     const turn = (seed % 97 + i * 2.4) % (2 * Math.PI);
     const away = radius * (0.2 + 0.09 * i);
-    const look = { radius: radius * (0.26 - i * 0.03), color: gray, alpha: 0.4, soft: unit * 0.012 };
-    out.push(disc([at[0] + Math.cos(turn) * away, at[1] + Math.sin(turn) * away], look));
+    const style = { radius: radius * (0.26 - i * 0.03), color: gray, alpha: 0.4, soft: unit * 0.012 };
+    out.push(disc([at[0] + Math.cos(turn) * away, at[1] + Math.sin(turn) * away], style));
   }
   return out;
 }

@@ -22,9 +22,9 @@ export function mountains(stage: Stage): Layer[] {
     const shade = mix(mix(palette.sky[1], palette.sky[0], 0.4), [0.9, 0.93, 1], 0.45);
     const snow = { line: base - unit * (0.24 - 0.05 * i), lit: mix([1, 1, 1], palette.light, 0.5), shade };
     const lit = mix(color, palette.lit, 0.85 - 0.25 * near), haze = mix(palette.sky[2], color, 0.35 * near);
-    const look = { color, lit, haze, depth: unit * 0.4, light: side, relief: 0.95 - 0.3 * near, seed: seed + i };
+    const style = { color, lit, haze, depth: unit * 0.4, light: side, relief: 0.95 - 0.3 * near, seed: seed + i };
     const heights = ridgeLine(width, { ...ridge, seed: seed + i * 57 });
-    layers.push(land(heights, i < 2 ? { ...look, snow } : look));
+    layers.push(land(heights, i < 2 ? { ...style, snow } : style));
     if (i === ranges - 1) continue;
     const veil = { color: mix(palette.sky[2], palette.light, 0.3), alpha: 0.5, seed: seed + i * 7, width };
     layers.push(mist({ top: base - unit * 0.14, bottom: base + unit * 0.1, ...veil }));
@@ -32,9 +32,9 @@ export function mountains(stage: Stage): Layer[] {
   if (hasLake) {
     const shore = height * 0.74, deep = mix(palette.near, palette.sky[0], 0.5);
     const colors = [mix(palette.sky[2], palette.near, 0.35), palette.sky[1], palette.sky[0]];
-    const look = { light: light[0], color: palette.light, glitter: 0.7, seed: seed + 3, unit };
+    const style = { light: light[0], color: palette.light, glitter: 0.7, seed: seed + 3, unit };
     layers.push(
-      water({ horizon: shore, deep, colors, ...look }),
+      water({ horizon: shore, deep, colors, ...style }),
       mist({ top: shore - unit * 0.03, bottom: shore + unit * 0.03, color: palette.sky[2], alpha: 0.6, seed, width }),
     );
   }
@@ -142,12 +142,12 @@ function grove(
   { size, color }: { size: number; color: Rgb },
 ): Layer[] {
   const layers: Layer[] = [];
-  const look = { color, dark: mix(color, [0, 0, 0], 0.28), soft: size * 0.05 };
+  const style = { color, dark: mix(color, [0, 0, 0], 0.28), soft: size * 0.05 };
   let x = random() * width * 0.2;
   while (x < width) {
     for (let left = 1 + Math.floor(random() * 4); left > 0; left--) {
       const y = (heights[Math.min(width - 1, Math.floor(x))] ?? 0) - size * 0.4;
-      layers.push(disc([x, y], { radius: size * between(random, 0.35, 0.6), ...look }));
+      layers.push(disc([x, y], { radius: size * between(random, 0.35, 0.6), ...style }));
       x += size * 0.45;
     }
     x += width * between(random, 0.06, 0.3);

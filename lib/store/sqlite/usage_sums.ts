@@ -207,7 +207,7 @@ export class UsageWork {
   #select(
     { names, figures, rows, only = {} }: Summed,
     { table, range, from }: { table: string; range: string; from: string },
-  ): (range: readonly Place[]) => void {
+  ): (range: readonly KeyValue[]) => void {
     const [filter, ...values] = allOf(conditionsOf(only, DIALECT));
     const known = table === OLD_DAYS.table ? OLD_DAYS.figures : figures;
     const columns = known.map((name) => figureColumns(name, table === "entries" ? ENTRY_FIGURES[name] ?? name : name));
@@ -242,17 +242,17 @@ export class UsageWork {
   }
 
   /** Key ranges of the sums between two days or hours, each read by one statement; `until` is exclusive. */
-  *#ranges({ table, step, names }: SumTable, { from, until }: CutSpan["whole"]): Generator<Place[]> {
+  *#ranges({ table, step, names }: SumTable, { from, until }: CutSpan["whole"]): Generator<KeyValue[]> {
     const key = [step, ...names];
     const columns = key.join(", ");
     const rangeEnd = this.#prepare(
       `SELECT ${columns} FROM ${table} WHERE (${columns}) > (${marks(key)}) AND ${step} < ?
        ORDER BY ${columns} LIMIT 1 OFFSET ${ROWS_AT_ONCE - 1}`,
     );
-    const before = (step: number): Place[] => [step - 1, ...names.map(() => LAST)];
+    const before = (step: number): KeyValue[] => [step - 1, ...names.map(() => LAST)];
     for (let place = before(from);;) {
       const row = rangeEnd.get(...place, until);
-      const end = row === undefined ? before(until) : key.map((name) => row[name] as Place);
+      const end = row === undefined ? before(until) : key.map((name) => row[name] as KeyValue);
       yield [...place, ...end];
       if (row === undefined) return;
       place = end;
@@ -328,4 +328,4 @@ function prepareStatements(db: DatabaseSync) {
 }
 
 /** A key column's value. */
-type Place = number | bigint | string | Uint8Array;
+type KeyValue = number | bigint | string | Uint8Array;
