@@ -17,7 +17,7 @@ const keyMembers = {
   last_used_at: time.nullable().describe("To the minute"),
   revoked_at: time.nullable(),
   rules: keyRulesSchema,
-  former_until: time.nullable().describe("Until when the secret before the present one is good"),
+  former_until: time.nullable().describe("End of the previous secret's validity"),
 };
 
 /** A key. */
@@ -27,13 +27,13 @@ export const keySchema = exactly<PublicKey>()(z.strictObject(keyMembers));
 export const keyWithBudgetSchema = exactly<KeyWithBudget>()(z.strictObject({
   ...keyMembers,
   budget: budgetStateSchema.nullable()
-    .describe("The budget that applies to it, its own or that of its group for each key; null where there is none"),
+    .describe("The budget that applies: its own, or its group's for each key; null if there is none"),
 }));
 
 /** A key with its secret, once. */
 export const shownKeySchema = exactly<PublicKey & { key: string }>()(z.strictObject({
   ...keyMembers,
-  key: z.string().describe("The key itself. It is in this answer and nowhere else"),
+  key: z.string().describe("The secret. Only this answer has it"),
 }));
 
 /** All keys. */
@@ -48,12 +48,12 @@ const configStatus = {
   source: z.string().describe("Path of the file, or name of the variable that holds its text; `store`; `built in`"),
   shared: z.strictObject({
     version: z.number().int().min(1).optional()
-      .describe("The version in force; absent where the node could use none and obeys its own file"),
-    latest: z.number().int().min(0).describe("The version that was put into the store last, as far as is known here"),
-    is_current: z.boolean().describe("Whether that is the one in force; `last_error` tells why not"),
-  }).optional().describe("The configuration that all nodes obey; absent where each obeys its own"),
+      .describe("The version in force; absent if the node uses its own file because no version was valid"),
+    latest: z.number().int().min(0).describe("The latest version in the store, as far as this node knows"),
+    is_current: z.boolean().describe("Whether the latest version is in force; if not, `last_error` has the reason"),
+  }).optional().describe("The configuration shared by all nodes; absent if each has its own"),
   last_error: z.strictObject({ at: time, problems: z.array(z.string()) }).optional()
-    .describe("Why the latest file was refused; absent where it was not"),
+    .describe("Why the latest configuration was refused; absent if it was not"),
 };
 
 const changeValues = z.record(z.string(), z.unknown()).nullable();
@@ -61,12 +61,12 @@ const changeValues = z.record(z.string(), z.unknown()).nullable();
 const changeLine = z.strictObject({
   at: time,
   author: z.enum(CHANGE_AUTHORS).describe(
-    "`configuration`: a configuration that was read without an operator's request; `gateway`: at its start",
+    "`configuration`: a configuration read without an operator's request; `gateway`: the gateway at its start",
   ),
-  address: z.string().nullable().describe("The client's address; null for a command, and where it is not known"),
+  address: z.string().nullable().describe("The client's address; null for a command, or if unknown"),
   action: z.enum(CHANGE_ACTIONS),
   subject: z.string().nullable().describe("Id of the key, or name of the target"),
-  before: changeValues.describe("Values of the members that differ, without secrets; null where there were none"),
+  before: changeValues.describe("Values of the members that differ, without secrets; null if there were none"),
   after: changeValues,
   request_id: z.string().nullable(),
 });
@@ -88,7 +88,7 @@ export type ChangePage = z.output<typeof changePageSchema>;
 export const configStateSchema = z.strictObject({
   object: z.literal("config"),
   ...configStatus,
-  config: z.record(z.string(), z.unknown()).describe("As the file says it, every default filled in, without secrets"),
+  config: z.record(z.string(), z.unknown()).describe("The file's members and all defaults, without secrets"),
 });
 
 /** The response with the configuration in force. */
@@ -97,32 +97,34 @@ export type ConfigResponse = z.output<typeof configStateSchema>;
 /** The health of the gateway. */
 export const gatewayHealthSchema = z.strictObject({
   object: z.literal("health"),
-  status: z.enum(["ok", "degraded", "unavailable"]).describe("As /readyz tells it"),
-  message: z.string().optional().describe("A sentence with the reasons; absent where the status is ok"),
+  status: z.enum(["ok", "degraded", "unavailable"]).describe("As reported by /readyz"),
+  message: z.string().optional().describe("The reasons in one sentence; absent if the status is ok"),
   store: z.boolean().describe("Whether the store of keys answers"),
-  ledger: z.boolean().describe("Whether the ledger can be written; nothing that costs begins while it cannot"),
+  ledger: z.boolean().describe("Whether the ledger can be written; if not, requests that cost money are refused"),
   limits_healthy: z.boolean().describe("Whether the store of limits answers"),
-  upstreams: z.enum(["ok", "some", "none"]).describe("Whether the targets that were asked so far would be asked again"),
+  upstreams: z.enum(["ok", "some", "none"]).describe("Whether the targets tried so far can be tried again"),
   is_current: z.boolean().describe(
-    "Whether it obeys the configuration that was put into the store last, where it shall",
+    "Whether the latest shared configuration is in force; true if none is shared",
   ),
   config: z.strictObject(configStatus),
-  ledger_queue: count.describe("Entries on their way into the ledger"),
-  journal_entries: count.describe("Entries that wait in the journal for a store that is out of reach"),
+  ledger_queue: count.describe("Entries waiting to be written to the ledger"),
+  journal_entries: count.describe("Entries waiting in the journal for an unreachable store"),
   limits: z.enum(["memory", "redis"]).describe("Where limits are counted"),
   targets: z.array(z.strictObject({
     upstream: z.string(),
-    model: z.string().describe("The upstream's own id of it; of an embedded one, behind the id of its row"),
+    model: z.string().describe("The upstream's id of the model; for an embedded model, after the id of its row"),
     state: z.enum(["closed", "open", "half_open", "cooling", "quarantined"])
-      .describe("The worst, where it differs by client key"),
-    awaits_trial: z.boolean().describe("Whether a breaker is open or half-open and no request tries the target now"),
-    keys: count.optional().describe("Client keys that the state is for; absent: all"),
-    until: z.number().int().optional().describe("Until when it is not asked, in Unix milliseconds"),
+      .describe("The worst one if it differs by client key"),
+    awaits_trial: z.boolean().describe(
+      "Whether a circuit breaker is open or half-open and no trial request is running",
+    ),
+    keys: count.optional().describe("Number of client keys with this state; absent: all"),
+    until: z.number().int().optional().describe("End of the pause, in Unix milliseconds"),
     failures: count.describe("Failures among the samples"),
     samples: count.describe("Requests of the last 30 seconds"),
     consecutive_failures: count.describe("Failures since the last success"),
-    recent_attempts: count.describe("The last attempts, at most 20 and however long ago"),
-    recent_answers: count.describe("Those of them that were answered"),
+    recent_attempts: count.describe("Number of the last attempts, at most 20"),
+    recent_answers: count.describe("Of these, attempts that succeeded"),
     first_ms: z.number().optional().describe("Median time to the first event"),
     tokens_per_second: z.number().optional().describe("Median"),
   })),
@@ -140,7 +142,7 @@ export type HealthResponse = z.output<typeof gatewayHealthSchema>;
 export const reloadSchema = z.strictObject({
   object: z.literal("reload"),
   outcome: z.enum(["changed", "unchanged"]),
-  ignored: z.array(z.string()).describe("Members whose change needs a new start"),
+  ignored: z.array(z.string()).describe("Members whose change needs a restart"),
   ...configStatus,
 });
 

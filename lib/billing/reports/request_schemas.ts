@@ -7,8 +7,8 @@ import { count, exactly, time, tokens, usd } from "./schema_parts.ts";
 const priceLine = z.strictObject({
   class: z.string().describe("Name of the price, as in `pricing`"),
   tokens: count.describe("Number of tokens, or of calls of a hosted tool"),
-  price_usd: usd.describe("Of one token or call, in the catalog"),
-  factor: z.string().describe("Price factor of the group of the key"),
+  price_usd: usd.describe("Catalog price of one token or call"),
+  factor: z.string().describe("Price factor of the key's group"),
   amount_usd: usd,
 });
 
@@ -17,9 +17,9 @@ const limitRefusal = z.strictObject({
   id: z.string().describe("Id of the key or model, or name of the group"),
   unit: z.enum(["requests", "tokens", "concurrency"]),
   limit: count,
-  needed: count.describe("What the request needed of it"),
-  remaining: count.optional().describe("What was left"),
-  free_after_ms: z.number().optional().describe("When there was room again; absent where no wait helps"),
+  needed: count.describe("Amount that the request needed"),
+  remaining: count.optional().describe("Amount that was left"),
+  free_after_ms: z.number().optional().describe("Time until the limit had room again; absent if no wait helps"),
 });
 
 const budgetRefusal = z.strictObject({
@@ -28,8 +28,8 @@ const budgetRefusal = z.strictObject({
   period: z.enum(["day", "week", "month", "total"]),
   budget_usd: usd,
   left_usd: usd,
-  held_usd: usd.describe("Set aside for requests under way"),
-  needed_usd: usd.describe("The most that the request could cost"),
+  held_usd: usd.describe("Held for running requests"),
+  needed_usd: usd.describe("Most that the request could cost"),
   resets_on: z.iso.date().optional().describe("Absent for a budget that never resets"),
 });
 
@@ -37,31 +37,37 @@ const targetRefusal = z.strictObject({
   upstream: z.string(),
   model: z.string(),
   why: z.enum(["open", "cooling", "quarantined"])
-    .describe("Its breaker was open, it had asked for a delay, or it refused the gateway's key"),
+    .describe(
+      "`open`: its circuit breaker was open; `cooling`: it had asked for a delay; `quarantined`: it refused the gateway's key",
+    ),
   wait_ms: count,
 });
 
 const reasonSchema = exactly<EntryReason>()(z.strictObject({
   code: z.enum(REASON_CODES),
-  error: z.string().optional().describe("Code of the error that the client got"),
-  param: z.string().optional().describe("Parameter at fault; `other` where it is none of the protocols"),
-  rule: z.string().optional().describe("The rule that an invalid request breaks, without any text of the client"),
+  error: z.string().optional().describe("Code of the error sent to the client"),
+  param: z.string().optional().describe("Invalid parameter; `other` if no protocol has it"),
+  rule: z.string().optional().describe("The rule that an invalid request breaks"),
   limit: limitRefusal.optional(),
   budget: budgetRefusal.optional(),
   permission: z.strictObject({ of: z.enum(["endpoint", "protocol", "model"]), name: z.string() }).optional(),
-  targets: z.array(targetRefusal).readonly().optional().describe("Targets that could not be asked"),
-  outage: z.enum(["ledger", "store", "limits_store"]).optional().describe("What could not be reached or written"),
-  set_by: z.enum(["key", "group"]).optional().describe("Whose setting the limit or budget of the key is"),
+  targets: z.array(targetRefusal).readonly().optional().describe("Targets that were not tried"),
+  outage: z.enum(["ledger", "store", "limits_store"]).optional().describe(
+    "The store that could not be reached or written",
+  ),
+  set_by: z.enum(["key", "group"]).optional().describe(
+    "Origin of the key's limit or budget: its own setting, or its group's",
+  ),
 }));
 
 const attemptSchema = exactly<EntryAttempt>()(z.strictObject({
   upstream: z.string(),
   model: z.string(),
   outcome: z.string().describe("As in the metric sluice_upstream_attempts_total, or `unfit`"),
-  ms: count.describe("Until the answer began, or the attempt failed"),
+  ms: count.describe("Milliseconds until the answer began or the attempt failed"),
   status: z.number().int().optional(),
   code: z.string().optional().describe("The vendor's code of the error"),
-  message: z.string().optional().describe("Without secrets; absent where it may quote the request"),
+  message: z.string().optional().describe("The vendor's message without secrets; absent if it may quote the request"),
   request_id: z.string().optional().describe("The vendor's id of the request"),
 }));
 
@@ -94,9 +100,9 @@ const endedRequest = z.strictObject({
   status: z.number().int(),
   ending: endingSchema,
   attempts: count,
-  attempt_list: z.array(attemptSchema).readonly().describe("Empty where there was none, or the only one answered"),
-  skipped: z.array(targetRefusal).readonly().describe("Targets that were passed over as they could not be asked"),
-  upstream_request_id: z.string().nullable().describe("The vendor's id of the request that answered"),
+  attempt_list: z.array(attemptSchema).readonly().describe("Empty if there was none, or if the only one succeeded"),
+  skipped: z.array(targetRefusal).readonly().describe("Targets that were passed over because they could not be tried"),
+  upstream_request_id: z.string().nullable().describe("The vendor's id of the attempt that succeeded"),
   reason: reasonSchema.nullable().describe("Reason of the refusal or failure"),
   why: z.string().nullable().describe("The reason in one sentence"),
   dropped: z.array(z.string()).readonly().describe("Members of the request that the upstream does not support"),
@@ -107,21 +113,21 @@ const endedRequest = z.strictObject({
   images: count,
   image_sizes: z.strictObject({
     asked: z.string(),
-    delivered: z.array(z.string()).readonly().describe("One for each image; `unknown` where it cannot be read"),
+    delivered: z.array(z.string()).readonly().describe("One per image; `unknown` if it cannot be read from the image"),
   }).nullable(),
-  service_tier: z.string().nullable().describe("The tier that served it; null where that is the plain one"),
+  service_tier: z.string().nullable().describe("Service tier that served it; null for the default one"),
   context_tier: z.strictObject({ above: count, up_to: count.optional() }).nullable()
-    .describe("Number of input tokens that its prices are for; null where the model has one price for all"),
-  price_window: z.string().nullable().describe("The time window of its prices; null at the usual time"),
+    .describe("Input sizes that its prices are for; null if the model has no context tiers"),
+  price_window: z.string().nullable().describe("Time window of its prices; null outside all windows"),
   tokens,
   affinity: z.enum(["hit", "miss", "moved"]).nullable().describe(
-    "Whether the target that has the conversation in its prompt cache answered; null where there was no choice",
+    "`hit`: the target that has the conversation in its prompt cache answered; null if there was no choice",
   ),
   cache_saved_usd: usd.nullable().describe(
-    "What the prompt cache saved, less what was paid for writing to it; null where it was not used",
+    "Savings by the prompt cache, less the cost of writing to it; null if it was not used",
   ),
   source: z.enum(["upstream", "counted", "estimated", "formula", "none"]).describe(
-    "Where the numbers of tokens come from",
+    "Source of the token counts",
   ),
   price_version: z.number().int().nullable(),
   lines: z.array(priceLine),
@@ -129,10 +135,10 @@ const endedRequest = z.strictObject({
   held_usd: usd,
   released_usd: usd,
   overrun_usd: usd,
-  charged_usd: usd.describe("What the customer pays"),
-  upstream_usd: usd.nullable().describe("Cost at the upstream by the prices of the target; null if it has none"),
+  charged_usd: usd.describe("Amount that the customer pays"),
+  upstream_usd: usd.nullable().describe("Cost at the prices of the target; null if it has none"),
   why_free: z.string().nullable(),
-  adds_up: z.boolean().describe("False where the ledger was changed"),
+  adds_up: z.boolean().describe("False if the entry or its prices were changed"),
 });
 
 /** A running request, with the most that it can cost held. */
@@ -154,15 +160,15 @@ const requestLine = z.strictObject({
   id: z.string(),
   seq: z.number().int().min(1).describe("Place in the ledger"),
   at: time.describe("Arrival"),
-  key: z.string().describe("Name of the key, or its id where it has none any more"),
+  key: z.string().describe("Name of the key, or its id if it has no name any more"),
   key_id: z.string(),
   group: z.string(),
   model: z.string().nullable(),
   upstream: z.string().nullable(),
   endpoint: z.string(),
-  status: z.number().int().nullable().describe("Null where the process ended before the request did (`lost`)"),
+  status: z.number().int().nullable().describe("Null if the process ended before the request did (`lost`)"),
   ending: endingSchema,
-  reason: z.string().nullable().describe("Code of the reason why it was refused or failed, or `lost`"),
+  reason: z.string().nullable().describe("Code of the reason for a refusal or failure, or `lost`"),
   why: z.string().nullable().describe("The reason in one sentence"),
   attempts: count,
   first_ms: z.number().nullable(),
@@ -179,8 +185,8 @@ const requestLine = z.strictObject({
 export const requestPageSchema = z.strictObject({
   object: z.literal("list"),
   data: z.array(requestLine),
-  next: z.string().nullable().describe("The cursor of the next page; null where there is none"),
-  last_seq: count.describe("`after_seq` for the requests that end after this answer"),
+  next: z.string().nullable().describe("Cursor of the next page; null on the last one"),
+  last_seq: count.describe("`after_seq` of a search for requests that end later"),
 });
 
 /** A request, ended or running. Amounts are exact USD, as decimal strings; members without a value are `null`. */

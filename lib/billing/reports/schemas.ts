@@ -7,15 +7,15 @@ import { count, time, tokens, usd } from "./schema_parts.ts";
 export const budgetStateSchema = z.strictObject({
   period: z.enum(["day", "week", "month", "total"]),
   budget_usd: usd,
-  spent_usd: usd.describe("Costs of the requests that were received in the period"),
-  held_usd: usd.describe("Set aside for requests under way"),
+  spent_usd: usd.describe("Costs of the requests received in the period"),
+  held_usd: usd.describe("Held for running requests"),
   left_usd: usd.describe("Below 0 if the budget was lowered below the spent amount"),
   resets_at: time.nullable().describe("Start of the next period; null for a budget that never resets"),
 });
 
 const budgetLine = z.strictObject({
   scope: z.enum(["key", "group", "user"]),
-  id: z.string().describe("Id of the key, also of an end user's, or name of the group"),
+  id: z.string().describe("Id of the key (for an end user, of their key), or name of the group"),
   name: z.string(),
   user: z.string().nullable().describe("End user of the key, empty for requests that name none; null for others"),
   group: z.string().describe("Name of the group, also of the key's"),
@@ -27,18 +27,18 @@ export const budgetListSchema = z.strictObject({ object: z.literal("list"), data
 
 const figures = z.strictObject({
   requests: count,
-  failed: count.describe("Of them, those that failed, were refused or lost: without charge"),
+  failed: count.describe("Of these, failed, refused or lost requests, which are not charged"),
   tokens,
   cached_percent: z.number().int().min(0).max(100).nullable()
     .describe("Share of the input tokens that were read from prompt caches, rounded down; null without input"),
   cache_saved_usd: usd
-    .describe("What prompt caches saved, less what was paid for writing to them; negative where that was more"),
+    .describe("Savings by prompt caches, less the cost of writing to them; negative where that was more"),
   images: count,
   cost_usd: usd,
-  overrun_usd: usd.describe("Costs beyond what was held: paid by the operator"),
+  overrun_usd: usd.describe("Costs beyond the held amounts, paid by the operator"),
 });
 
-const period = { since: time, until: time.describe("Not part of the period") };
+const period = { since: time, until: time.describe("Exclusive") };
 
 const grouping = z.enum(USAGE_BY);
 
@@ -56,33 +56,33 @@ const bill = z.strictObject({
   by: grouping,
   then_by: grouping.optional().describe("The second grouping; absent where there is none"),
   lines: z.array(usageLine),
-  total: figures.describe("Every request once, also where it has several tags"),
+  total: figures.describe("Counts each request once, even if it has several tags"),
 });
 
 const upstreamLine = z.strictObject({
   upstream: z.string(),
   model: z.string().describe(
-    "The upstream's own id of it; the public one where today's targets name none or several",
+    "The upstream's id of the model; the public id if the current targets name none or several",
   ),
-  day: z.iso.date().describe("By UTC, on which the requests came in"),
-  requests: count.describe("Those that it was the last to be asked for"),
-  attempts: count.describe("All that was asked for them, here or at others before"),
-  failed: count.describe("Requests that came to nothing; they have no tokens here"),
-  counted: count.describe("Requests whose numbers of tokens are the gateway's own"),
+  day: z.iso.date().describe("UTC day on which the requests arrived"),
+  requests: count.describe("Requests whose last attempt went to this upstream"),
+  attempts: count.describe("All attempts of these requests, at this or other upstreams"),
+  failed: count.describe("Failed requests. Their tokens are not counted"),
+  counted: count.describe("Requests whose tokens the gateway counted itself"),
   tokens,
   images: count,
-  unpriced: count.describe("Requests whose target has no prices: their cost is by catalog prices"),
+  unpriced: count.describe("Requests whose target has no prices, costed at catalog prices"),
   upstream_usd: usd.describe(
-    "Cost at the prices of targets; of `unpriced` requests, at the catalog's without factors",
+    "Cost at the prices of the targets; of `unpriced` requests, at catalog prices without group factors",
   ),
-  cost_usd: usd.describe("What customers pay"),
-  margin_usd: usd.describe("Cost to customers less the cost at the upstream; negative for a loss"),
+  cost_usd: usd.describe("Amount that customers pay"),
+  margin_usd: usd.describe("`cost_usd` minus `upstream_usd`; negative for a loss"),
 });
 
 /** Ordered by upstream, model and day. */
 const upstreamSums = z.strictObject({ ...period, by: z.literal("upstream"), lines: z.array(upstreamLine) });
 
-/** The bill of a period, or what went to upstreams in it. */
+/** The bill of a period, or its sums by upstream. */
 export const usageSchema = z.discriminatedUnion("by", [bill, upstreamSums]);
 
 const auditCounts = z.strictObject({
@@ -93,11 +93,11 @@ const auditCounts = z.strictObject({
   day_sums_in_motion: count,
   day_sums_alone: count,
   user_sums: count.describe("Sums of end users in periods of their budgets"),
-  user_sums_alone: count.describe("More of them, which can be compared in part only"),
+  user_sums_alone: count.describe("Further sums, which could only be compared in part"),
   later_sums: count.describe(
-    "Sums per day by upstream, end user and tag, which are made some time after the entries",
+    "Sums by upstream, hour, end user and tag, which are made some time after the entries",
   ),
-  later_sums_alone: count.describe("More of them, which can be compared in part only"),
+  later_sums_alone: count.describe("Further sums, which could only be compared in part"),
   holds: count,
 });
 
@@ -131,7 +131,7 @@ const difference = z.strictObject({
 
 /** The report of an audit. */
 export const auditSchema = z.strictObject({
-  ok: z.boolean().describe("True where there is no difference"),
+  ok: z.boolean().describe("True if there are no differences"),
   checked: auditCounts,
   difference_count: count,
   differences: z.array(difference),
