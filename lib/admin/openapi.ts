@@ -15,7 +15,7 @@ const REQUEST_FILTERS = {
   key: "Name or id of the key",
   group: "Name of the group",
   model: "Public id of the model",
-  upstream: "Name of the upstream that was asked last",
+  upstream: "Name of the last upstream tried",
   endpoint: "Name of the endpoint, such as chat or images.edits",
   status: "HTTP status such as 429, or a class such as 4xx",
   failed: "true: only requests that failed, were refused or lost",
@@ -30,7 +30,7 @@ const REQUEST_FILTERS = {
 const OPERATIONS: Readonly<Record<string, Operation>> = {
   "GET /admin/v1/openapi.json": { summary: "This description", reply: describedSchema },
   "GET /admin/v1/keys": { summary: "List the keys of the store, oldest first", reply: answers.keyListSchema },
-  "POST /admin/v1/keys": { summary: "Make a key", body: newKeySchema, reply: answers.shownKeySchema, status: 201 },
+  "POST /admin/v1/keys": { summary: "Create a key", body: newKeySchema, reply: answers.shownKeySchema, status: 201 },
   "GET /admin/v1/keys/[key]": {
     summary: "Get a key by its name or id",
     reply: answers.keyWithBudgetSchema,
@@ -59,7 +59,7 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
     summary: "List the changes by operators, the latest first",
     query: {
       limit: "Most changes, 1 to 1000; absent: 50",
-      cursor: "The `next` of the page before",
+      cursor: "The `next` of the previous page",
       request: "Only changes of this request, such as one of the playground",
     },
     reply: answers.changePageSchema,
@@ -69,14 +69,14 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
     summary: "Find requests of the ledger, a page at a time",
     query: {
       since: `Arrival from: ${MOMENT}; absent: all that the ledger has`,
-      until: `Arrival before: ${MOMENT}; absent: the end of the present day`,
+      until: `Arrival before: ${MOMENT}; absent: the end of today`,
       ...REQUEST_FILTERS,
-      sort: "time (the default), cost or duration: the newest, dearest or longest come first",
+      sort: "time (the default), cost or duration: the newest, most expensive or longest first",
       limit: "Most requests, 1 to 1000; absent: 50",
-      cursor: "The `next` of the page before, with the same other parameters",
+      cursor: "The `next` of the previous page, with the same other parameters",
       after_seq:
-        "The `last_seq` of an answer: only requests that ended since, in the order of the ledger; ask again and " +
-        "again to follow the ledger",
+        "The `last_seq` of an earlier answer: only requests that ended since, in the order of the ledger. Repeat it " +
+        "to follow the ledger",
     },
     reply: requestPageSchema,
     others: [400],
@@ -85,19 +85,19 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
     summary: "Follow the ledger: an event `request` for each request when it is entered, with its `seq` as the id",
     query: {
       ...REQUEST_FILTERS,
-      after_seq: "Place in the ledger to begin after; absent: its end. The header Last-Event-ID goes before it",
+      after_seq: "Seq to begin after; absent: the last one. The header Last-Event-ID takes precedence",
     },
     streams: "always",
   },
   "GET /admin/v1/usage": {
     summary: "Sum up a period, exactly",
     query: {
-      since: `Beginning: ${MOMENT}; absent: the present month`,
-      until: `End, not included: ${MOMENT}; absent: the end of the present day`,
+      since: `Beginning: ${MOMENT}; absent: this month`,
+      until: `End, not included: ${MOMENT}; absent: the end of today`,
       period: "today, yesterday, last-month, or a month such as 2026-10, by UTC; instead of since and until",
       by:
-        "key (the default), group, model, day, two of them with a comma between, or upstream; by upstream each of its " +
-        "models and days is a line",
+        "key (the default), group, model, day, user or tag, two of them separated by a comma, or upstream: then with " +
+        "one line per model and day",
       key: "Name or id of the only key; absent: all",
       group: "Name of the only group; absent: all",
       model: "Id of the only model; absent: all",
@@ -118,7 +118,7 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
   },
   "GET /admin/v1/config": { summary: "The configuration in force, without secrets", reply: answers.configStateSchema },
   "POST /admin/v1/reload": {
-    summary: "Read the configuration again; one with mistakes is refused, and the answer lists them",
+    summary: "Reload the configuration; one with mistakes is refused, and the answer lists them",
     reply: answers.reloadSchema,
     others: [400],
   },

@@ -154,7 +154,7 @@ export const anthropicErrorSchema = z.strictObject({
   error: z.strictObject({
     type: z.string(),
     message: z.string(),
-    details: z.strictObject({ error_code: z.string() }).optional().describe("Of errors about threads"),
+    details: z.strictObject({ error_code: z.string() }).optional().describe("Only for errors about threads"),
   }),
   request_id: z.string(),
 });
@@ -176,7 +176,7 @@ export const chatReplySchema = z.looseObject({
     message: z.looseObject({
       role: z.literal("assistant"),
       content: z.string().nullable(),
-      refusal: z.string().nullish().describe("Absent where the model's host leaves it out"),
+      refusal: z.string().nullish().describe("Absent if the model's host leaves it out"),
     }),
     finish_reason: z.enum(["stop", "length", "tool_calls", "content_filter", "function_call"]),
   })),
@@ -228,7 +228,7 @@ export const messageSchema = z.looseObject({
 /** The answer of `/anthropic/v1/messages/count_tokens`. */
 export const countReplySchema = z.strictObject({ input_tokens: z.number().int() });
 
-const numInputImages = z.number().int().optional().describe("Edits only: how many images were edited");
+const numInputImages = z.number().int().optional().describe("Edits only: number of edited images");
 
 /** A whole answer of the image endpoints. */
 export const imageResultSchema = z.strictObject({
@@ -242,7 +242,7 @@ export const imageResultSchema = z.strictObject({
     input_tokens_details: z.strictObject({
       text_tokens: z.number().int(),
       image_tokens: z.number().int().optional()
-        .describe("Of uploaded images, where the model has a price for them and the upstream reports them"),
+        .describe("Tokens of uploaded images, if the model has a price for them and the upstream reports them"),
     }),
     output_tokens: z.number().int(),
     total_tokens: z.number().int(),
@@ -259,41 +259,41 @@ export const ownUsageSchema = z.strictObject({
   object: z.literal("usage"),
   key: z.strictObject({ id: z.string(), name: z.string(), group: z.string() }),
   spent: z.array(z.strictObject({ period, since: z.iso.datetime(), spent_usd: amount }))
-    .describe("Costs of this key's requests of the present day and month, by UTC"),
+    .describe("Costs of this key's requests today and this month (UTC)"),
   budgets: z.array(z.strictObject({
-    owner: z.enum(["key", "group"]).describe("A budget of this key alone, or of all keys of its group together"),
+    owner: z.enum(["key", "group"]).describe("`key`: of this key alone; `group`: of all keys of its group together"),
     period,
     budget_usd: amount,
-    spent_usd: amount.optional().describe("Absent for the budget of the group"),
-    held_usd: amount.optional().describe("Set aside for requests under way; absent for the budget of the group"),
+    spent_usd: amount.optional().describe("Absent for the group's budget"),
+    held_usd: amount.optional().describe("Held for running requests; absent for the group's budget"),
     left_usd: amount.describe("Below 0 if the budget was lowered below the spent amount"),
     resets_at: z.iso.datetime().nullable().describe("Start of the next period; null for a budget that never resets"),
   })),
   user_budget: z.strictObject({
     period,
     budget_usd: amount,
-    require_user: z.boolean().describe("Each request must name its end user"),
+    require_user: z.boolean().describe("Whether each request must name its end user"),
     user: z.string().optional().describe(
-      "The end user that this request names; the members below are absent without one",
+      "The end user named by this request; if none is named, the members below are absent",
     ),
     spent_usd: amount.optional(),
     held_usd: amount.optional(),
     left_usd: amount.optional(),
     resets_at: z.iso.datetime().nullable().optional(),
-  }).nullable().describe("The budget that each end user of this key has; null: none"),
+  }).nullable().describe("The budget of each end user of this key; null if there is none"),
   limits: z.array(z.strictObject({
     owner: z.enum(["key", "group", "model"]).describe(
-      "Of this key alone, of its group, or of a model; all keys share a model's",
+      "`key`: of this key alone; `group`: of all keys of its group; `model`: of all keys together",
     ),
-    model: z.string().optional().describe("Id of the model whose limit it is"),
+    model: z.string().optional().describe("Id of the model that the limit belongs to"),
     unit: z.enum(["requests", "tokens", "concurrency"])
-      .describe("Requests or tokens of any 60 seconds, or concurrent requests"),
+      .describe("Requests or tokens within 60 seconds, or concurrent requests"),
     limit: z.number().int().min(0),
-    used: z.number().int().min(0).describe("By all who share the limit"),
+    used: z.number().int().min(0).describe("Used by all keys that share the limit"),
     left: z.number().int().min(0),
     resets_at: z.iso.datetime().nullable()
-      .describe("When all of it is left again; null where it is, and for concurrency"),
-  })).describe("Limits that only report are left out"),
+      .describe("Time at which the whole limit is available again; null if it is now, and for concurrency"),
+  })).describe("Without limits that only report"),
 });
 
 /** The answer of `/v1/usage`. The spending of other keys is not part of it. */
@@ -316,7 +316,7 @@ export const embeddingListSchema = z.strictObject({
 export const rerankingSchema = z.looseObject({
   model: z.string(),
   results: z.array(z.looseObject({
-    index: z.number().int().describe("Place of the document in the request"),
+    index: z.number().int().describe("Index of the document in the request"),
     relevance_score: z.number(),
     document: z.union([z.string(), z.looseObject({})]).nullish(),
   })),
@@ -326,9 +326,11 @@ export const rerankingSchema = z.looseObject({
 /** The answer of the health endpoints. */
 export const healthSchema = z.strictObject({
   status: z.string(),
-  message: z.string().optional().describe("A sentence with the reasons, where the status is not ok"),
-  loop_lag_ms: z.number().int().min(0).optional().describe("How late the event loop is"),
-  loop_lag_max_ms: z.number().int().min(0).optional().describe("The most of that in the last 15 seconds"),
+  message: z.string().optional().describe("The reasons in one sentence, if the status is not ok"),
+  loop_lag_ms: z.number().int().min(0).optional().describe("Current delay of the event loop"),
+  loop_lag_max_ms: z.number().int().min(0).optional().describe(
+    "Longest delay of the event loop in the last 15 seconds",
+  ),
 });
 
 /** The API description itself. */
