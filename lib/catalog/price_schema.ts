@@ -119,7 +119,7 @@ export interface Pricing extends TieredPrices {
   window?: string;
 }
 
-/** A daily time window, in minutes since midnight UTC; one that ends before it begins crosses midnight. */
+/** A daily time window, in minutes since midnight UTC; a window that ends before it begins crosses midnight. */
 export interface TimeWindow {
   from: number;
   until: number;

@@ -73,7 +73,7 @@ export function changeFromForm(request: Request, context: RouteContext): Promise
             ? expiresAt ?? null
             : readExpiryField(fields, gateway.now()),
         };
-        // Members that the form leaves as they are must not be checked anew: an expiry may be over.
+        // Members that the form leaves as they are must not be checked again: an expiry may have passed.
         const change = {
           ...(wanted.group !== group && { group: wanted.group }),
           ...(!isEqualJson(wanted.rules, rules) && { rules: wanted.rules }),

@@ -120,7 +120,7 @@ export class FaultServer implements AsyncDisposable {
     const gone = new AbortController();
     const leave = () => gone.abort(new Error("The peer closed the connection"));
     this.#over.signal.addEventListener("abort", leave, { once: true });
-    // A reset needs the last byte unread, so the end of such a connection cannot be watched.
+    // A reset needs the last byte unread, so the end of this connection cannot be watched.
     if (fault?.name !== "reset" && !isWhole) await reader.rest();
     if (fault?.name !== "reset") void reader.gone().then((gone) => gone && leave());
     this.#busy++;

@@ -123,7 +123,7 @@ class ResponsesSocket {
     // A character takes at least one byte.
     if (data.length > mostBytes) return this.#refuse(bodyTooLarge(mostBytes));
     try {
-      // A message behind one that is being read waits for it.
+      // A message waits until the previous one is read.
       if (this.#unread > 0 || data.length > LONG_TEXT_CHARS) this.#readLater(data);
       else this.#accept(readMessage(data));
     } catch (error) {

@@ -8,7 +8,7 @@ export const CHANGE_AUTHORS = [
 ] as const;
 
 /**
- * The author of a change. `one_time_link`: an operator who signed in with such a link. `command_line`: a command of this
+ * The author of a change. `one_time_link`: an operator who signed in with a one-time link. `command_line`: a command of this
  * program. `configuration`: a configuration that the gateway read without an operator's request. `gateway`: the gateway
  * itself, at its start.
  */
