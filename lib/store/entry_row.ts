@@ -52,10 +52,11 @@ export const AMOUNT_COLUMNS: ReadonlySet<string> = new Set(["cost", "held", "ove
 /** Check sum of an entry with inconsistent columns: it matches no entry. */
 const NO_CHECK = -1;
 
-type ColumnValue = number | string | null;
+/** A value of a column. */
+export type ColumnValue = number | string | null;
 
 /** The facts of an entry, amounts as text. Its row and its check sum are made from them. */
-function entryFacts(entry: Omit<KeptEntry, "check">): ColumnValue[] {
+export function entryFacts(entry: Omit<KeptEntry, "check">): ColumnValue[] {
   return [
     entry.seq,
     entry.id,
@@ -81,9 +82,9 @@ function entryFacts(entry: Omit<KeptEntry, "check">): ColumnValue[] {
 }
 
 /** The values of an entry's row, in the order of `ENTRY_COLUMNS`. */
-export function entryValues(entry: KeptEntry): ColumnValue[] {
+export function entryValues(entry: KeptEntry, facts: readonly ColumnValue[] = entryFacts(entry)): ColumnValue[] {
   const details = entry.details === undefined ? null : JSON.stringify(entry.details);
-  return [...entryFacts(entry), entry.check, details, ...searchedValues(entry)];
+  return [...facts, entry.check, details, ...searchedValues(entry)];
 }
 
 /** Values of the search columns. They repeat details, which the check sum covers. */
@@ -93,14 +94,19 @@ export function searchedValues({ ending, details }: Pick<Entry, "ending" | "deta
 }
 
 /** CRC-32 of all facts of an entry and the check sum of the previous entry. It detects damage, not forgery. */
-export function checkSum(entry: Omit<KeptEntry, "check">, before: number): number {
-  const facts = entryFacts(entry);
-  facts.splice(SHEET_AT, 0, entry.sheet === undefined ? null : sheetText(entry.sheet));
+export function checkSum(
+  entry: Omit<KeptEntry, "check">,
+  before: number,
+  facts: readonly ColumnValue[] = entryFacts(entry),
+): number {
+  const checked = [before, ...facts];
+  // Behind the check sum of the previous entry.
+  checked.splice(SHEET_AT + 1, 0, entry.sheet === undefined ? null : sheetText(entry.sheet));
   // Left out if absent, as in releases without details.
-  if (entry.details !== undefined) facts.push(JSON.stringify(entry.details));
+  if (entry.details !== undefined) checked.push(JSON.stringify(entry.details));
   // Part of the text instead of crc32's second argument: from 2^31 on, Deno 2.4 computes that wrongly in optimized
   // code.
-  return crc32(JSON.stringify([before, ...facts]));
+  return crc32(JSON.stringify(checked));
 }
 
 /** Canonical text of a price sheet: equal for equal prices. */

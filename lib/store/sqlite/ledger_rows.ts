@@ -2,9 +2,9 @@
 import type { DatabaseSync } from "node:sqlite";
 import {
   AMOUNT_COLUMNS,
+  type ColumnValue,
   ENTRY_COLUMNS,
   type EntryRow,
-  entryValues,
   SHEET_COLUMNS,
   sheetValues,
   toEntry,
@@ -28,10 +28,10 @@ export const SELECTED_ENTRY: string = ENTRY_COLUMNS.map((name) =>
 /** Entries of a database. */
 export interface EntryRows {
   /**
-   * Inserts entries. Returns false if an id exists already: others may have been inserted, so the transaction must be
-   * rolled back.
+   * Inserts rows, as `entryValues` makes them. Returns false if an id exists already: others may have been inserted, so
+   * the transaction must be rolled back.
    */
-  insert(entries: readonly KeptEntry[]): boolean;
+  insert(rows: readonly ColumnValue[][]): boolean;
   /** Seq of the last entry ever written. */
   lastSeq(): number;
   has(id: string): boolean;
@@ -74,9 +74,9 @@ export function openEntryRows(db: DatabaseSync, sheets: SheetRows): EntryRows {
   const read = (rows: unknown[]) => toEntries(rows, sheets.reader());
 
   return {
-    insert(entries) {
-      for (const entry of entries) {
-        if (insert.run(...entryValues(entry)).changes === 0) return false;
+    insert(rows) {
+      for (const row of rows) {
+        if (insert.run(...row).changes === 0) return false;
       }
       return true;
     },

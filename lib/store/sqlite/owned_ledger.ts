@@ -5,7 +5,15 @@
  */
 import type { DatabaseSync } from "node:sqlite";
 import { Accounts, lostEntry, type ReadCharged } from "./accounts.ts";
-import { assertEntry, assertHold, checkSum, sheetText } from "../entry_row.ts";
+import {
+  assertEntry,
+  assertHold,
+  checkSum,
+  type ColumnValue,
+  entryFacts,
+  entryValues,
+  sheetText,
+} from "../entry_row.ts";
 import { runSlicedNow } from "../../scheduler.ts";
 import type { Entry, KeptEntry, LedgerStore, PriceSheet, Spender, Spending } from "../ledger.ts";
 import { type LedgerRows, openLedgerReader, openLedgerRows, readCharged, type Reports } from "./ledger.ts";
@@ -163,7 +171,7 @@ class Writer {
         if (batch.kept.length > 0) {
           this.#assertLast();
           for (const [version, sheet] of batch.sheets) this.#rows.sheets.insert(version, sheet);
-          if (!this.#rows.entries.insert(batch.kept)) throw TAKEN;
+          if (!this.#rows.entries.insert(batch.rows)) throw TAKEN;
           this.#rows.sums.add(batch.kept);
           this.#rows.users.add(batch.kept);
         }
@@ -218,7 +226,7 @@ class Writer {
 
   /** Gives each new entry its sequence number, price version and check sum. @param isNew absent: all are */
   #prepare(entries: readonly Entry[], isNew?: (id: string) => boolean): Batch {
-    const batch: Batch = { isNew: [], kept: [], sheets: new Map() };
+    const batch: Batch = { isNew: [], kept: [], rows: [], sheets: new Map() };
     let { seq, check } = this.#last;
     const added = new Map<string, number>();
     for (const entry of entries) {
@@ -233,8 +241,10 @@ class Writer {
         batch.sheets.set(priceVersion, entry.sheet);
       }
       const kept: KeptEntry = { ...entry, priceVersion, seq: ++seq, check };
-      check = kept.check = checkSum(kept, check);
+      const facts = entryFacts(kept);
+      check = kept.check = checkSum(kept, check, facts);
       batch.kept.push(kept);
+      batch.rows.push(entryValues(kept, facts));
     }
     return batch;
   }
@@ -250,6 +260,8 @@ interface Batch {
   isNew: boolean[];
   /** The new entries. */
   kept: KeptEntry[];
+  /** Their rows. */
+  rows: ColumnValue[][];
   /** The new price sheets, by version. */
   sheets: Map<number, PriceSheet>;
 }
