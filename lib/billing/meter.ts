@@ -34,6 +34,14 @@ export interface Arrival {
   keyId: string;
   group: string;
   endpoint: MeteredEndpoint;
+  /** The observer's record of the request; absent: it is not observed. */
+  record?: ObservedRecord;
+}
+
+/** The record of a request, as far as its meter adds to it. */
+export interface ObservedRecord {
+  /** Number of events to await before the request ends. */
+  waits: number;
 }
 
 /** Output and usage of a request that was answered in whole or in part. */
@@ -53,10 +61,8 @@ export interface Delivered {
 
 /** Observes meters. */
 export interface MeterWatch extends LimitWatch {
-  /** Called when the meter of a request opens. */
-  opened(id: string): void;
-  /** Called with the entry of each request that ends. */
-  ended(entry: Entry): void;
+  /** Called with the entry of a request when it has ended. */
+  ended(record: ObservedRecord, entry: Entry): void;
 }
 
 /** Parts of meters. */
@@ -116,7 +122,7 @@ export class Meter {
     this.#at = parts.now();
     this.#start = parts.monotonic();
     this.#reservation = new Reservation(parts, { ...arrival, at: this.#at });
-    parts.observer?.opened(arrival.id);
+    if (arrival.record !== undefined) arrival.record.waits++;
   }
 
   /** True after the end. */
@@ -266,7 +272,7 @@ export class Meter {
       const isNew = await this.#parts.ledger.enter(entry);
       // The id exists if the hold had expired, or if an earlier try succeeded and only its answer was lost.
       const paid = isNew ? cost : (await this.#parts.ledger.find(entry.id))?.cost ?? 0n;
-      this.#parts.observer?.ended(paid === cost ? entry : { ...entry, cost: paid });
+      this.#observe(paid === cost ? entry : { ...entry, cost: paid });
       return paid;
     } catch (cause) {
       // Not completed, so not charged. The entry releases the hold as soon as it can be written.
@@ -332,7 +338,11 @@ export class Meter {
     const entry = this.#entry({ status, ending, ...FREE, now: this.#parts.monotonic() });
     entry.details = this.#details({ reason });
     await this.#parts.ledger.note(entry);
-    this.#parts.observer?.ended(entry);
+    this.#observe(entry);
+  }
+
+  #observe(entry: Entry): void {
+    if (this.#arrival.record !== undefined) this.#parts.observer?.ended(this.#arrival.record, entry);
   }
 
   #details(details: EntryDetails): EntryDetails;

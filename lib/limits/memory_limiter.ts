@@ -67,10 +67,9 @@ export function createMemoryLimiter({ monotonic }: { monotonic: () => number }):
       const now = clock();
       const reserved = forget(id, now);
       if (reserved === undefined) return [];
-      windows.freeSlots(reserved);
+      const statuses = windows.end(reserved, { tokens, now });
       if (!isAmount(tokens)) throw new RangeError(`Cannot end "${id}": ${tokens} is not a number of tokens`);
-      windows.correctTokens(reserved, { tokens, now });
-      return windows.statuses(reserved.limitRequests, now);
+      return statuses;
     },
     undo(id) {
       const reserved = forget(id, clock());
@@ -123,19 +122,24 @@ class LimitWindows {
     }
   }
 
-  freeSlots({ limitRequests, leaseEnd }: Reserved): void {
+  /** Frees the slots, replaces estimated by actual tokens, if they are a number of such, and returns the statuses. */
+  end(
+    { limitRequests, windowEnd, leaseEnd }: Reserved,
+    { tokens, now }: { tokens: number; now: number },
+  ): LimitStatus[] {
+    const statuses: LimitStatus[] = [];
     for (const limitRequest of limitRequests) {
-      if (limitRequest.unit === "concurrency") this.#find(limitRequest)?.remove(limitRequest.cost, leaseEnd);
+      const { unit, limit, cost } = limitRequest;
+      let window = this.#find(limitRequest);
+      if (unit === "concurrency") window?.remove(cost, leaseEnd);
+      else if (unit === "tokens" && isAmount(tokens)) {
+        if (tokens > cost) window ??= this.#findOrAdd(limitRequest, now);
+        window?.correct(cost, { actual: tokens, end: windowEnd, now });
+      }
+      const remaining = window === undefined ? limit : Math.max(0, limit - window.sum(now));
+      statuses.push({ limitRequest, remaining, resetMs: window?.resetMs(now) ?? 0 });
     }
-  }
-
-  /** Replaces estimated by actual tokens. */
-  correctTokens({ limitRequests, windowEnd }: Reserved, { tokens, now }: { tokens: number; now: number }): void {
-    for (const limitRequest of limitRequests) {
-      if (limitRequest.unit !== "tokens") continue;
-      const window = tokens > limitRequest.cost ? this.#findOrAdd(limitRequest, now) : this.#find(limitRequest);
-      window?.correct(limitRequest.cost, { actual: tokens, end: windowEnd, now });
-    }
+    return statuses;
   }
 
   #find({ name, unit }: LimitRequest): Window | undefined {

@@ -1,6 +1,5 @@
 /** Observes requests from arrival to end: one log line each, metrics, and a span. */
-import type { Log } from "../log_events.ts";
-import { isProbe, memberName, requestLogLine, type RequestRecord } from "./request_record.ts";
+import { isProbe, memberName, type ObserveOptions, requestLogLine, type RequestRecord } from "./request_record.ts";
 import type { GatewayError } from "../errors.ts";
 import type { Entry } from "../store/ledger.ts";
 import { createEventLoopMonitor, type EventLoopMonitor } from "./event_loop_lag.ts";
@@ -8,31 +7,11 @@ import { endingOf, type RequestMetrics, requestMetrics, vitalMetrics, type Vital
 import { createRegistry } from "./registry.ts";
 import { captureTraceContext, isTracing, nameServerSpan, writeRequestSpan } from "./trace.ts";
 
-/** Which requests are logged: all, those with an error, or none. */
-export type Logged = "all" | "errors" | "none";
-
-/** Log options of a request. */
-export interface ObserveOptions {
-  log: Log;
-  logged: Logged;
-  /** True if successful health and metrics requests are logged too. */
-  probes: boolean;
-}
-
 /** Values that the rest of the gateway provides. */
 export type GatewayVitals = Omit<
   Vitals,
   "openRequests" | "openStreams" | "heldBytes" | "loopLag" | "linesLost" | "uptime"
 >;
-
-/**
- * An open request. Its record is cleared at the end, since old tables of a `Map` would retain it until a full
- * collection.
- */
-interface Open {
-  record: RequestRecord | undefined;
-  readonly watching: ObserveOptions;
-}
 
 /** Receives the events of requests, and creates log lines, metrics and spans. */
 export class Observer {
@@ -42,7 +21,7 @@ export class Observer {
   readonly #registry = createRegistry();
   /** Counters of what happens within requests. */
   readonly counts: RequestMetrics = requestMetrics(this.#registry);
-  readonly #open = new Map<string, Open>();
+  #requests = 0;
   readonly #bodyBytes: (() => number)[] = [];
   readonly #begin: number;
   #linesLost: () => number = () => 0;
@@ -71,8 +50,9 @@ export class Observer {
       status: 0,
       waits: 1,
       trace: isTracing ? captureTraceContext() : undefined,
+      watching,
     };
-    this.#open.set(id, { record, watching });
+    this.#requests++;
     return record;
   }
 
@@ -140,16 +120,9 @@ export class Observer {
     }, { highWaterMark: 0 });
   }
 
-  /** The request has a meter, whose entry is awaited. */
-  opened(id: string): void {
-    const open = this.#open.get(id);
-    if (open?.record !== undefined) open.record.waits++;
-  }
-
-  /** The meter has ended with this entry. */
-  ended(entry: Entry): void {
-    const record = this.#open.get(entry.id)?.record;
-    if (record === undefined || record.entry !== undefined) return;
+  /** The meter of the request has ended with this entry. */
+  ended(record: RequestRecord, entry: Entry): void {
+    if (record.entry !== undefined) return;
     record.entry = entry;
     this.#release(record);
   }
@@ -176,7 +149,7 @@ export class Observer {
 
   /** Open requests and streams. */
   get open(): { requests: number; streams: number } {
-    return { requests: this.#open.size, streams: this.#streams };
+    return { requests: this.#requests, streams: this.#streams };
   }
 
   get uptimeMs(): number {
@@ -194,7 +167,7 @@ export class Observer {
     // After a reload the sources are new; the metrics stay.
     const vitals = () => this.#vitals ?? first;
     vitalMetrics(this.#registry, {
-      openRequests: () => this.#open.size,
+      openRequests: () => this.#requests,
       openStreams: () => this.#streams,
       heldBytes: () => this.#bodyBytes.reduce((sum, bytes) => sum + bytes(), 0),
       loopLag: () => this.loop.lagMs / 1000,
@@ -219,17 +192,14 @@ export class Observer {
   }
 
   #release(record: RequestRecord): void {
-    if (--record.waits > 0) return;
-    const open = this.#open.get(record.id);
-    if (open === undefined) return;
-    this.#open.delete(record.id);
-    open.record = undefined;
+    if (--record.waits !== 0) return;
+    this.#requests--;
     const ms = this.#monotonic() - record.start;
     // The entry has the final status: a client may disconnect from a stream that began well.
     if (record.entry !== undefined && record.entry.status > 0) record.status = record.entry.status;
     this.counts.count(record, ms / 1000);
     if (record.trace !== undefined) writeRequestSpan(record, { ms, now: this.#now });
-    const { log, logged, probes } = open.watching;
+    const { log, logged, probes } = record.watching;
     if (logged === "none") return;
     const isError = record.kind !== undefined || record.status >= 400;
     if (!isError && (logged === "errors" || !probes && isProbe(record))) return;

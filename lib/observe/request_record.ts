@@ -3,7 +3,7 @@
  * prompt or answer.
  */
 import type { Entry } from "../store/ledger.ts";
-import type { LogLevel } from "../log_events.ts";
+import type { Log, LogLevel } from "../log_events.ts";
 import { formatUsd } from "../billing/money.ts";
 
 /** Endpoints as named in metrics. Other routes are `other`. */
@@ -17,6 +17,17 @@ export type ObservedEndpoint =
   | "metrics"
   | "admin"
   | "other";
+
+/** Which requests are logged: all, those with an error, or none. */
+export type Logged = "all" | "errors" | "none";
+
+/** Log options of a request. */
+export interface ObserveOptions {
+  log: Log;
+  logged: Logged;
+  /** True if successful health and metrics requests are logged too. */
+  probes: boolean;
+}
 
 /** One request. Each step adds its facts. */
 export interface RequestRecord {
@@ -60,6 +71,7 @@ export interface RequestRecord {
   trace?: unknown;
   /** Number of events to await before the request ends. */
   waits: number;
+  readonly watching: ObserveOptions;
 }
 
 /** The endpoint of a request, by its route. */

@@ -27,11 +27,11 @@ export interface MeteredRequest {
  * @param interrupt called where the process ends before the request does, with the error for the client
  */
 export function openRequestMeter(
-  { context: { gateway, requestId, caller }, endpoint }: MeteredRequest,
+  { context: { gateway, requestId, caller, record }, endpoint }: MeteredRequest,
   interrupt: (reason: GatewayError) => void,
 ): Meter {
   const { keyId, groupName } = requireCaller(caller);
-  const meter = new Meter(gateway, { id: requestId, keyId, group: groupName, endpoint });
+  const meter = new Meter(gateway, { id: requestId, keyId, group: groupName, endpoint, record });
   gateway.inFlight.add(meter, {
     kind: endpoint.startsWith("images.") ? "images" : "text",
     stop: interrupt,

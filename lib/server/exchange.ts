@@ -1,8 +1,7 @@
 /** One exchange with a client, and the values that the exchanges of an app share. */
 import { ACCESS, type AccessTable } from "../access/access_table.ts";
 import type { Gateway } from "../gateway.ts";
-import type { ObserveOptions } from "../observe/observer.ts";
-import type { RequestRecord } from "../observe/request_record.ts";
+import type { ObserveOptions, RequestRecord } from "../observe/request_record.ts";
 import { PhaseTimers } from "../phase_timers.ts";
 import { BodyBudget, type BodyLimits, bodyLimits, type RequestBody } from "./body.ts";
 import { createDrain, type Drain } from "./drain.ts";

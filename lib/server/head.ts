@@ -13,7 +13,7 @@ const BYTES_AROUND = 4;
 const VISIBLE = /^[\t\x20-\x7e]*$/;
 
 /** Headers that the gateway reads. All others may have any value: they are neither read nor passed on. */
-const READ = [
+const READ: ReadonlySet<string> = new Set([
   "authorization",
   "x-api-key",
   "x-goog-api-key",
@@ -28,7 +28,7 @@ const READ = [
   "origin",
   "upgrade",
   "x-forwarded-for",
-];
+]);
 
 /** Header values by lower-case name. */
 export type HeaderValues = Pick<Headers, "get">;
@@ -41,10 +41,13 @@ export class Head implements HeaderValues {
   readonly #values = new Map<string, string>();
   #count = 0;
   #bytes = 0;
+  /** A header that the gateway reads, with a value that it cannot read. */
+  #unreadable: string | undefined;
 
   constructor(headers: Headers) {
     headers.forEach((value, name) => {
       this.#values.set(name, value);
+      if (READ.has(name) && !VISIBLE.test(value)) this.#unreadable ??= name;
       this.#count++;
       this.#bytes += name.length + value.length + BYTES_AROUND;
     });
@@ -59,11 +62,11 @@ export class Head implements HeaderValues {
    * @throws {GatewayError} `invalid`
    */
   check(): void {
-    for (const name of READ) {
-      const value = this.#values.get(name);
-      if (value !== undefined && !VISIBLE.test(value)) {
-        throw new GatewayError("invalid", `Cannot read the header "${name}": expected visible ASCII characters`);
-      }
+    if (this.#unreadable !== undefined) {
+      throw new GatewayError(
+        "invalid",
+        `Cannot read the header "${this.#unreadable}": expected visible ASCII characters`,
+      );
     }
     if (this.#count > MOST_HEADERS) throw tooMuch(`it has more than ${MOST_HEADERS} headers`);
     if (this.#bytes > MOST_HEAD_BYTES) throw tooMuch(`it has more than ${MOST_HEAD_BYTES} bytes`);

@@ -158,7 +158,7 @@ export async function enterRefusal(
 ): Promise<never> {
   const endpoint = endpointOf(record);
   if (!(error instanceof GatewayError) || !isMetered(endpoint)) throw error;
-  const meter = new Meter(gateway, { id: requestId, keyId, group: groupName, endpoint });
+  const meter = new Meter(gateway, { id: requestId, keyId, group: groupName, endpoint, record });
   const status = endpoint === "messages" ? anthropicStatus(error) : error.status;
   await meter.fail(status, { code: error.kind === "forbidden" ? "permission" : "busy", ...error.refusal });
   throw error;
