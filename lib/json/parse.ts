@@ -66,31 +66,45 @@ export function parseAtOnce(text: string, limits: JsonLimits = JSON_LIMITS): Par
  */
 export async function parseDocument(
   source: string | Uint8Array<ArrayBuffer>,
-  { limits = JSON_LIMITS, doubleLevels = 0, scan }: ParseOptions = {},
+  options: ParseOptions = {},
 ): Promise<JsonDocument> {
+  return parseUsual(source, options) ?? await parseSliced(source, options);
+}
+
+/** Parses a document of usual size without a fault at once. @returns undefined for any other, which `parseSliced` parses */
+export function parseUsual(
+  source: string | Uint8Array<ArrayBuffer>,
+  { limits = JSON_LIMITS, doubleLevels = 0, scan }: ParseOptions = {},
+): JsonDocument | undefined {
   const given = typeof source === "string" ? source : withoutMark(source);
-  if (given.length <= MOST_BYTES) {
-    const few = { ...limits, nodes: Math.min(limits.nodes, FEW_VALUES) };
-    const length = findStrings(given);
-    if (scan !== undefined && length !== undefined && typeof given !== "string" && isUtf8(given)) {
-      const scanned = scanBody(given, few, scan);
-      const head = scanned && parseHead(scanned, few, doubleLevels);
-      if (scanned !== undefined && head !== undefined) {
-        return new ScannedDocument(given, scanned.members, { head, sizes: scanned.sizes }, doubleLevels);
-      }
-      if (scanned === undefined) restoreNames();
-      else findStrings(given);
+  if (given.length > MOST_BYTES) return undefined;
+  const few = { ...limits, nodes: Math.min(limits.nodes, FEW_VALUES) };
+  const length = findStrings(given);
+  if (scan !== undefined && length !== undefined && typeof given !== "string" && isUtf8(given)) {
+    const scanned = scanBody(given, few, scan);
+    const head = scanned && parseHead(scanned, few, doubleLevels);
+    if (scanned !== undefined && head !== undefined) {
+      return new ScannedDocument(given, scanned.members, { head, sizes: scanned.sizes }, doubleLevels);
     }
-    const parsed = parseFound(given, length, few);
-    if (parsed !== undefined) {
-      if (parsed.hasRaw) runToEnd(roundSteps(parsed.value, doubleLevels));
-      return typeof given === "string" ? documentOf(given, parsed) : new BytesDocument(given, parsed);
-    }
+    if (scanned === undefined) restoreNames();
+    else findStrings(given);
   }
+  const parsed = parseFound(given, length, few);
+  if (parsed === undefined) return undefined;
+  if (parsed.hasRaw) runToEnd(roundSteps(parsed.value, doubleLevels));
+  if (typeof given !== "string") return new BytesDocument(given, parsed);
+  return { value: parsed.value, text: given, members: parsed.members };
+}
+
+/** Parses any document carefully, in slices if it is long. @throws as `parseDocument` */
+export async function parseSliced(
+  source: string | Uint8Array<ArrayBuffer>,
+  { limits = JSON_LIMITS, doubleLevels = 0 }: Omit<ParseOptions, "scan"> = {},
+): Promise<JsonDocument> {
   const text = typeof source === "string" ? source : await decoded(source);
   const parsed = await parseCarefully(text, limits);
   if (parsed.hasRaw) await runSliced(roundSteps(parsed.value, doubleLevels));
-  return documentOf(text, parsed);
+  return { value: parsed.value, text, members: parsed.members };
 }
 
 function decoded(bytes: Uint8Array): string | Promise<string> {
@@ -118,10 +132,6 @@ function* locate(text: string, position: number): Generator<void, SourcePosition
     start = at + 1;
   }
   return { line, column: position - start + 1 };
-}
-
-function documentOf(text: string, { value, members }: ParsedJson): JsonDocument {
-  return { value, text, members };
 }
 
 /** A document parsed from bytes. Its text is decoded on first use: most bodies are relayed as bytes. */

@@ -164,6 +164,9 @@ export function beginExchange(
   const head = new Head(request.headers);
   const addressed = { url: request.url, headers: head };
   const match = routes.known(addressed);
+  // Reading `request.body` creates a stream, even if the runtime has the whole body, so the length is read first.
+  const hasBody = method !== "GET" && method !== "HEAD" &&
+    (head.get("content-length") !== null || request.body !== null);
   const exchange: Exchange = {
     request,
     head,
@@ -174,7 +177,7 @@ export function beginExchange(
     record,
     match,
     errors: match === undefined ? errorShapeOf(addressed) : match.errors,
-    bodyArrived: hasBody(request, head) ? drain.arrive() : nothing,
+    bodyArrived: hasBody ? drain.arrive() : nothing,
     shownAddress: undefined,
     origins,
     answerHeaders: [],
@@ -183,13 +186,6 @@ export function beginExchange(
   };
   if (gateway.config.log.client_address) record.address = addressOf(exchange);
   return exchange;
-}
-
-/** Reading `request.body` creates a stream, even if the runtime has the whole body, so the length is read first. */
-function hasBody(request: Request, head: Head): boolean {
-  const { method } = request;
-  if (method === "GET" || method === "HEAD") return false;
-  return head.get("content-length") !== null || request.body !== null;
 }
 
 function nothing(): void {}

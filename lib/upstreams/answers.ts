@@ -7,7 +7,8 @@ import {
   type JsonLimits,
   type JsonObject,
   type ObjectText,
-  parseDocument,
+  parseSliced,
+  parseUsual,
 } from "../json/mod.ts";
 import type { UpstreamCodec } from "../protocols/upstream_codec.ts";
 import { stringOf } from "../protocols/members.ts";
@@ -129,7 +130,7 @@ function readRetryAfter(incoming: Incoming): number | undefined {
 
 async function parseAnswer(text: string): Promise<JsonDocument | undefined> {
   try {
-    return await parseDocument(text, { limits: ANSWER_LIMITS });
+    return parseUsual(text, { limits: ANSWER_LIMITS }) ?? await parseSliced(text, { limits: ANSWER_LIMITS });
   } catch {
     return undefined;
   }
