@@ -16,6 +16,7 @@ type Counts = Readonly<Record<LimitUnit, Window>>;
 
 /** An admitted request. */
 interface Reserved {
+  /** Empty after its end: old tables of a `Map` keep what stood in them until a full collection. */
   limitRequests: readonly LimitRequest[];
   /** End of its requests and tokens in the window. */
   windowEnd: number;
@@ -68,6 +69,7 @@ export function createMemoryLimiter({ monotonic }: { monotonic: () => number }):
       const reserved = forget(id, now);
       if (reserved === undefined) return [];
       const statuses = windows.end(reserved, { tokens, now });
+      reserved.limitRequests = [];
       if (!isAmount(tokens)) throw new RangeError(`Cannot end "${id}": ${tokens} is not a number of tokens`);
       return statuses;
     },
