@@ -70,8 +70,13 @@ export function resetScanState(): void {
 const outerShapes: (ListShape | ObjectShape | undefined)[] = [];
 /** Members whose values are these containers. */
 const ownerMembers: (MemberShape | undefined)[] = [];
-/** Of each of these containers: whether it is a list, its members so far, its length and its start. */
-const outerStates = new Int32Array(4 * 1024);
+/** Of each of these containers: whether it is a list, its members so far, its length, its start and its first free name. */
+const outerStates = new Int32Array(5 * 1024);
+
+/** Names that no shape knows, of all open objects, those of the innermost one last. */
+const freeNames: string[] = [];
+/** Most such names of one object, which are compared one by one. */
+const MOST_FREE_NAMES = 256;
 
 /**
  * Checks the value at the cursor. Sets the cursor to its end and, for a list, `scanState.entries`.
@@ -94,6 +99,9 @@ export function matchShape(root: Shape | undefined, limits: JsonLimits): boolean
   let bits = 0;
   let count = 0;
   let opened = 0;
+  /** Its part of `freeNames`. */
+  let firstName = 0;
+  let endName = 0;
   scanState.entries = 0;
 
   while (true) {
@@ -105,7 +113,7 @@ export function matchShape(root: Shape | undefined, limits: JsonLimits): boolean
       const close = words[next] ?? 0;
       const reading = words[next + 2] ?? 0;
       next += STRING_WORDS;
-      if (reading <= NAMED || (reading === ESCAPED && !isString(at, close + 1))) return false;
+      if (reading <= NAMED || (reading === ESCAPED && stringAt(at, close + 1) === undefined)) return false;
       if (shape !== undefined) {
         if (shape.text === undefined) return false;
         const word = matchText(shape.text, at + 1, close);
@@ -123,13 +131,15 @@ export function matchShape(root: Shape | undefined, limits: JsonLimits): boolean
         if ((bits & member.bits) !== 0) return false;
         bits |= isArray ? member.listBit : bit;
       }
-      const slot = depth * 4;
+      const slot = depth * 5;
       outerShapes[depth] = containerShape;
       ownerMembers[depth] = member;
       outerStates[slot] = isList ? 1 : 0;
       outerStates[slot + 1] = bits;
       outerStates[slot + 2] = count;
       outerStates[slot + 3] = opened;
+      outerStates[slot + 4] = firstName;
+      firstName = endName;
       isList = isArray;
       containerShape = inner;
       bits = count = 0;
@@ -186,12 +196,14 @@ export function matchShape(root: Shape | undefined, limits: JsonLimits): boolean
             if (kinds < 0) return false;
           }
         }
-        const slot = depth * 4;
+        const slot = depth * 5;
         containerShape = outerShapes[depth];
         isList = outerStates[slot] === 1;
         bits = (outerStates[slot + 1] ?? 0) | kinds;
         count = outerStates[slot + 2] ?? 0;
         opened = outerStates[slot + 3] ?? 0;
+        endName = firstName;
+        firstName = outerStates[slot + 4] ?? 0;
         depth--;
       }
     }
@@ -207,16 +219,16 @@ export function matchShape(root: Shape | undefined, limits: JsonLimits): boolean
     next += STRING_WORDS;
     if (++count > limits.keys) return false;
     const object = containerShape as ObjectShape | undefined;
-    if (object !== undefined && object.members !== undefined) {
-      if (reading >= ESCAPED) return false;
-      member = object.members.get(readName(reading, at + 1, close));
-      if (member === undefined && !object.isOpen) return false;
-      shape = member === undefined ? undefined : member.shape;
-    } else {
-      member = undefined;
-      shape = undefined;
-      if (reading < ESCAPED) readName(reading, at + 1, close);
-      else if (reading === ESCAPED && !isString(at, close + 1)) return false;
+    const isKnown = object !== undefined && object.members !== undefined;
+    if (isKnown && reading >= ESCAPED) return false;
+    const name = reading < ESCAPED ? readName(reading, at + 1, close) : stringAt(at, close + 1);
+    if (name === undefined) return false;
+    member = isKnown ? object.members.get(name) : undefined;
+    shape = member === undefined ? undefined : member.shape;
+    if (member === undefined) {
+      if (isKnown && !object.isOpen || endName - firstName === MOST_FREE_NAMES) return false;
+      for (let index = firstName; index < endName; index++) if (freeNames[index] === name) return false;
+      freeNames[endName++] = name;
     }
     at = skipSpace(codes, close + 1);
     if (codes[at] !== COLON) return false;
@@ -307,13 +319,12 @@ function kindOf({ variants, isRead, isMark }: ObjectShape, bits: number, length:
   return -1;
 }
 
-/** Checks that the escapes of a string are those of JSON. */
-function isString(start: number, end: number): boolean {
+/** The string between these quotes; undefined if its escapes are not those of JSON. */
+function stringAt(start: number, end: number): string | undefined {
   try {
-    JSON.parse(pieceOf(start, end));
-    return true;
+    return JSON.parse(pieceOf(start, end));
   } catch {
-    return false;
+    return undefined;
   }
 }
 
