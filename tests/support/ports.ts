@@ -3,6 +3,7 @@
 /** Below the ports that systems give to clients, and to servers that take any: none of these is taken by chance. */
 const LOWEST = 10_000;
 const HIGHEST = 32_767;
+const MARK_OFFSET = 30_000;
 
 /** A TCP port that no other test gets until it is released. */
 export interface ReservedPort extends Disposable {
@@ -14,8 +15,8 @@ export function reservePort(): ReservedPort {
   for (;;) {
     const port = LOWEST + Math.floor(Math.random() * (HIGHEST - LOWEST + 1));
     try {
-      // The UDP port of the same number is the mark, which also ends with this process.
-      const mark = Deno.listenDatagram({ hostname: "127.0.0.1", port, transport: "udp" });
+      // A UDP port is its mark, which also ends with this process. That of the same number is left to HTTP/3.
+      const mark = Deno.listenDatagram({ hostname: "127.0.0.1", port: port + MARK_OFFSET, transport: "udp" });
       try {
         Deno.listen({ hostname: "0.0.0.0", port }).close();
       } catch (error) {
