@@ -47,7 +47,7 @@ function checkImports(path: string, { imports, layers }: { imports: readonly Imp
     if (!target.dynamic && !target.typeOnly && isLazy(target.path) && !isLazy(path)) {
       return [`${path}: may import ${target.path} only with import()`];
     }
-    return isOwn || allowed.some((place) => isWithin(target.path, place))
+    return isOwn || allowed.some((parent) => isWithin(target.path, parent))
       ? []
       : [`${path}: may not import ${target.path}`];
   });
@@ -61,13 +61,13 @@ function areaOf(path: string, areas: readonly string[]): string | undefined {
   return areas.filter((area) => isWithin(path, area)).sort((a, b) => b.length - a.length)[0];
 }
 
-function isWithin(path: string, place: string): boolean {
-  return path === place || path.startsWith(`${place}/`);
+function isWithin(path: string, parent: string): boolean {
+  return path === parent || path.startsWith(`${parent}/`);
 }
 
 function checkWords({ path, text }: SourceFile): string[] {
   return WORDS.flatMap(({ pattern, allowed, why }) => {
-    if (allowed.some((place) => isWithin(path, place))) return [];
+    if (allowed.some((parent) => isWithin(path, parent))) return [];
     return [...text.matchAll(pattern)].map((match) =>
       `${path}:${text.slice(0, match.index).split("\n").length}: "${match[0].trim()}" is not allowed here: ${why}`
     );

@@ -92,7 +92,7 @@ export interface TestCounts {
 /** The runs of one command. */
 export function groupsOf(all: boolean): Group[] {
   const leftOut = all ? [] : Object.values(LEFT_OUT).flat();
-  const isIn = (places: readonly string[]) => (file: string) => places.some((place) => file.startsWith(place));
+  const isIn = (prefixes: readonly string[]) => (file: string) => prefixes.some((prefix) => file.startsWith(prefix));
   const wanted = testFiles("tests/").filter((file) => !isIn(["tests/heavy/", ...leftOut])(file));
   const isClients = isIn(["tests/clients/"]);
   const isBrowser = isIn(["tests/browser/"]);
@@ -169,11 +169,11 @@ function isUnshared(file: string): boolean {
 /** Modules that take about as long as each other: neighbours are alike, so each module gets every n-th file. */
 function mixed(files: readonly string[], most: number): string[][] {
   const count = Math.min(Math.max(2, most), files.length);
-  return Array.from({ length: count }, (_, place) => files.filter((_, index) => index % count === place));
+  return Array.from({ length: count }, (_, shard) => files.filter((_, index) => index % count === shard));
 }
 
 function byLength(files: readonly string[]): { long: string[]; others: string[] } {
-  const rank = (file: string) => LONG.findIndex((place) => file.startsWith(place));
+  const rank = (file: string) => LONG.findIndex((prefix) => file.startsWith(prefix));
   return {
     long: files.filter((file) => rank(file) >= 0).sort((a, b) => rank(a) - rank(b)),
     others: files.filter((file) => rank(file) < 0),
@@ -184,8 +184,8 @@ function byLength(files: readonly string[]): { long: string[]; others: string[] 
 function writeBundles(bundles: readonly (readonly string[])[], folder: string): string[] {
   return bundles.map((files, index) => {
     const imports = files.map((file) => `import ${JSON.stringify(new URL(ROOT + file, "file:").href)};\n`);
-    const place = files[0]?.slice(0, -"_test.ts".length).replaceAll("/", "_");
-    const path = `${folder}/${String(index).padStart(3, "0")}_${place}_test.ts`;
+    const name = files[0]?.slice(0, -"_test.ts".length).replaceAll("/", "_");
+    const path = `${folder}/${String(index).padStart(3, "0")}_${name}_test.ts`;
     Deno.writeTextFileSync(path, imports.join(""));
     return path;
   });

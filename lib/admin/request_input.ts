@@ -70,10 +70,10 @@ function unknownMember(name: string, known: readonly string[]): GatewayError {
 
 /** Names that an object within the body may have. */
 function membersAt(schema: z.ZodType, path: readonly PropertyKey[]): string[] {
-  let place: unknown = z.toJSONSchema(schema, { io: "input" });
+  let current: unknown = z.toJSONSchema(schema, { io: "input" });
   for (const part of path) {
-    const properties: unknown = isObject(place) ? place.properties : undefined;
-    place = isObject(properties) ? properties[String(part)] : undefined;
+    const properties: unknown = isObject(current) ? current.properties : undefined;
+    current = isObject(properties) ? properties[String(part)] : undefined;
   }
-  return isObject(place) && isObject(place.properties) ? Object.keys(place.properties) : [];
+  return isObject(current) && isObject(current.properties) ? Object.keys(current.properties) : [];
 }

@@ -22,10 +22,10 @@ export function sky(colors: readonly Rgb[], { top, bottom }: { top: number; bott
 
 /** Interpolates in a list of colours. */
 export function along(colors: readonly Rgb[], share: number): Rgb {
-  const place = Math.min(1, Math.max(0, share)) * (colors.length - 1);
-  const index = Math.min(colors.length - 2, Math.floor(place));
+  const position = Math.min(1, Math.max(0, share)) * (colors.length - 1);
+  const index = Math.min(colors.length - 2, Math.floor(position));
   const from = colors[index] ?? [0, 0, 0], to = colors[index + 1] ?? from;
-  const t = place - index;
+  const t = position - index;
   return mix(from, to, t * t * (3 - 2 * t) * 0.5 + t * 0.5);
 }
 

@@ -27,8 +27,8 @@ export function flatten(pixels: Pixels): Pixels {
   for (let at = 3; at < data.length; at += 4) {
     const alpha = data[at] ?? 255;
     if (alpha === 255) continue;
-    for (let place = at - 3; place < at; place++) {
-      data[place] = Math.round(((data[place] ?? 0) * alpha + 255 * (255 - alpha)) / 255);
+    for (let channel = at - 3; channel < at; channel++) {
+      data[channel] = Math.round(((data[channel] ?? 0) * alpha + 255 * (255 - alpha)) / 255);
     }
     data[at] = 255;
   }

@@ -34,9 +34,9 @@ export function matchModels(
 ): MatchedModel[] {
   const byName = new Map(list.map((listed) => [`${listed.vendor}\n${listed.model}`, listed]));
   return models.flatMap((model, index) =>
-    model.targets.flatMap((target, place): MatchedModel[] => {
+    model.targets.flatMap((target, targetIndex): MatchedModel[] => {
       const listed = byName.get(`${upstreams[target.upstream]?.vendor}\n${target.model}`);
-      const isFirst = model.targets.findIndex((other) => isSameModel(other, target)) === place;
+      const isFirst = model.targets.findIndex((other) => isSameModel(other, target)) === targetIndex;
       return listed === undefined || !isFirst ? [] : [{ index, model, target, listed }];
     })
   );
@@ -54,8 +54,8 @@ export function listDifferences({ index, model, target, listed }: MatchedModel):
   const found: ListedDifference[] = [];
   const add = (member: string, configured: Json | undefined, value: Json) => {
     if (plain(configured) === plain(value)) return;
-    const place = { id: model.id, index, upstream: target.upstream, model: target.model };
-    found.push({ ...place, member, configured: configured ?? null, listed: value });
+    const identity = { id: model.id, index, upstream: target.upstream, model: target.model };
+    found.push({ ...identity, member, configured: configured ?? null, listed: value });
   };
   const { context_length, max_completion_tokens, pricing } = listed;
   if (context_length !== undefined) add("context_length", model.context_length, context_length);
@@ -102,9 +102,9 @@ function addPrices(own: JsonObject | undefined, listed: JsonObject, { path, add 
   for (const above of new Set([...ours ?? [], ...theirs ?? []].map((tier) => tier.above))) {
     const at = (list: JsonObject[] | undefined) => list?.find((tier) => tier.above === above);
     const { above: _, ...prices } = at(theirs) ?? {};
-    const place = `${path}.context_tiers[above ${String(above)}]`;
-    if (at(theirs) === undefined) add(place, tierText(at(ours)), null);
-    else addPrices(at(ours), prices, { path: place, add });
+    const tierPath = `${path}.context_tiers[above ${String(above)}]`;
+    if (at(theirs) === undefined) add(tierPath, tierText(at(ours)), null);
+    else addPrices(at(ours), prices, { path: tierPath, add });
   }
 }
 

@@ -65,9 +65,9 @@ export function shaped<T>(schema: z.ZodType<T>, value: unknown, where = "the bod
   if (read.success) return read.data;
   const [issue] = read.error.issues;
   const path = issue?.path.map(String).join(".") ?? "";
-  const place = path === "" ? where : `${where}: ${path}`;
+  const location = path === "" ? where : `${where}: ${path}`;
   const at = issue?.path.reduce<unknown>((inner, key) => Object(inner)[key], value);
-  throw new Mismatch(`${place} to be right (${issue?.message ?? "form"})`, show(at));
+  throw new Mismatch(`${location} to be right (${issue?.message ?? "form"})`, show(at));
 }
 
 /** Longest printed value, in characters. */

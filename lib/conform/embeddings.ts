@@ -26,8 +26,8 @@ const FORM: ModelPart = { part: "embeddings", model: "embedding", members: { inp
 /** The vectors of an answer by index. */
 async function vectors(context: SuiteContext, more: JsonObject = {}): Promise<(number[] | string)[]> {
   const { data } = shaped(listForm, objectOf((await answerOf(FORM, context, more)).text, "the answer"));
-  const places = data.map(({ index }) => index);
-  must(places.every((place, at) => place === at), { expected: "indices from 0 in order", seen: places });
+  const indices = data.map(({ index }) => index);
+  must(indices.every((index, at) => index === at), { expected: "indices from 0 in order", seen: indices });
   return data.map(({ embedding }) => embedding);
 }
 

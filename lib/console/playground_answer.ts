@@ -158,12 +158,12 @@ function parse(text: string): Json {
 
 /** A value within a value; `undefined` where there is none. */
 function at(value: Json | undefined, ...path: (string | number)[]): Json | undefined {
-  let place = value;
+  let current = value;
   for (const step of path) {
-    if (typeof step === "number") place = Array.isArray(place) ? place[step] : undefined;
-    else place = isObject(place) ? place[step] : undefined;
+    if (typeof step === "number") current = Array.isArray(current) ? current[step] : undefined;
+    else current = isObject(current) ? current[step] : undefined;
   }
-  return place;
+  return current;
 }
 
 function textOf(value: Json | undefined): string {

@@ -56,14 +56,14 @@ function absent(error: unknown): undefined {
 
 /** Keys are stored as hashes, but costs and names are private. Not every system has file modes. */
 async function checkModes(notes: Notes, { folder, path }: { folder: string; path: string }): Promise<void> {
-  const wanted = [{ place: folder, octal: "0700" }, ...FILES.map((end) => ({ place: path + end, octal: "0600" }))];
+  const wanted = [{ file: folder, octal: "0700" }, ...FILES.map((end) => ({ file: path + end, octal: "0600" }))];
   let open = 0;
-  for (const { place, octal } of wanted) {
-    const mode = (await Deno.stat(place).catch(absent))?.mode ?? 0;
+  for (const { file, octal } of wanted) {
+    const mode = (await Deno.stat(file).catch(absent))?.mode ?? 0;
     if ((mode & 0o077) === 0) continue;
     open++;
     const bits = (mode & 0o777).toString(8).padStart(4, "0");
-    notes.warn(`"${place}" can be accessed by other users of this machine (${bits})`, `Run chmod ${octal} on it`);
+    notes.warn(`"${file}" can be accessed by other users of this machine (${bits})`, `Run chmod ${octal} on it`);
   }
   if (open === 0) notes.ok(`"${folder}" and its files are accessible to their owner only`);
 }

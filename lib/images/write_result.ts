@@ -20,8 +20,8 @@ export interface ImageResult {
 /** Writes the answer's JSON in chunks. */
 export function* writeResult({ request, created, images, usage }: ImageResult): Generator<string> {
   yield `{"created":${created},"data":[`;
-  for (const [place, { index, base64 }] of images.entries()) {
-    if (place > 0) yield ",";
+  for (const [position, { index, base64 }] of images.entries()) {
+    if (position > 0) yield ",";
     yield* imageObject({}, base64, { index });
   }
   const rest: JsonObject = {

@@ -202,23 +202,23 @@ export function compareInvoice(
   sums: readonly UpstreamSum[],
   { invoice, tolerance }: { invoice: Invoice; tolerance: Tolerance },
 ): ComparedLine[] {
-  const places = new Map<string, { day: string; model: string; ours: Values; theirs: Values }>();
-  const placeOf = (day: string, model: string) => {
+  const rows = new Map<string, { day: string; model: string; ours: Values; theirs: Values }>();
+  const rowOf = (day: string, model: string) => {
     const name = `${model}\n${day}`;
-    let place = places.get(name);
-    if (place === undefined) places.set(name, place = { day, model, ours: new Map(), theirs: new Map() });
-    return place;
+    let row = rows.get(name);
+    if (row === undefined) rows.set(name, row = { day, model, ours: new Map(), theirs: new Map() });
+    return row;
   };
   const add = (values: Values, what: Invoiced, more: bigint) => values.set(what, (values.get(what) ?? 0n) + more);
   for (const sum of sums) {
-    const { ours } = placeOf(invoice.byDay ? dayName(sum.day) : "", sum.model);
+    const { ours } = rowOf(invoice.byDay ? dayName(sum.day) : "", sum.model);
     for (const what of invoice.columns) add(ours, what, valueOf(sum, what));
   }
   for (const { day, model, values } of invoice.rows) {
-    const { theirs } = placeOf(day, model);
+    const { theirs } = rowOf(day, model);
     for (const [what, value] of values) add(theirs, what, value);
   }
-  const ordered = [...places].sort(([one], [other]) => one < other ? -1 : 1);
+  const ordered = [...rows].sort(([one], [other]) => one < other ? -1 : 1);
   return ordered.flatMap(([, { day, model, ours, theirs }]) =>
     invoice.columns.map((what): ComparedLine => {
       const [mine, its] = [ours.get(what) ?? 0n, theirs.get(what) ?? 0n];

@@ -252,9 +252,9 @@ function upstreamCosts(prices: UpstreamPrices | undefined): (model: string, entr
   const sheets = new Map<number, Readonly<PriceSheet>>();
   return (model, { tokens, details, sheet, priceVersion = 0 }) => {
     const { extras = [], upstream_usd } = details ?? {};
-    const given = prices?.get(model);
-    if (given !== undefined) {
-      const amount = costOfTokens(tokens, given) + costOfExtras(repriced(extras, given), given);
+    const listed = prices?.get(model);
+    if (listed !== undefined) {
+      const amount = costOfTokens(tokens, listed) + costOfExtras(repriced(extras, listed), listed);
       return { amount, isKnown: true };
     }
     if (upstream_usd !== undefined) return { amount: parseUsd(upstream_usd), isKnown: true };

@@ -110,10 +110,10 @@ async function sortSums(sums: readonly UsageSum[], { by, thenBy }: UsageQuery): 
     [...totals].map(([name, total]) => ({ name, ...total })),
     by === "day" ? byName : byCost,
   );
-  const places = new Map(first.map(({ name }, place) => [name, place]));
-  const placeOf = ({ name }: UsageSum) => places.get(name) ?? 0;
+  const ranks = new Map(first.map(({ name }, rank) => [name, rank]));
+  const rankOf = ({ name }: UsageSum) => ranks.get(name) ?? 0;
   const second = thenBy === "day" ? byName : byCost;
-  return await sortSliced(sums, (one, other) => placeOf(one) - placeOf(other) || second(one, other));
+  return await sortSliced(sums, (one, other) => rankOf(one) - rankOf(other) || second(one, other));
 }
 
 /** Id and name that requests by which operators test a target have in the ledger: they belong to no key. */

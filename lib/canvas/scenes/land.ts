@@ -94,8 +94,7 @@ export function desert(stage: Stage): Layer[] {
 
 function cactusAt(at: Point, size: number, color: Rgb): Layer[] {
   const sketch = new Sketch(at, size);
-  const tip = (place: string, radius: number) =>
-    sketch.add(disc(sketch.point(place), { radius: size * radius, color }));
+  const tip = (end: string, radius: number) => sketch.add(disc(sketch.point(end), { radius: size * radius, color }));
   sketch.line("0,0 0,-1", color, { width: [0.16] });
   tip("0,-1", 0.08);
   for (const [x, from, top] of [[-0.24, 0.38, 0.7], [0.24, 0.5, 0.86]] as const) {

@@ -25,9 +25,9 @@ export function* modelWarnings(config: Config, now: number): Generator<Warning> 
 function targetWarnings({ targets }: Model, path: string): Warning[] {
   const seen = new Map<string, number>();
   return targets.flatMap(({ upstream, model, protocol }, index) => {
-    const place = JSON.stringify([upstream, model, protocol]);
-    const first = seen.get(place);
-    if (first === undefined) seen.set(place, index);
+    const key = JSON.stringify([upstream, model, protocol]);
+    const first = seen.get(key);
+    if (first === undefined) seen.set(key, index);
     return first === undefined
       ? []
       : [warning(`${path}.targets[${index}]`, `The same as targets[${first}]: failing over to it has no effect`)];

@@ -37,9 +37,9 @@ export function* upstreamWarnings(config: Config): Generator<Warning> {
     if (!used.has(name)) {
       yield warning(pathText(["upstreams", name]), "No model goes there: add a target, or remove it");
     }
-    const place = `${addressOf(row)} ${row.vendor} ${row.api_key?.reveal() ?? ""}`;
-    const first = seen.get(place);
-    if (first === undefined) seen.set(place, name);
+    const key = `${addressOf(row)} ${row.vendor} ${row.api_key?.reveal() ?? ""}`;
+    const first = seen.get(key);
+    if (first === undefined) seen.set(key, name);
     else {
       yield warning(
         path("base_url"),
@@ -55,9 +55,9 @@ function* addressWarnings({ base_url, vendor }: HttpUpstreamConfig, path: string
   if (protocol === "http:" && !isOwnHost(hostname)) {
     yield warning(path, `Prompts and the key go to "${hostname}" unencrypted: use https`);
   }
-  const whole = /\/(chat\/completions|responses|messages|images\/(generations|edits))\/?$/.exec(pathname)?.[0];
-  if (whole !== undefined) {
-    yield warning(path, `The protocol's path is appended to it: remove "${whole}"`);
+  const suffix = /\/(chat\/completions|responses|messages|images\/(generations|edits))\/?$/.exec(pathname)?.[0];
+  if (suffix !== undefined) {
+    yield warning(path, `The protocol's path is appended to it: remove "${suffix}"`);
   } else if (vendor === "anthropic" && /\/v1\/?$/.test(pathname)) {
     yield warning(path, '"/v1/messages" is appended to it: remove "/v1"');
   } else if (vendor !== "anthropic" && pathname === "/") {

@@ -40,11 +40,11 @@ export const STREAMS: ProtocolChecks<ResponseAnswer, ResponseEvent> = {
       must(output_index === index, { expected: `output_index ${index}`, seen: output_index })
     );
     must(added.length > 0, { expected: "response.output_item.added", seen: "none" });
-    const places = (list: ResponseEvent[]) =>
+    const positions = (list: ResponseEvent[]) =>
       list.map(({ output_index, item }) => `${output_index} ${Object(item).id}`);
-    must(String(places(added)) === String(places(done)), {
-      expected: `done as added: ${places(added)}`,
-      seen: places(done).join(),
+    must(String(positions(added)) === String(positions(done)), {
+      expected: `done as added: ${positions(added)}`,
+      seen: positions(done).join(),
     });
   },
   async "stream.parts"(client) {

@@ -26,9 +26,9 @@ const MOST_BLOCKS = 8;
 
 /** Finds the first entries of an order. */
 export async function searchEntries(sql: Sql, search: EntrySearch): Promise<KeptEntry[]> {
-  const [place] = await sql<{ head: bigint; last: bigint }[]>`
+  const [ends] = await sql<{ head: bigint; last: bigint }[]>`
     SELECT (SELECT seq FROM sums_head) AS head, (SELECT seq FROM ledger_head) AS last`;
-  const [head, last] = [Number(place?.head), Number(place?.last)];
+  const [head, last] = [Number(ends?.head), Number(ends?.last)];
   const isBehind = last - head > SHORT_TAIL;
   const reads = !isBehind && readsBlocks(search);
   if (reads === false || reads === "few" && !await areFew(sql, search)) return await readFound(sql, search);

@@ -27,11 +27,11 @@ export async function readLeft(sql: Sql, claim: BudgetClaim): Promise<bigint> {
 
 /** The sums per day since a day; with `enough`, as many whole days as needed for that many sums. */
 export async function readDays(sql: Sql, since: number, enough: number): Promise<DaySum[]> {
-  const place = Number.isSafeInteger(enough) ? enough - 1 : Number.MAX_SAFE_INTEGER;
+  const offset = Number.isSafeInteger(enough) ? enough - 1 : Number.MAX_SAFE_INTEGER;
   const rows = await sql<(FigureRow & { day: bigint; key_id: string; group_name: string; model: string })[]>`
     SELECT * FROM days
     WHERE day >= ${since} AND day <= coalesce(
-      (SELECT day FROM days WHERE day >= ${since} ORDER BY day LIMIT 1 OFFSET ${place}), ${Number.MAX_SAFE_INTEGER})
+      (SELECT day FROM days WHERE day >= ${since} ORDER BY day LIMIT 1 OFFSET ${offset}), ${Number.MAX_SAFE_INTEGER})
     ORDER BY day, key_id, group_name, model`;
   return await mapSliced(rows, (row) => ({
     day: Number(row.day),

@@ -42,13 +42,13 @@ export function openSumRows(db: DatabaseSync): SumRows {
       const last = Number.isSafeInteger(enough) ? dayOfNth.get(since, enough - 1)?.day : undefined;
       const sums: DaySum[] = [];
       // Sorts after every sum of the previous day.
-      let place: (number | string | Uint8Array)[] = [since - 1, LAST, LAST, LAST];
+      let cursor: (number | string | Uint8Array)[] = [since - 1, LAST, LAST, LAST];
       for (;;) {
-        const rows = days.all(...place, last ?? Number.MAX_SAFE_INTEGER);
+        const rows = days.all(...cursor, last ?? Number.MAX_SAFE_INTEGER);
         for (const row of rows) sums.push(toDaySum(row));
         const end = sums.at(-1);
         if (rows.length < ROWS_AT_ONCE || end === undefined) return sums;
-        place = [end.day, end.keyId, end.group, end.model];
+        cursor = [end.day, end.keyId, end.group, end.model];
         yield;
       }
     },

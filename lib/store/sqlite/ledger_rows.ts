@@ -127,7 +127,7 @@ export interface SheetRows {
 
 /** Opens the price sheets of a migrated database. */
 export function openSheetRows(db: DatabaseSync): SheetRows {
-  const one = db.prepare(`SELECT ${SHEET_COLUMNS} FROM price_sheets WHERE version = ?`);
+  const findSheet = db.prepare(`SELECT ${SHEET_COLUMNS} FROM price_sheets WHERE version = ?`);
   const all = db.prepare("SELECT version FROM price_sheets ORDER BY version");
   const insert = db.prepare(`INSERT INTO price_sheets (version, ${SHEET_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`);
 
@@ -136,7 +136,7 @@ export function openSheetRows(db: DatabaseSync): SheetRows {
     return (version) => {
       let sheet = known.get(version);
       if (sheet === undefined) {
-        const row = one.get(version);
+        const row = findSheet.get(version);
         if (row === undefined) throw new Error(`Cannot read the ledger: there is no price sheet ${version}`);
         sheet = { ...row } as unknown as PriceSheet;
         known.set(version, sheet);

@@ -72,19 +72,19 @@ export class RowSums {
   }
 
   #cellsOf(row: readonly Value[]): number[] {
-    let place = this.#tree;
+    let node = this.#tree;
     const last = this.#names - 1;
     for (let name = 0; name < last; name++) {
       const value = row[name] as Value;
-      let next = place.get(value) as typeof place | undefined;
-      if (next === undefined) place.set(value, next = new Map());
-      place = next;
+      let next = node.get(value) as typeof node | undefined;
+      if (next === undefined) node.set(value, next = new Map());
+      node = next;
     }
     const value = row[last] as Value;
-    let cells = place.get(value) as number[] | undefined;
+    let cells = node.get(value) as number[] | undefined;
     if (cells === undefined) {
       cells = new Array<number>(this.#cells).fill(0);
-      place.set(value, cells);
+      node.set(value, cells);
       this.#sums.push({ names: row.slice(0, this.#names), cells });
     }
     return cells;

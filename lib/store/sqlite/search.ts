@@ -50,17 +50,17 @@ function* searchIndex(
   const found = new RowRange(db, search);
   let entries: KeptEntry[] = [];
   const first = order === "time" && after !== undefined ? after : { value: BigInt(until), seq: 0 };
-  let place: readonly [at: number, seq: number] = [Number(first.value), first.seq];
+  let cursor: readonly [at: number, seq: number] = [Number(first.value), first.seq];
   for (;;) {
-    const end = found.end(place, since);
+    const end = found.end(cursor, since);
     const left = order === "time" ? limit - entries.length : limit;
-    const rows = found.rows({ place, end: end ?? [since, 0], above: entries[limit - 1] }, left);
+    const rows = found.rows({ cursor, end: end ?? [since, 0], above: entries[limit - 1] }, left);
     entries.push(...toEntries(rows, sheetOf));
     if (order !== "time") {
       entries = entries.sort((one, other) => compareEntries(one, other, order)).slice(0, limit);
     }
     if (end === undefined || order === "time" && entries.length >= limit) return entries;
-    place = end;
+    cursor = end;
     yield;
   }
 }
@@ -97,15 +97,15 @@ class RowRange {
   }
 
   /** The last position of a range; `undefined` for the last range. */
-  end(place: readonly [number, number], since: number): readonly [number, number] | undefined {
+  end(cursor: readonly [number, number], since: number): readonly [number, number] | undefined {
     const [, ...values] = this.#driving;
-    const row = this.#end.get(...values, ...place, since);
+    const row = this.#end.get(...values, ...cursor, since);
     return row === undefined ? undefined : [Number(row.at), Number(row.seq)];
   }
 
   /** The rows from one position down to another, in the order of the search only those above an entry. */
-  rows({ place, end, above }: {
-    place: readonly [number, number];
+  rows({ cursor, end, above }: {
+    cursor: readonly [number, number];
     end: readonly [number, number];
     above: KeptEntry | undefined;
   }, limit: number): unknown[] {
@@ -115,6 +115,6 @@ class RowRange {
       : above === undefined
       ? [-1, 0]
       : [orderValue(above, this.#order), above.seq];
-    return this.#rows.all(...values, ...place, ...end, ...this.#values, ...floor, limit);
+    return this.#rows.all(...values, ...cursor, ...end, ...this.#values, ...floor, limit);
   }
 }

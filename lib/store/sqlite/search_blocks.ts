@@ -30,7 +30,7 @@ export interface SearchedBlocks {
   read: (found: () => readonly KeptEntry[]) => Generator<unknown[]>;
 }
 
-/** Opens the blocks of a search. @param conditions all but the period and the place of the page */
+/** Opens the blocks of a search. @param conditions all but the period and the cursor of the page */
 export function openBlocks(
   db: DatabaseSync,
   { search, conditions }: { search: EntrySearch; conditions: readonly SqlText[] },
@@ -50,13 +50,13 @@ export function openBlocks(
       `${candidates} AND (bound, block) < (?, ?) ORDER BY bound DESC, block DESC LIMIT ${BLOCKS_AT_ONCE}`,
     );
     statement.setReadBigInts(true);
-    let place: Value[] = [MOST, Number.MAX_SAFE_INTEGER];
+    let cursor: Value[] = [MOST, Number.MAX_SAFE_INTEGER];
     for (;;) {
-      const rows = statement.all(...candidateValues, ...place);
+      const rows = statement.all(...candidateValues, ...cursor);
       for (const row of rows) yield { block: Number(row.block), bound: row.bound as bigint };
       const last = rows.at(-1);
       if (last === undefined || rows.length < BLOCKS_AT_ONCE) return;
-      place = [last.bound as bigint, last.block as bigint];
+      cursor = [last.bound as bigint, last.block as bigint];
     }
   }
 

@@ -147,11 +147,11 @@ export function prepareSumsOfStep(
     );
     rows.setReadBigInts(true);
     const sums = new Map<string, bigint[]>();
-    for (let place: (string | bigint)[] = names.map(() => "");;) {
-      const page = rows.all(Number(next), ...place);
+    for (let group: (string | bigint)[] = names.map(() => "");;) {
+      const page = rows.all(Number(next), ...group);
       for (const row of page) {
-        place = names.map((name) => row[name] as string | bigint);
-        sums.set(JSON.stringify(place.map(String)), figures.map((name) => row[name] as bigint));
+        group = names.map((name) => row[name] as string | bigint);
+        sums.set(JSON.stringify(group.map(String)), figures.map((name) => row[name] as bigint));
       }
       if (page.length < PRUNED_AT_ONCE) return { step: Number(next), sums };
       yield;

@@ -192,13 +192,13 @@ export class UsageWork {
     );
     const range = "(at, seq) > (?, ?) AND (at, seq) <= (?, ?) AND seq > ?";
     const add = this.#select(summed, { table: "entries", range, from });
-    let place = [since - 1, Number.MAX_SAFE_INTEGER];
+    let cursor = [since - 1, Number.MAX_SAFE_INTEGER];
     for (;;) {
-      const row = entryEnd.get(...driving.slice(1), ...place, until);
+      const row = entryEnd.get(...driving.slice(1), ...cursor, until);
       const end = row === undefined ? [until - 1, Number.MAX_SAFE_INTEGER] : [Number(row.at), Number(row.seq)];
-      add([...place, ...end, after]);
+      add([...cursor, ...end, after]);
       if (row === undefined) return;
-      place = end;
+      cursor = end;
       yield;
     }
   }
@@ -250,12 +250,12 @@ export class UsageWork {
        ORDER BY ${columns} LIMIT 1 OFFSET ${ROWS_AT_ONCE - 1}`,
     );
     const before = (step: number): KeyValue[] => [step - 1, ...names.map(() => LAST)];
-    for (let place = before(from);;) {
-      const row = rangeEnd.get(...place, until);
+    for (let cursor = before(from);;) {
+      const row = rangeEnd.get(...cursor, until);
       const end = row === undefined ? before(until) : key.map((name) => row[name] as KeyValue);
-      yield [...place, ...end];
+      yield [...cursor, ...end];
       if (row === undefined) return;
-      place = end;
+      cursor = end;
     }
   }
 }
