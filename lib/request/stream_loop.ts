@@ -272,6 +272,7 @@ export class StreamLoop {
       if (text === "") return false;
       this.#put(text);
     } catch (thrown) {
+      this.#answer?.meter.fail(toGatewayError(thrown));
       this.#stop();
       this.#controller?.error(thrown);
       this.#observed.listener?.ended();

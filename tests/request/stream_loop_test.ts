@@ -3,7 +3,7 @@ import type { ReplyEvent } from "../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { PhaseTimers } from "../../lib/phase_timers.ts";
 import { StreamLoop } from "../../lib/request/stream_loop.ts";
-import { meteredStream } from "./metered_stream.ts";
+import { type MeteredStream, meteredStream } from "./metered_stream.ts";
 import { yieldToEventLoop } from "../../lib/scheduler.ts";
 import { simulateTime } from "../support/simulated_time.ts";
 import type { FrameFeed, Step } from "../../lib/upstreams/upstream.ts";
@@ -51,9 +51,14 @@ function textOf(value: Uint8Array | undefined): string {
 
 /** A stream over a feed, with the response's body, once it has begun or is late. */
 async function bodyOf(
-  { feed, keepAlive, keepAliveMs }: { feed: FrameFeed; keepAlive: string; keepAliveMs: number },
+  { feed, keepAlive, keepAliveMs, metered }: {
+    feed: FrameFeed;
+    keepAlive: string;
+    keepAliveMs: number;
+    metered?: MeteredStream;
+  },
 ): Promise<ReadableStream<Uint8Array>> {
-  const { stream, measurement } = await meteredStream();
+  const { stream, measurement } = metered ?? await meteredStream();
   const loop = new StreamLoop({
     request: {
       drainForBill: () => false,
@@ -133,6 +138,18 @@ Deno.test("a failure after the first event is written into the stream", async ()
     assertEquals(chunks, ["data: 1\n\n", `data: failed: ${kind}\n\n`]);
     assertEquals(over(), 1);
   }
+});
+
+Deno.test("a frame that cannot be written breaks the answer off, and is entered as a failure", async () => {
+  const { feed, give, over } = handFed();
+  give(step("1", DELTA));
+  give(step("2\n3", DELTA));
+  const metered = await meteredStream();
+  const body = await bodyOf({ feed, ...QUIET, metered });
+  await assertRejects(() => Array.fromAsync(body), RangeError);
+  assertEquals(over(), 1);
+  assertEquals(metered.meter.ended, true);
+  assertEquals(await metered.entry(), ["failed", 200, 0, 0]);
 });
 
 Deno.test("a stream reads nothing ahead of the client", async () => {
