@@ -46,6 +46,11 @@ export async function startRedis(): Promise<Engine> {
   return await startEngine(await prepareRedis());
 }
 
+/** True of an answer by a gateway whose database a busy machine starves for seconds: its client sends the request again. */
+export function isStarved(status: number, text: string): boolean {
+  return status === 503 && /cannot write its ledger|Cannot reach the store/.test(text);
+}
+
 async function preparePostgres(): Promise<EngineParts> {
   const folder = await Deno.makeTempDir({ prefix: "sluice-postgres-" });
   const who = await unprivileged(folder);

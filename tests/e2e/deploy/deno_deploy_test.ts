@@ -6,7 +6,7 @@ import { Secret } from "../../../lib/secret.ts";
 import { openStore } from "../../../lib/store/open.ts";
 import type { KeptEntry } from "../../../lib/store/ledger.ts";
 import type { Store } from "../../../lib/store/store.ts";
-import { freshDatabase, HAS_POSTGRES, HAS_REDIS, startRedis } from "../../support/databases.ts";
+import { freshDatabase, HAS_POSTGRES, HAS_REDIS, isStarved, startRedis } from "../../support/databases.ts";
 import { readEntries } from "../nodes/cluster.ts";
 import { frames, whole } from "../../upstream/frames.ts";
 import { type FakeUpstream, startUpstream } from "../../upstream/mod.ts";
@@ -83,13 +83,18 @@ interface Question {
   signal?: AbortSignal;
 }
 
-function ask(instance: Instance, { key, stream = false, text = "go", signal }: Question): Promise<Response> {
-  return fetch(`${instance.origin}/v1/chat/completions`, {
+async function ask(instance: Instance, question: Question): Promise<Response> {
+  const { key, stream = false, text = "go", signal } = question;
+  const response = await fetch(`${instance.origin}/v1/chat/completions`, {
     method: "POST",
     headers: { "content-type": "application/json", authorization: `Bearer ${key}` },
     body: JSON.stringify({ model: "acme/one", max_tokens: 10, stream, messages: [{ role: "user", content: text }] }),
     ...(signal !== undefined && { signal }),
   });
+  if (response.status !== 503) return response;
+  const refusal = await response.text();
+  if (isStarved(response.status, refusal)) return await ask(instance, question);
+  return new Response(refusal, response);
 }
 
 /** The request's id, as the ledger has it. */

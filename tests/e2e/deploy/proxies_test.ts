@@ -94,12 +94,13 @@ for (const kind of PROXIES) {
     ignore,
     async fn() {
       const late = Promise.withResolvers<void>();
-      const silence = setTimeout(() => late.resolve(), (SILENCE_SECONDS + 2) * 1000);
-      await using upstream = startUpstream(({ body }) =>
-        body.includes('"stream":true')
+      let arrived = 0;
+      await using upstream = startUpstream(({ body }) => {
+        if (++arrived === asks.length) setTimeout(late.resolve, (SILENCE_SECONDS + 2) * 1000);
+        return body.includes('"stream":true')
           ? events(STREAMED.chat.join(""), { before: late.promise })
-          : json(WHOLE.chat, { before: late.promise })
-      );
+          : json(WHOLE.chat, { before: late.promise });
+      });
       await using gateway = await startWatched(upstream.url);
       await using proxy = await startProxy(kind, gateway.port);
       using client = createClient();
@@ -109,8 +110,7 @@ for (const kind of PROXIES) {
         const response = await ask(proxy.port, { key: gateway.key, body: { ...ASK, stream }, client });
         return { status: response.status, text: await response.text() };
       }));
-      clearTimeout(silence);
-      late.resolve();
+      await late.promise;
       assertEquals([streamed?.status, streamedOld?.text.replace(/^(: .*\n+)+/, "")], [
         200,
         streamed?.text.replace(/^(: .*\n+)+/, ""),

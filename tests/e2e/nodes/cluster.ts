@@ -105,11 +105,6 @@ export async function startCluster({ config, nodes: count = 3, env = {}, port }:
   };
 }
 
-/** True of an answer by a gateway whose database a busy machine starves for seconds: its client sends the request again. */
-export function isStarved(status: number, text: string): boolean {
-  return status === 503 && text.includes("cannot write its ledger");
-}
-
 /** Ends a gateway at once, if it still runs. */
 export function end(node: Running): void {
   try {

@@ -3,20 +3,10 @@ import { assert, assertEquals, assertGreater, assertLess } from "@std/assert";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import { formatUsd } from "../../../lib/billing/money.ts";
 import { run } from "../../support/program.ts";
-import { HAS_POSTGRES, HAS_REDIS } from "../../support/databases.ts";
+import { HAS_POSTGRES, HAS_REDIS, isStarved } from "../../support/databases.ts";
 import { countedAnswer } from "../../upstream/counted.ts";
 import { type FakeUpstream, startUpstream } from "../../upstream/mod.ts";
-import {
-  ADMIN_KEY,
-  assertSound,
-  type Cluster,
-  end,
-  isStarved,
-  metric,
-  type Node,
-  readEntries,
-  startCluster,
-} from "./cluster.ts";
+import { ADMIN_KEY, assertSound, type Cluster, end, metric, type Node, readEntries, startCluster } from "./cluster.ts";
 import { until } from "../../support/soon.ts";
 
 const OPTIONS = { ignore: !(HAS_POSTGRES && HAS_REDIS) };

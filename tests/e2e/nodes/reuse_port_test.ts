@@ -1,8 +1,8 @@
 /** Several processes of one machine on one port, with one Postgres and one Redis. */
 import { assert, assertEquals } from "@std/assert";
-import { HAS_POSTGRES, HAS_REDIS } from "../../support/databases.ts";
+import { HAS_POSTGRES, HAS_REDIS, isStarved } from "../../support/databases.ts";
 import { reservePort } from "../../support/ports.ts";
-import { ADMIN_KEY, assertSound, end, isStarved, type Node, readEntries, startCluster } from "./cluster.ts";
+import { ADMIN_KEY, assertSound, end, type Node, readEntries, startCluster } from "./cluster.ts";
 
 const KEYS = ["free", "requests", "budget"];
 const SECRETS = Object.fromEntries(KEYS.map((name) => [`KEY_${name.toUpperCase()}`, `key-of-the-port-${name}`]));

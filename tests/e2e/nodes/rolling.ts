@@ -5,7 +5,7 @@ import { formatUsd, parseUsd } from "../../../lib/billing/money.ts";
 import type { KeptEntry } from "../../../lib/store/ledger.ts";
 import { countedAnswer } from "../../upstream/counted.ts";
 import { type FakeUpstream, startUpstream } from "../../upstream/mod.ts";
-import { isStarved } from "./cluster.ts";
+import { isStarved } from "../../support/databases.ts";
 import { assertLedgerAgrees, ENV as LOAD_ENV, KEY, type Load, modelConfigOf, pricedModel } from "../program/load.ts";
 
 /** Requests per minute of the key `limited`, all nodes together: fewer than its clients send on a busy machine. */
