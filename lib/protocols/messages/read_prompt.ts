@@ -7,7 +7,7 @@ import type { Permits, Texts } from "../codec.ts";
 import { COUNTS } from "../fields.ts";
 import { booleanOf, numberOf, objectOf, objectsOf, present, stringOf, textsOf } from "../members.ts";
 import { plainPrompt, plainSizes } from "../plain_contents.ts";
-import { type ReadContext, readMessages, readSystem, unknownIn, writeInputs } from "./read_content.ts";
+import { type ReadContext, readMessages, readSystem, writeInputs } from "./read_content.ts";
 import { readToolChoice, readTools } from "./read_tools.ts";
 
 /** Most marks of the prompt cache. */
@@ -111,7 +111,7 @@ function readReasoning({ thinking, output_config: config }: JsonObject): Reasoni
   const effort = isObject(config) ? EFFORTS.find((effort) => effort === config.effort) : undefined;
   if (!isObject(thinking)) return effort === undefined ? undefined : { effort };
   const { type, display } = thinking;
-  const unmodelled = { ...unknownIn(thinking, THINKING).unknownMembers?.members };
+  const unmodelled = { ...collectUnknownMembers("messages", thinking, { modelled: THINKING }).unknownMembers?.members };
   const isModelled = display === "summarized" || display === "omitted";
   // Between tools the model reports progress without thinking: other protocols know this as `off`.
   if (type === "between_tools") unmodelled.type = type;
