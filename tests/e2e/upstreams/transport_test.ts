@@ -140,7 +140,7 @@ for (const transport of ["http1", "fetch"]) {
   Deno.test(`${transport}: long answers yield to the event loop`, async () => {
     const [opening = "", hello = ""] = STREAMED.chat;
     const piece = hello.replace("Hello", "Hello ".repeat(170));
-    const count = Math.ceil(20_000_000 / SHARE / piece.length);
+    const count = Math.ceil(15_000_000 / SHARE / piece.length);
     const body = opening + piece.repeat(count) + STREAMED.chat.slice(2).join("");
     const whole = {
       ...WHOLE.chat,
@@ -160,7 +160,7 @@ for (const transport of ["http1", "fetch"]) {
       const response = await gateway.ask(protocol, prompt(protocol, { stream: true }));
       const text = await response.text();
       const count = turns.count();
-      assert(text.length > 19_000_000 / SHARE && text.includes(SUCCESS[protocol]), `${protocol}: ${text.length}`);
+      assert(text.length > 14_000_000 / SHARE && text.includes(SUCCESS[protocol]), `${protocol}: ${text.length}`);
       assert(count > 30 / SHARE, `${protocol}: only ${count} turns`);
       const answer = await gateway.ask(protocol, prompt(protocol));
       assert((await answer.text()).length > 10_000_000 / SHARE);
