@@ -26,20 +26,15 @@ export interface AuthenticationOptions {
 }
 
 /**
- * Finds the caller by the credential in the headers: at once if the key was used before.
+ * Finds the caller by the credential in the headers.
  * @throws {GatewayError} `unauthenticated` for an unknown, revoked or expired key; `forbidden` for a disabled key, a
  * key without a group, or an address outside the key's networks; `overloaded` if the keys cannot be read
  */
-export function authenticate(
-  headers: Pick<Headers, "get">,
-  options: AuthenticationOptions,
-): Caller | Promise<Caller> {
+export async function authenticate(headers: Pick<Headers, "get">, options: AuthenticationOptions): Promise<Caller> {
+  const { keys, address } = options;
   const key = readCredential(headers, options);
-  const found = PLAUSIBLE.test(key) ? options.keys.find(key) : undefined;
-  return found instanceof Promise ? found.then((record) => admitKey(record, options)) : admitKey(found, options);
-}
-
-function admitKey(record: KeyRecord | undefined, { keys, address }: AuthenticationOptions): Caller {
+  const found = PLAUSIBLE.test(key) ? keys.find(key) : undefined;
+  const record = found instanceof Promise ? await found : found;
   if (record === undefined) throw refuse("The API key is not valid", "invalid_api_key");
   const caller = callerOf(record, keys);
   const { group, rules } = caller;

@@ -171,15 +171,7 @@ class BatchingQueue implements EntryQueue {
       this.#flow = this.#queue.length;
       this.#endedAt = this.#parts.monotonic();
       this.#queue.splice(0, batch.length);
-      if (this.#failing) this.#parts.log({ level: "info", event: "ledger_recovered", waiting: this.#queue.length });
-      this.#failing = false;
-      this.#worked++;
-      this.#pauseMs = FIRST_PAUSE_MS;
-      this.#room = Math.min(BATCH, this.#room * 2);
-      for (const [index, { entry, done }] of batch.entries()) {
-        this.#parts.leases.end(entry.id, true);
-        done?.resolve(fresh[index] ?? false);
-      }
+      this.#succeed(batch, fresh);
     }
     this.#writing = false;
   }
@@ -196,6 +188,18 @@ class BatchingQueue implements EntryQueue {
     const callOff = this.#parts.later(end, GATHER_MS);
     this.#endGathering = end;
     return promise;
+  }
+
+  #succeed(batch: readonly Queued[], fresh: readonly boolean[]): void {
+    if (this.#failing) this.#parts.log({ level: "info", event: "ledger_recovered", waiting: this.#queue.length });
+    this.#failing = false;
+    this.#worked++;
+    this.#pauseMs = FIRST_PAUSE_MS;
+    this.#room = Math.min(BATCH, this.#room * 2);
+    for (const [index, { entry, done }] of batch.entries()) {
+      this.#parts.leases.end(entry.id, true);
+      done?.resolve(fresh[index] ?? false);
+    }
   }
 
   /** Retries in smaller writes after a failure, so that one invalid entry does not block the others. */

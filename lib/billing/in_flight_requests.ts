@@ -14,8 +14,6 @@ export interface InFlightRequest {
   kind: InFlightKind;
   /** Aborts the request with an error that tells the client the reason. */
   stop: (reason: GatewayError) => void;
-  /** Called when its meter has ended. */
-  ended?: () => void;
 }
 
 /** Requests in progress. */
@@ -58,10 +56,7 @@ export function createInFlightRequests(graceMs = GRACE_MS): InFlightRequests {
     add(meter, request) {
       const metered = { meter, request, at: -1 };
       inFlight.add(metered);
-      void meter.done.then(() => {
-        inFlight.delete(metered);
-        request.ended?.();
-      });
+      void meter.done.then(() => inFlight.delete(metered));
     },
     count: (kind) => of(kind).length,
     over,

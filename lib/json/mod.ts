@@ -1,6 +1,6 @@
 /** JSON with limits and without loss: parsing, edits of its text, writing. See README.md. */
 export { JSON_LIMITS, JsonError, type JsonLimits, type Member } from "./lexer.ts";
-export { type JsonDocument, parseDocument, parseJson, parseSliced, parseUsual } from "./parse.ts";
+export { type JsonDocument, parseDocument, parseJson } from "./parse.ts";
 export { parsePlain } from "./plain.ts";
 export type { ContentSizes, ScanPlan } from "./scan.ts";
 export * as shapes from "./shape.ts";

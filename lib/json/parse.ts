@@ -72,7 +72,7 @@ export async function parseDocument(
 }
 
 /** Parses a document of usual size without a fault at once. @returns undefined for any other, which `parseSliced` parses */
-export function parseUsual(
+function parseUsual(
   source: string | Uint8Array<ArrayBuffer>,
   { limits = JSON_LIMITS, doubleLevels = 0, scan }: ParseOptions = {},
 ): JsonDocument | undefined {
@@ -97,7 +97,7 @@ export function parseUsual(
 }
 
 /** Parses any document carefully, in slices if it is long. @throws as `parseDocument` */
-export async function parseSliced(
+async function parseSliced(
   source: string | Uint8Array<ArrayBuffer>,
   { limits = JSON_LIMITS, doubleLevels = 0 }: Omit<ParseOptions, "scan"> = {},
 ): Promise<JsonDocument> {

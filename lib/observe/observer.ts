@@ -5,7 +5,7 @@ import type { Entry } from "../store/ledger.ts";
 import { createEventLoopMonitor, type EventLoopMonitor } from "./event_loop_lag.ts";
 import { endingOf, type RequestMetrics, requestMetrics, vitalMetrics, type Vitals } from "./metrics.ts";
 import { createRegistry } from "./registry.ts";
-import { captureTraceContext, isTracing, nameServerSpan, writeRequestSpan } from "./trace.ts";
+import { captureTraceContext, nameServerSpan, writeRequestSpan } from "./trace.ts";
 
 /** Values that the rest of the gateway provides. */
 export type GatewayVitals = Omit<
@@ -49,7 +49,7 @@ export class Observer {
       streamed: false,
       status: 0,
       waits: 1,
-      trace: isTracing ? captureTraceContext() : undefined,
+      trace: captureTraceContext(),
       watching,
     };
     this.#requests++;

@@ -151,16 +151,6 @@ export interface RequestLogLine {
   [fact: string]: string | number | boolean | undefined;
 }
 
-/** Classes of tokens and the names of their facts. */
-const TOKEN_FACTS = [
-  ["prompt", "tokens_prompt"],
-  ["input_cache_read", "tokens_input_cache_read"],
-  ["input_cache_write_5m", "tokens_input_cache_write_5m"],
-  ["input_cache_write_1h", "tokens_input_cache_write_1h"],
-  ["completion", "tokens_completion"],
-  ["reasoning", "tokens_reasoning"],
-] as const satisfies readonly (readonly [keyof Entry["tokens"], string])[];
-
 /** Most member names in one line. */
 const MOST_NAMES = 32;
 
@@ -196,8 +186,8 @@ export function requestLogLine(record: RequestRecord, { ms, ending }: { ms: numb
   line.upstream = entry.upstream === "" ? undefined : entry.upstream;
   line.attempts = entry.attempts;
   line.first_ms = entry.firstMs;
-  for (const [name, fact] of TOKEN_FACTS) {
-    if (entry.tokens[name] > 0) line[fact] = entry.tokens[name];
+  for (const [name, count] of Object.entries(entry.tokens)) {
+    if (count > 0) line[`tokens_${name}`] = count;
   }
   for (const { item, count } of entry.details?.extras ?? []) line[`extra_${item}`] = count;
   line.images = entry.images > 0 ? entry.images : undefined;

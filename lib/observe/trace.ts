@@ -61,10 +61,7 @@ const OPERATIONS: Readonly<Record<string, string>> = {
 /** The API where Deno has registered it, which it does before any module runs. */
 const api = (globalThis as { [API]?: Api })[API];
 
-/** True if requests are traced. */
-export const isTracing: boolean = api?.context !== undefined;
-
-/** The active trace context. */
+/** The active trace context; `undefined` if tracing is off. */
 export function captureTraceContext(): unknown {
   return api?.context?.active();
 }

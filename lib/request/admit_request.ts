@@ -39,48 +39,27 @@ export async function admitRequest(
   screened: Screened,
   state: RequestState,
 ): Promise<AdmittedModels> {
-  const { context: { gateway, caller: known, record }, meter } = state;
-  const caller = requireCaller(known);
-  const budgets = budgetClaims(caller, { user: meter.user, now: gateway.now() });
+  const admitted = await admitAny(candidates, (first, others) => admitFirst(first, others, { screened, state }));
+  state.admit(admitted);
+  return admitted;
+}
+
+/**
+ * Admits a request with the first candidate whose limits and budgets have room for it, and with those after that one.
+ * @throws {GatewayError} the first refusal if none has room
+ */
+export async function admitAny<C, A>(
+  candidates: readonly C[],
+  admitWith: (first: C, others: readonly C[]) => Promise<A>,
+): Promise<A> {
   let refusal: unknown;
   for (let [first, ...others] = candidates; first !== undefined; [first, ...others] = others) {
-    const candidate = first;
-    const limitRequests = limitRequestsFor(candidate, caller);
-    const spending = { first: candidate, others, budgets, gateway };
-    let plan = planSpending(spending);
-    const canBeLess = budgets.length > 0 && (others.length > 0 || candidate.prompt.maxTokens === undefined);
-    // Before any reservation, so that no other request waits for it.
-    if (record.bytesIn > LONG_REQUEST_BYTES) await yieldToEventLoop();
     try {
-      const taking = meter.admit({
-        model: candidate.model,
-        sheet: candidate.sheet,
-        extraPrices: candidate.extraPrices,
-        tier: candidate.prompt.extras?.tier,
-        budgets,
-        limitRequests,
-        most: plan.most,
-        // Most budgets have plenty left, so what is left is read only after a refusal.
-        within: canBeLess ? (left) => (plan = planSpending({ ...spending, left })).most : undefined,
-        forMs: longestMs([candidate, ...others], gateway.config),
-        whole: !candidate.prompt.stream,
-      });
-      if (taking !== undefined) await taking;
+      return await admitWith(first, others);
     } catch (error) {
       if (!(error instanceof GatewayError) || error.kind !== "limited") throw error;
       refusal ??= error;
-      continue;
     }
-    const { cap, payable } = plan;
-    const admitted: AdmittedModels = [
-      admittedModel(candidate, { cap, limitRequests: [] }, { screened, state }),
-      ...payable.map((other) => {
-        const ofModel = limitRequestsFor(other, caller).filter(({ name }) => name.startsWith("model:"));
-        return admittedModel(other, { cap, limitRequests: ofModel }, { screened, state });
-      }),
-    ];
-    state.admit(admitted);
-    return admitted;
   }
   throw refusal;
 }
@@ -89,6 +68,45 @@ export async function admitRequest(
 interface ReadRequest {
   screened: Screened;
   state: RequestState;
+}
+
+async function admitFirst(
+  first: Candidate,
+  others: readonly Candidate[],
+  request: ReadRequest,
+): Promise<AdmittedModels> {
+  const { context, meter } = request.state;
+  const { gateway } = context;
+  const caller = requireCaller(context.caller);
+  const budgets = budgetClaims(caller, { user: meter.user, now: gateway.now() });
+  const spending = { first, others, budgets, gateway };
+  let plan = planSpending(spending);
+  const canBeLess = budgets.length > 0 && (others.length > 0 || first.prompt.maxTokens === undefined);
+  const limitRequests = limitRequestsFor(first, caller);
+  // Before any reservation, so that no other request waits for it.
+  if (context.record.bytesIn > LONG_REQUEST_BYTES) await yieldToEventLoop();
+  const taking = meter.admit({
+    model: first.model,
+    sheet: first.sheet,
+    extraPrices: first.extraPrices,
+    tier: first.prompt.extras?.tier,
+    budgets,
+    limitRequests,
+    most: plan.most,
+    // Reading what is left costs time, and most budgets suffice: only a refusal needs it.
+    within: canBeLess ? (left) => (plan = planSpending({ ...spending, left })).most : undefined,
+    forMs: longestMs([first, ...others], gateway.config),
+    whole: !first.prompt.stream,
+  });
+  if (taking !== undefined) await taking;
+  const { cap, payable } = plan;
+  return [
+    admittedModel(first, { cap, limitRequests: [] }, request),
+    ...payable.map((other) => {
+      const ofModel = limitRequestsFor(other, caller).filter(({ name }) => name.startsWith("model:"));
+      return admittedModel(other, { cap, limitRequests: ofModel }, request);
+    }),
+  ];
 }
 
 function admittedModel(

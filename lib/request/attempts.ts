@@ -39,8 +39,7 @@ export function attemptsWith<T>(
       const { model, target: { upstream } } = attempt;
       const { outcome, ms } = ended;
       if (outcome !== "unfit") observer.counts.attempted({ upstream, model: model.id, outcome }, ms / 1000);
-      // The entry lists attempts only where one failed.
-      if (outcome !== "success" || attempt.number > 1) meter.attempted(entryAttempt(attempt, ended));
+      meter.attempted(entryAttempt(attempt, ended));
     },
     skipped: (targets) => meter.skip(targets),
     failed({ target }: Attempt, error: GatewayError) {

@@ -34,15 +34,17 @@ function isRelayed(id: string, client: Protocol, { catalog, upstreams }: Gateway
   return true;
 }
 
-/** The prompt of a body whose messages a scan recognized: they are decoded when a step first reads them. */
-export function plainPrompt({ body, permissions }: Screened, { plain }: Codec): Prompt | undefined {
-  if (body.scanned === undefined || plain === undefined) return undefined;
-  return permissions.grantTo(plain.readPrompt(body.scanned.head, body.scanned.sizes, () => body.value));
-}
-
-/** Decodes the prompt, in slices if it is long. @throws {GatewayError} `invalid` */
+/**
+ * Decodes the prompt. Messages that a scan recognized are decoded when a step first reads them; any other body is decoded
+ * here, in slices if it is long.
+ * @throws {GatewayError} `invalid`
+ */
 export async function decodePrompt(screened: Screened, codec: Codec): Promise<Prompt> {
   const { body, permissions } = screened;
+  const { scanned } = body;
+  if (scanned !== undefined && codec.plain !== undefined) {
+    return permissions.grantTo(codec.plain.readPrompt(scanned.head, scanned.sizes, () => body.value));
+  }
   const isLong = documentSize(body) > LONG_REQUEST_BYTES;
   if (isLong) await yieldToEventLoop();
   const prompt = isLong && codec.readSteps !== undefined

@@ -35,8 +35,8 @@ export function openRequestMeter(
   gateway.inFlight.add(meter, {
     kind: endpoint.startsWith("images.") ? "images" : "text",
     stop: interrupt,
-    ended: gateway.uses.begin(),
   });
+  void meter.done.then(gateway.uses.begin());
   return meter;
 }
 

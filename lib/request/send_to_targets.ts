@@ -38,10 +38,11 @@ export interface TargetReply extends Pick<TargetAnswer, "admitted" | "countInput
  * @throws {GatewayError} as `attemptTargets` of lib/routing/retry.ts
  */
 export function sendForReply(choices: readonly Choice[], state: RequestState): Promise<TargetReply> {
-  return sendToTargets(choices, state, ({ answer, admitted, countInput }) => {
+  return sendToTargets(choices, state, async (attempt) => {
+    const { answer, admitted, countInput } = await callTarget(attempt, state);
     if (answer.type === "frames") throw new TypeError("Cannot give a stream to a client that asked for none");
-    if (answer.type === "text") return { admitted, countInput, reply: answer.reply, text: answer.text };
-    return collectReply(answer.feed).then((reply) => ({ admitted, countInput, reply, text: undefined }));
+    const reply = answer.type === "text" ? answer.reply : await collectReply(answer.feed);
+    return { admitted, countInput, reply, text: answer.type === "text" ? answer.text : undefined };
   });
 }
 
@@ -50,17 +51,18 @@ export function sendForReply(choices: readonly Choice[], state: RequestState): P
  * @throws {GatewayError} as `sendForReply`
  */
 export function sendForStream(choices: readonly Choice[], loop: StreamLoop, state: RequestState): Promise<void> {
-  return sendToTargets(choices, state, (answer) => loop.open(streamedAnswer(answer, state)));
+  return sendToTargets(choices, state, async (attempt) => {
+    await loop.open(streamedAnswer(await callTarget(attempt, state), state));
+  });
 }
 
-/** @param begin the answer has begun as soon as this resolves */
-function sendToTargets<T>(
+async function sendToTargets<T>(
   choices: readonly Choice[],
   state: RequestState,
-  begin: (answer: TargetAnswer) => T | Promise<T>,
+  ask: (attempt: Attempt) => Promise<T>,
 ): Promise<T> {
   const { context: { gateway, requestId }, key, signal, meter } = state;
-  return attemptTargets(
+  const answered = await attemptTargets(
     attemptsWith(gateway, {
       requestId,
       signal,
@@ -68,19 +70,21 @@ function sendToTargets<T>(
       choices,
       key,
       deadlineMs: deadlineMs(choices, gateway),
-      ask: (attempt) => callTarget(attempt, state, begin),
+      ask,
       isOver: () => signal.aborted || meter.ended || state.clientHasDisconnected,
     }),
   );
+  const { conversation, attempt } = state;
+  if (conversation !== undefined && attempt !== undefined) {
+    const forMs = 60_000 * gateway.config.routing.affinity_minutes;
+    gateway.conversations.remember(key, { id: conversation.id, target: attempt.target, forMs });
+  }
+  return answered;
 }
 
 /** Makes one attempt. @throws {GatewayError} where the target does not even begin to answer */
-async function callTarget<T>(
-  attempt: Attempt,
-  state: RequestState,
-  begin: (answer: TargetAnswer) => T | Promise<T>,
-): Promise<T> {
-  const { codec, context: { gateway, record }, signal, key, conversation } = state;
+async function callTarget(attempt: Attempt, state: RequestState): Promise<TargetAnswer> {
+  const { codec, context: { gateway, record }, signal } = state;
   state.throwIfAborted();
   const { model, target } = attempt;
   const admitted = state.admittedAs(model);
@@ -91,14 +95,13 @@ async function callTarget<T>(
   if (model !== current) await takeModelLimits(admitted, state.meter);
   const dropped = new UnsupportedParameters(client.echo);
   for (const name of admitted.dropped.names) dropped.add(name);
-  const fitting = fitContext(prompt, {
+  const fitted = await fitContext(prompt, {
     model,
     codec,
     checkedUpstream: upstream.checksContext,
     // A limit that the gateway set leaves the answer the room there is.
     maxTokens: cap === undefined ? prompt.maxTokens : undefined,
   });
-  const fitted = fitting instanceof Promise ? await fitting : fitting;
   state.beginAttempt(attempt, dropped);
   record.upstreamProtocol = upstream.protocolFor?.(prompt.protocol, target);
   const begunAt = prompt.stream ? gateway.monotonic() : 0;
@@ -107,13 +110,7 @@ async function callTarget<T>(
   state.meter.drop(record.dropped = memberNames(dropped.names));
   state.forwarded = answer.forwarded;
   if (answer.requestId !== undefined) state.meter.identify(answer.requestId);
-  const beginning = begin({ answer, admitted, attempt, begunAt, countInput });
-  const begun = beginning instanceof Promise ? await beginning : beginning;
-  if (conversation !== undefined) {
-    const forMs = 60_000 * gateway.config.routing.affinity_minutes;
-    gateway.conversations.remember(key, { id: conversation.id, target, forMs });
-  }
-  return begun;
+  return { answer, admitted, attempt, begunAt, countInput };
 }
 
 /** Switches to another model, which has limits of its own: if they leave no room, the next one may have some. */

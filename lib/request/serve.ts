@@ -4,13 +4,13 @@ import type { Codec } from "../protocols/codec.ts";
 import { admitRequest } from "./admit_request.ts";
 import { findCandidates } from "./candidates.ts";
 import { findConversation } from "./conversation.ts";
-import { decodePrompt, plainPrompt, readRequest } from "./read_request.ts";
+import { decodePrompt, readRequest } from "./read_request.ts";
 import { openStream } from "./open_stream.ts";
 import { sendForReply, sendForStream } from "./send_to_targets.ts";
 import { RequestState } from "./state.ts";
 import { planTargets } from "./targets.ts";
 import { settleReply } from "./settle_reply.ts";
-import { relayReply, streamResponse, writeReply } from "./write_response.ts";
+import { streamResponse, writeReply } from "./write_response.ts";
 
 /** Answers one text request in the protocol of its client. @throws {GatewayError} for the app to write */
 export async function serve(codec: Codec, request: Request, context: RouteContext): Promise<Response> {
@@ -20,7 +20,7 @@ export async function serve(codec: Codec, request: Request, context: RouteContex
     // 2. Read the body, check it against the protocol's schema, and drop or refuse what the key may not use.
     const body = await readRequest(state);
     // 3. Decode the canonical prompt, once: at once, or when a step first reads messages that a scan recognized.
-    const prompt = plainPrompt(body, codec) ?? await decodePrompt(body, codec);
+    const prompt = await decodePrompt(body, codec);
     // 4, 5. Find the models that the key may use, and check the prompt against each model's rules.
     const { candidates, preferences } = findCandidates(prompt, context, body);
     // 6. Reserve limits and budget for the most that the request can use.
@@ -37,8 +37,8 @@ export async function serve(codec: Codec, request: Request, context: RouteContex
       const answer = await sendForReply(targets, state);
       // 11. Settle: the ledger entry is durable before the first byte goes out.
       const settled = await settleReply(answer, state);
-      // 12. Write the answer: as the upstream has written it, or in the client's protocol.
-      return relayReply(answer, settled, state) ?? await writeReply(answer, settled, state);
+      // 12. Write the answer.
+      return await writeReply(answer, settled, state);
     }
     // 8, 9. Call one target after another until a first event arrives; send keep-alives if that takes long.
     const loop = openStream(state);

@@ -27,7 +27,7 @@ export async function settleReply(
   meter.first();
   const hostedCalls = hostedCallsOf(prompt);
   if (hostedCalls !== undefined) { for (const block of reply.blocks) hostedCalls.take(block); }
-  const reading = readTokens({ usage: reply.usage, finish: reply.finish, hostedCalls }, {
+  const charged = await readTokens({ usage: reply.usage, finish: reply.finish, hostedCalls }, {
     countInput,
     isEstimate: () => isEstimated(prompt),
     countOutput: async () => {
@@ -36,7 +36,6 @@ export async function settleReply(
       return await countReply([...reply.blocks, ...others], await loadTokenCounter());
     },
   });
-  const charged = reading instanceof Promise ? await reading : reading;
   const cost = await meter.deliver({
     status: clientHasDisconnected ? CLIENT_DISCONNECTED : 200,
     ending: clientHasDisconnected ? "client_disconnected" : reply.finish,

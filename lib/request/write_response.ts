@@ -14,21 +14,6 @@ import type { AnswerHeader } from "../server/router.ts";
 import { headersOfAttempt } from "./targets.ts";
 import type { UnsupportedParameters } from "../protocols/canonical/unsupported_parameters.ts";
 
-/**
- * Writes a whole answer that nothing keeps as the upstream has written it, with the usage that was billed.
- * @returns undefined for any other answer
- */
-export function relayReply(
-  { text }: TargetReply,
-  { tokens, source, cost }: SettledReply,
-  state: RequestState,
-): Response | undefined {
-  const { codec, context } = state;
-  if (text === undefined || context.keeper !== undefined) return undefined;
-  addAnswerHeaders(state, cost);
-  return new JsonAnswer(source === "upstream" ? text : codec.withUsage(text, tokens));
-}
-
 /** Writes a whole answer, with the usage that was billed, whatever the upstream reported. */
 export async function writeReply(
   { reply, text, admitted: { client } }: TargetReply,

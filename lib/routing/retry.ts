@@ -141,7 +141,7 @@ class TargetAttempts<T> {
         const answer = await ask(attempt);
         health.report(permit, SUCCESS);
         ended?.(attempt, { outcome: "success", ms: this.#parts.monotonic() - begunAt });
-        if (this.#parts.choices.length > 1) this.#reportSkipped(candidate.choice);
+        this.#reportSkipped(candidate.choice);
         return answer;
       } catch (error) {
         try {

@@ -8,8 +8,7 @@ import {
   JsonError,
   type JsonLimits,
   type JsonObject,
-  parseSliced,
-  parseUsual,
+  parseDocument,
   type ScanPlan,
 } from "../json/mod.ts";
 import { LARGE_BODY_BYTES, LONG_REQUEST_BYTES, yieldToEventLoop } from "../scheduler.ts";
@@ -79,17 +78,12 @@ function checkMediaType(headers: HeaderValues): void {
 /** Readers differ in which of two equal members they take: what the gateway judges must be what an upstream reads. */
 const BODY_LIMITS: JsonLimits = { ...JSON_LIMITS, unique: Infinity };
 
-/** Parses a request body: at once, or in slices if it is long. @throws {GatewayError} `invalid` */
-export function parseBody(bytes: Uint8Array<ArrayBuffer>, scan?: ScanPlan): JsonBody | Promise<JsonBody> {
+/** Parses a request body. @throws {GatewayError} `invalid` */
+export async function parseBody(bytes: Uint8Array<ArrayBuffer>, scan?: ScanPlan): Promise<JsonBody> {
   const options = { limits: BODY_LIMITS, doubleLevels: PARAMETER_LEVELS, scan };
-  const usual = parseUsual(bytes, options);
-  if (usual !== undefined) return requireObject(usual);
-  return parseSliced(bytes, options).then(requireObject, (error) => {
+  const document = await parseDocument(bytes, options).catch((error) => {
     throw badBody(bytes, error);
   });
-}
-
-function requireObject(document: JsonDocument): JsonBody {
   // A scan finds members of objects only.
   if (document.scanned === undefined && !isObject(document.value)) {
     throw new GatewayError("invalid", "Cannot read the body: expected a JSON object");
@@ -158,8 +152,7 @@ export class RequestBody implements Keeper {
       let bytes = await readBytes(this.#request, this.#rules, this);
       if (coding !== undefined) bytes = await this.#inflate(bytes, coding);
       budget.reserve(this.#bytes * (JSON_MEMORY_FACTOR - 1), limits.budgetBytes);
-      const parsing = parseBody(bytes, scan);
-      const body = parsing instanceof Promise ? await parsing : parsing;
+      const body = await parseBody(bytes, scan);
       record.bytesIn += this.#bytes;
       if (this.#bytes > LONG_REQUEST_BYTES) await yieldToEventLoop();
       return body;

@@ -118,9 +118,7 @@ async function authorizeCaller(
   const queryKey = () => new URLSearchParams(readTarget({ url: request.url, headers: head }).query).get("key");
   let caller: Caller;
   try {
-    const found = authenticate(head, { credential, keys, queryKey, address: () => addressOf(guarded) });
-    // Awaiting a value would cost two promises.
-    caller = found instanceof Promise ? await found : found;
+    caller = await authenticate(head, { credential, keys, queryKey, address: () => addressOf(guarded) });
   } catch (error) {
     countFailure(guarded, { clients, error, queryKey: credential === "google_key" ? queryKey() : null });
   }

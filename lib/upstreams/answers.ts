@@ -7,8 +7,7 @@ import {
   type JsonLimits,
   type JsonObject,
   type ObjectText,
-  parseSliced,
-  parseUsual,
+  parseDocument,
 } from "../json/mod.ts";
 import type { UpstreamCodec } from "../protocols/upstream_codec.ts";
 import { stringOf } from "../protocols/members.ts";
@@ -130,7 +129,7 @@ function readRetryAfter(incoming: Incoming): number | undefined {
 
 async function parseAnswer(text: string): Promise<JsonDocument | undefined> {
   try {
-    return parseUsual(text, { limits: ANSWER_LIMITS }) ?? await parseSliced(text, { limits: ANSWER_LIMITS });
+    return await parseDocument(text, { limits: ANSWER_LIMITS });
   } catch {
     return undefined;
   }

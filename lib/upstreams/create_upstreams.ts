@@ -4,7 +4,7 @@ import type { Config, HttpUpstreamConfig } from "../config.ts";
 import type { ImageUpstream } from "../images/types.ts";
 import type { Log } from "../log_events.ts";
 import { QUIRKS } from "../protocols/quirks/mod.ts";
-import { isTracing, startCallSpan } from "../observe/trace.ts";
+import { startCallSpan } from "../observe/trace.ts";
 import type { RetrievalUpstream } from "../retrieval/types.ts";
 import { type AddressGuard, createAddressGuard } from "./address_guard.ts";
 import { matchHeaders } from "./answers.ts";
@@ -96,7 +96,7 @@ function transportsTo(
     guard,
     url: baseUrlOf(row),
     wanted: row.transport,
-    ...(isTracing && { trace: startCallSpan }),
+    trace: startCallSpan,
     onFallback: (reason) => log({ level: "warn", event: "transport_fallback", upstream: name, to: "fetch", reason }),
   });
 }

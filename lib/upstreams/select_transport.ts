@@ -32,7 +32,7 @@ export interface TransportSelectorOptions {
   wanted: TransportKind | "auto";
   /** Environment for proxy variables. Default: the process's, which `fetch` obeys. */
   env?: ReadEnvironment;
-  /** Starts the trace of a request. Not called for `fetch`, which Deno traces itself. Absent: none is traced. */
+  /** Starts the trace of a request. Not called for `fetch`, which Deno traces itself. */
   trace?: (url: string) => RequestTrace | undefined;
   /** Checks resolved addresses. Default: refuses cloud metadata addresses. */
   guard?: AddressGuard;
@@ -49,7 +49,7 @@ export function transportKindFor(
 
 /** Creates the selector of an upstream. With `auto`, hosts that speak only HTTP/2 are reached over `fetch`. */
 export function createTransportSelector(options: TransportSelectorOptions): TransportSelector {
-  const { url, wanted, onFallback, guard, trace } = options;
+  const { url, wanted, onFallback, guard, trace = () => undefined } = options;
   const kind = transportKindFor(options);
   let usesFetch = false;
 
@@ -67,7 +67,7 @@ export function createTransportSelector(options: TransportSelectorOptions): Tran
     async function send(outgoing: Outgoing): Promise<Incoming> {
       let request = outgoing;
       while (!usesFetch) {
-        const traced = trace?.(request.url);
+        const traced = trace(request.url);
         let status: number | undefined;
         try {
           const headers = traced && { ...request.headers, ...traced.headers };
