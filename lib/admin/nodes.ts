@@ -28,13 +28,23 @@ export interface NodeState {
 }
 
 /** Facts of a node that its health has, too. */
-const HEALTH_FACTS = [
-  ...["status", "uptime_seconds", "open_requests", "open_streams", "loop_lag_ms"] as const,
-  ...["store", "ledger", "ledger_queue", "journal_entries", "limits", "limits_healthy"] as const,
-] as const;
+type HealthFacts = Pick<
+  HealthResponse,
+  | "status"
+  | "uptime_seconds"
+  | "open_requests"
+  | "open_streams"
+  | "loop_lag_ms"
+  | "store"
+  | "ledger"
+  | "ledger_queue"
+  | "journal_entries"
+  | "limits"
+  | "limits_healthy"
+>;
 
 /** A report of a node about itself. Names and numbers only: no keys, no addresses of upstreams. */
-export interface NodeFacts extends Pick<HealthResponse, typeof HEALTH_FACTS[number]> {
+export interface NodeFacts extends HealthFacts {
   version: string;
   pid: number;
   listens_on: string;
@@ -55,13 +65,22 @@ function nodeId({ observer }: Pick<Gateway, "observer">): string {
 async function readFacts(gateway: Gateway): Promise<NodeFacts> {
   const { hostname, port } = gateway.config.listen;
   const health = await readHealth(gateway);
-  const facts = Object.fromEntries(HEALTH_FACTS.map((name) => [name, health[name]]));
   return {
-    ...facts as Pick<HealthResponse, typeof HEALTH_FACTS[number]>,
     version: denoJson.version,
     pid: Deno.pid,
     listens_on: `${hostname}:${port}`,
+    status: health.status,
+    uptime_seconds: health.uptime_seconds,
+    open_requests: health.open_requests,
+    open_streams: health.open_streams,
+    loop_lag_ms: health.loop_lag_ms,
     rss_bytes: health.memory.rss_bytes,
+    store: health.store,
+    ledger: health.ledger,
+    ledger_queue: health.ledger_queue,
+    journal_entries: health.journal_entries,
+    limits: health.limits,
+    limits_healthy: health.limits_healthy,
     config_version: health.config.shared?.version ?? health.config.version,
   };
 }

@@ -1,14 +1,13 @@
 /** `POST /v1beta/models/{model}:countTokens`: counts the input of a request without answering it. */
-import { requireCaller } from "../access/permissions.ts";
 import { countPrompt } from "../billing/count_prompt.ts";
 import { writeLongParts } from "../billing/prompt_parts.ts";
 import { documentSize, isObject } from "../json/mod.ts";
 import { loadTokenCounter } from "../o200k/mod.ts";
 import { checkBody } from "../protocols/fields.ts";
-import type { Permits } from "../protocols/codec.ts";
 import { gemini, inCamelCase, readSteps } from "../protocols/gemini/mod.ts";
 import { findModel } from "../request/candidates.ts";
-import { LONG_TEXT_CHARS, runSliced } from "../scheduler.ts";
+import { permitsForCounting } from "../request/count_tokens.ts";
+import { LONG_TEXT_CHARS, runSliced, runToEnd } from "../scheduler.ts";
 import { jsonResponse } from "../server/json_response.ts";
 import type { RouteContext } from "../server/router.ts";
 
@@ -24,13 +23,8 @@ export async function countTokens(context: RouteContext, model: string): Promise
   const request = { ...isObject(whole) ? whole : value, model, stream: false };
   checkBody(gemini.schema, request);
   const isLong = documentSize(body) > LONG_TEXT_CHARS;
-  const permits: Permits = {
-    vendorState: requireCaller(context.caller).group.vendor_state === true,
-    // Nothing is sent to a vendor.
-    checkTool() {},
-    checkItem() {},
-  };
-  const prompt = isLong ? await runSliced(readSteps(request, permits)) : gemini.readPrompt(request, permits);
+  const steps = readSteps(request, permitsForCounting(context));
+  const prompt = isLong ? await runSliced(steps) : runToEnd(steps);
   findModel(model, context);
   if (isLong) await writeLongParts(prompt);
   return jsonResponse({ totalTokens: await countPrompt(prompt, await loadTokenCounter()) });

@@ -155,9 +155,9 @@ export const readObject: Shape = shapeOf({
 
 /**
  * An object with these members.
- * @param variants each lists the names of its members, optional ones with a question mark. `name=word` is a member with that
- * word, `name=null` one that is null, `name=list` a list where a string is possible too, and `name=kind` a list that has
- * objects of that kind. `kind: ` before a variant names its own kind.
+ * @param variants each lists the names of its members; `?` marks an optional member. The value follows `name=`: a
+ * word, `null`, `list` (for members that may also be strings), or the kind of an object in the list. `kind: ` before a
+ * variant names the kind of the object itself.
  */
 export function object(
   members: Readonly<Record<string, Shape>>,

@@ -68,9 +68,10 @@ export function createMemoryLimiter({ monotonic }: { monotonic: () => number }):
       const now = clock();
       const reserved = forget(id, now);
       if (reserved === undefined) return [];
-      const statuses = windows.end(reserved, { tokens, now });
+      const isValid = isAmount(tokens);
+      const statuses = windows.end(reserved, { tokens: isValid ? tokens : undefined, now });
       reserved.limitRequests = [];
-      if (!isAmount(tokens)) throw new RangeError(`Cannot end "${id}": ${tokens} is not a number of tokens`);
+      if (!isValid) throw new RangeError(`Cannot end "${id}": ${tokens} is not a number of tokens`);
       return statuses;
     },
     undo(id) {
@@ -104,11 +105,7 @@ class LimitWindows {
 
   statuses(limitRequests: readonly LimitRequest[], now: number): LimitStatus[] {
     const statuses: LimitStatus[] = [];
-    for (const limitRequest of limitRequests) {
-      const window = this.#find(limitRequest);
-      const remaining = window === undefined ? limitRequest.limit : Math.max(0, limitRequest.limit - window.sum(now));
-      statuses.push({ limitRequest, remaining, resetMs: window?.resetMs(now) ?? 0 });
-    }
+    for (const limitRequest of limitRequests) statuses.push(statusOf(limitRequest, this.#find(limitRequest), now));
     return statuses;
   }
 
@@ -124,22 +121,21 @@ class LimitWindows {
     }
   }
 
-  /** Frees the slots, replaces estimated by actual tokens, if they are a number of such, and returns the statuses. */
+  /** Frees the slots, replaces estimated by actual tokens if they are known, and returns the statuses. */
   end(
     { limitRequests, windowEnd, leaseEnd }: Reserved,
-    { tokens, now }: { tokens: number; now: number },
+    { tokens, now }: { tokens: number | undefined; now: number },
   ): LimitStatus[] {
     const statuses: LimitStatus[] = [];
     for (const limitRequest of limitRequests) {
-      const { unit, limit, cost } = limitRequest;
+      const { unit, cost } = limitRequest;
       let window = this.#find(limitRequest);
       if (unit === "concurrency") window?.remove(cost, leaseEnd);
-      else if (unit === "tokens" && isAmount(tokens)) {
+      else if (unit === "tokens" && tokens !== undefined) {
         if (tokens > cost) window ??= this.#findOrAdd(limitRequest, now);
         window?.correct(cost, { actual: tokens, end: windowEnd, now });
       }
-      const remaining = window === undefined ? limit : Math.max(0, limit - window.sum(now));
-      statuses.push({ limitRequest, remaining, resetMs: window?.resetMs(now) ?? 0 });
+      statuses.push(statusOf(limitRequest, window, now));
     }
     return statuses;
   }
@@ -156,6 +152,13 @@ class LimitWindows {
     this.#counts.set(limitRequest.name, added);
     return added[limitRequest.unit];
   }
+}
+
+/** @param window absent: nothing counts against the limit */
+function statusOf(limitRequest: LimitRequest, window: Window | undefined, now: number): LimitStatus {
+  const { limit } = limitRequest;
+  const remaining = window === undefined ? limit : Math.max(0, limit - window.sum(now));
+  return { limitRequest, remaining, resetMs: window?.resetMs(now) ?? 0 };
 }
 
 function endOf({ unit }: LimitRequest, { windowEnd, leaseEnd }: Reserved): number {

@@ -7,9 +7,15 @@ import { writeLongParts } from "../billing/prompt_parts.ts";
 import { loadTokenCounter } from "../o200k/mod.ts";
 import { documentSize } from "../json/mod.ts";
 import { LONG_TEXT_CHARS, runSliced, runToEnd } from "../scheduler.ts";
+import type { Permits } from "../protocols/codec.ts";
 import { checkBody } from "../protocols/fields.ts";
 import { checkVersion, countTokensSchema, readCountSteps, writeCount } from "../protocols/messages/mod.ts";
 import { findModel } from "./candidates.ts";
+
+/** Permits of requests that are only counted: nothing is sent to a vendor, so every tool and item passes. */
+export function permitsForCounting({ caller }: RouteContext): Permits {
+  return { vendorState: requireCaller(caller).group.vendor_state === true, checkTool() {}, checkItem() {} };
+}
 
 /** `POST /anthropic/v1/messages/count_tokens`: system, tools, messages and media, in o200k tokens. */
 export async function countTokens(request: Request, context: RouteContext): Promise<Response> {
@@ -18,12 +24,7 @@ export async function countTokens(request: Request, context: RouteContext): Prom
   const { value } = body;
   const isLong = documentSize(body) > LONG_TEXT_CHARS;
   checkBody(countTokensSchema, value);
-  const steps = readCountSteps(value, {
-    vendorState: requireCaller(context.caller).group.vendor_state === true,
-    // Nothing is sent to a vendor.
-    checkTool() {},
-    checkItem() {},
-  });
+  const steps = readCountSteps(value, permitsForCounting(context));
   const prompt = isLong ? await runSliced(steps) : runToEnd(steps);
   findModel(prompt.model, context);
   if (isLong) await writeLongParts(prompt);

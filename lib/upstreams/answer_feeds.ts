@@ -198,8 +198,6 @@ export function relayFeed(incoming: Incoming, decoding: Decoding, translator: Re
   };
 }
 
-const TOO_LONG = new GatewayError("upstream", "The model's answer is too long", { fault: "oversized" });
-
 /** Machines that make canonical events of an upstream's frames. */
 export interface EventTranslation {
   reader: Machine<Frame, ReplyEvent>;
@@ -261,7 +259,10 @@ export function translatedFeed(
       events.push(...restore.end());
     }
     for (const event of events) if (event.type === "delta") textLength += event.text.length;
-    if (textLength > MOST_TEXT && events.at(-1)?.type !== "finish") events.push({ type: "error", error: TOO_LONG });
+    if (textLength > MOST_TEXT && events.at(-1)?.type !== "finish") {
+      const error = new GatewayError("upstream", "The model's answer is too long", { fault: "oversized" });
+      events.push({ type: "error", error });
+    }
     over ||= ended;
     let isComplete = false;
     for (const { type } of events) {

@@ -158,7 +158,11 @@ export async function listBudgets(
   { now, signal }: { now: number; signal?: AbortSignal },
 ): Promise<BudgetLine[]> {
   const lines = [...await groupBudgets(ledger, config.groups, now)].map(([name, state]): BudgetLine => ({
-    ...{ scope: "group", id: name, name, group: name, user: null },
+    scope: "group",
+    id: name,
+    name,
+    group: name,
+    user: null,
     ...state,
   }));
   lines.push(...await linesOfKeys({ ledger, config }, configuredKeys(config), now));

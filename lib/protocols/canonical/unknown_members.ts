@@ -17,8 +17,8 @@ export function ownMembers({ unknownMembers }: { unknownMembers?: UnknownMembers
 export type InnerNames = Readonly<Record<string, ReadonlySet<string>>>;
 
 /**
- * Returns the members of an object that are not modelled, for spreading; nothing if there are none. They mirror the
- * object: merging them with what is written for the modelled members restores it.
+ * Returns the members of an object that are not modelled, for spreading; nothing if there are none. They keep their
+ * places in inner objects, so a writer can merge them with the modelled members.
  * @param inner names of members that are modelled inside objects
  * @param more members to add, if they are defined
  */

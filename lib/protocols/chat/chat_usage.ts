@@ -1,4 +1,5 @@
 /** Token counts of chat, in many spellings. */
+import { cacheWriteTokens, inputTokens } from "../canonical/input_tokens.ts";
 import type { TokenUsage } from "../canonical/types.ts";
 import type { Json, JsonObject } from "../../json/mod.ts";
 import { countOf, objectOf } from "../members.ts";
@@ -79,15 +80,17 @@ function tokensOf(value: Json | undefined): number | undefined {
  * The members are required, so unknown counts are 0.
  */
 export function writeUsage(usage: TokenUsage): JsonObject {
-  const cached = usage.input_cache_read ?? 0;
-  const written = (usage.input_cache_write_5m ?? 0) + (usage.input_cache_write_1h ?? 0);
-  const prompt = (usage.prompt ?? 0) + cached + written;
+  const prompt = inputTokens(usage);
   const completion = usage.completion ?? 0;
   return {
     prompt_tokens: prompt,
     completion_tokens: completion,
     total_tokens: prompt + completion,
-    prompt_tokens_details: { cached_tokens: cached, cache_write_tokens: written, audio_tokens: 0 },
+    prompt_tokens_details: {
+      cached_tokens: usage.input_cache_read ?? 0,
+      cache_write_tokens: cacheWriteTokens(usage),
+      audio_tokens: 0,
+    },
     completion_tokens_details: {
       reasoning_tokens: usage.reasoning ?? 0,
       audio_tokens: 0,

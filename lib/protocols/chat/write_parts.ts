@@ -79,7 +79,7 @@ function writeCache(cache: CacheMark | undefined): JsonObject {
   return cache === undefined ? {} : { cache_control: { type: "ephemeral", ...(cache.ttl === "1h" && { ttl: "1h" }) } };
 }
 
-/** Adds the prompt-cache mark and the unknown members of a block or tool to what was written for it. */
+/** Adds the prompt-cache mark and the unknown members of a block or tool to its JSON. */
 export function withMembers(
   written: JsonObject,
   source: { cache?: CacheMark; unknownMembers?: UnknownMembers },

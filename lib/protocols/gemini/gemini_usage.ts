@@ -1,4 +1,5 @@
 /** Token counts in `usageMetadata`. */
+import { inputTokens } from "../canonical/input_tokens.ts";
 import type { TokenUsage } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import { countOf } from "../members.ts";
@@ -36,8 +37,8 @@ export function inputUsage({ prompt, input_cache_read }: TokenUsage): TokenUsage
 
 /** Writes `usageMetadata`. The prompt count includes cached tokens; the candidates count excludes thoughts. */
 export function writeUsage(usage: TokenUsage): JsonObject {
-  const { prompt = 0, input_cache_read: cached = 0, completion = 0, reasoning } = usage;
-  const input = prompt + cached + (usage.input_cache_write_5m ?? 0) + (usage.input_cache_write_1h ?? 0);
+  const { input_cache_read: cached = 0, completion = 0, reasoning } = usage;
+  const input = inputTokens(usage);
   return {
     promptTokenCount: input,
     candidatesTokenCount: Math.max(0, completion - (reasoning ?? 0)),

@@ -1,4 +1,5 @@
 /** Token counts of responses. */
+import { cacheWriteTokens, inputTokens } from "../canonical/input_tokens.ts";
 import type { TokenUsage } from "../canonical/types.ts";
 import type { Json, JsonObject } from "../../json/mod.ts";
 import { objectOf, present, spelledCountOf } from "../members.ts";
@@ -38,13 +39,11 @@ export function readUsage(value: Json | undefined): TokenUsage {
 
 /** Writes token counts. Cached tokens are part of the input. Clients require both totals, so unknown counts are 0. */
 export function writeUsage(usage: TokenUsage): JsonObject {
-  const cached = usage.input_cache_read ?? 0;
-  const written = (usage.input_cache_write_5m ?? 0) + (usage.input_cache_write_1h ?? 0);
-  const input = (usage.prompt ?? 0) + cached + written;
+  const input = inputTokens(usage);
   const output = usage.completion ?? 0;
   return {
     input_tokens: input,
-    input_tokens_details: { cached_tokens: cached, cache_write_tokens: written },
+    input_tokens_details: { cached_tokens: usage.input_cache_read ?? 0, cache_write_tokens: cacheWriteTokens(usage) },
     output_tokens: output,
     output_tokens_details: { reasoning_tokens: usage.reasoning ?? 0 },
     total_tokens: input + output,

@@ -94,7 +94,7 @@ export function writeUser(prompt: Prompt, { own }: ResponsesWriteContext): JsonO
   return { safety_identifier: id, ...(protocol === "messages" && { prompt_cache_key: id }) };
 }
 
-/** Writes unknown members of the body; `include` and `text` are written with what is known of them. */
+/** Writes the unknown members of the body, except those in `include` and `text`, which have writers of their own. */
 export function writeUnknownMembers(prompt: Prompt): JsonObject {
   const { include: _include, text: _text, ...members } = ownMembers(prompt);
   return members;
