@@ -55,11 +55,11 @@ const PAGES: Readonly<Record<string, string>> = {
 /** Milliseconds of one load, to the last byte, and of the gateway's CPU time for it. */
 async function load(page: string): Promise<{ ms: number; cpuMs: number }> {
   const before = await cpuNs(gateway.pid);
-  const begun = performance.now();
+  const startedAt = performance.now();
   const response = await fetch(url + page, { headers: { cookie } });
   await response.bytes();
   if (response.status !== 200) throw new Error(`Cannot measure ${page}: ${response.status}`);
-  const ms = performance.now() - begun;
+  const ms = performance.now() - startedAt;
   return { ms, cpuMs: (await cpuNs(gateway.pid) - before) / 1e6 };
 }
 

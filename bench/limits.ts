@@ -36,7 +36,7 @@ async function scriptMicros(): Promise<number> {
 async function run(call: (index: number) => unknown, { calls = CALLS, atOnce = AT_ONCE } = {}) {
   const times: number[] = [];
   let next = 0;
-  const begun = performance.now();
+  const startedAt = performance.now();
   await Promise.all(Array.from({ length: atOnce }, async () => {
     while (next < calls) {
       const at = performance.now();
@@ -44,7 +44,7 @@ async function run(call: (index: number) => unknown, { calls = CALLS, atOnce = A
       times.push(performance.now() - at);
     }
   }));
-  const perSecond = calls / (performance.now() - begun) * 1000;
+  const perSecond = calls / (performance.now() - startedAt) * 1000;
   times.sort((a, b) => a - b);
   const quantile = (part: number) => times[Math.floor(part * (times.length - 1))] ?? NaN;
   return { perSecond, p50: quantile(0.5), p99: quantile(0.99) };
@@ -69,14 +69,14 @@ async function measure(
   await run((index) => take(held[index] ?? ""), { calls: open });
   const ids = Array.from({ length: CALLS }, () => `bench ${++serial}`);
   await scriptMicros();
-  const taking = await run((index) => take(ids[index] ?? ""));
+  const takeMs = await run((index) => take(ids[index] ?? ""));
   const takeMicros = await scriptMicros();
   await run((index) => limiter.end(ids[index] ?? "", 500));
   const endMicros = await scriptMicros();
   const full = limitRequests.map((limitRequest) => ({ ...limitRequest, limit: 1 }));
   await run((index) => take(`refused ${index}`, full));
   const refusedMicros = await scriptMicros();
-  row(name, takeMicros, endMicros, refusedMicros, taking.perSecond, taking.p50, taking.p99);
+  row(name, takeMicros, endMicros, refusedMicros, takeMs.perSecond, takeMs.p50, takeMs.p99);
   await run((index) => limiter.end(held[index] ?? "", 500), { calls: open });
 }
 

@@ -88,12 +88,12 @@ async function ask(key: string): Promise<void> {
 }
 
 async function run(key: string, atOnce: number): Promise<number> {
-  const begun = performance.now();
+  const startedAt = performance.now();
   let left = REQUESTS;
   await Promise.all(Array.from({ length: atOnce }, async () => {
     while (left-- > 0) await ask(key);
   }));
-  return performance.now() - begun;
+  return performance.now() - startedAt;
 }
 
 for (const key of Object.values(env)) await ask(key);
@@ -112,14 +112,14 @@ const idle = await since();
 const rows: (string | number)[][] = [["key has", "at once", "transactions/request", "scripts/request", "ms/request"]];
 for (const name of Object.keys(KEYS)) {
   for (const atOnce of AT_ONCE) {
-    const took = await run(env[variable(name)] ?? "", atOnce);
+    const elapsed = await run(env[variable(name)] ?? "", atOnce);
     const { postgres, redis, ms } = await since();
     rows.push([
       name,
       atOnce,
       ((postgres - idle.postgres * ms / idle.ms) / REQUESTS).toFixed(2),
       ((redis - idle.redis * ms / idle.ms) / REQUESTS).toFixed(2),
-      (took / REQUESTS).toFixed(2),
+      (elapsed / REQUESTS).toFixed(2),
     ]);
   }
 }

@@ -141,15 +141,15 @@ let leftOut = 0;
 let underWay = 0;
 
 async function tell(load: Peer, line: string): Promise<void> {
-  const told: Told = JSON.parse(await load.ask(line));
-  for (const [kind, outcomes] of Object.entries(told.answers)) {
+  const result: Told = JSON.parse(await load.ask(line));
+  for (const [kind, outcomes] of Object.entries(result.answers)) {
     const of = answers[kind] ??= {};
     for (const [outcome, count] of Object.entries(outcomes)) of[outcome] = (of[outcome] ?? 0) + count;
   }
-  for (const surprise of told.surprises) console.error(JSON.stringify(surprise));
-  surprises.push(...told.surprises);
-  leftOut += told.leftOut;
-  underWay = told.underWay;
+  for (const surprise of result.surprises) console.error(JSON.stringify(surprise));
+  surprises.push(...result.surprises);
+  leftOut += result.leftOut;
+  underWay = result.underWay;
 }
 
 /** The load, looked at again and again. Returns the looks, and the one after it. */
@@ -269,7 +269,7 @@ function tables({ memory, heap, descriptors, after, most, ...rest }: Report): st
     [...row("heap used, MB", heap, MB).slice(0, -1), "not judged"],
     row("descriptors", descriptors, 1),
   ];
-  const held = ["descriptors", "queue", "holds", "running"] as const;
+  const gauges = ["descriptors", "queue", "holds", "running"] as const;
   const outcomes = Object.entries(rest.answers).map(([kind, of]) => [
     kind,
     String(sumOf(of)),
@@ -283,7 +283,7 @@ function tables({ memory, heap, descriptors, after, most, ...rest }: Report): st
       rest.loadAverage.map(short).join(" to ")
     }`,
     table(["", "first third", "middle", "last", "last - first", "per hour", ""], rows),
-    table(["", "most", "after the load"], held.map((name) => [name, String(most[name]), String(after[name])])),
+    table(["", "most", "after the load"], gauges.map((name) => [name, String(most[name]), String(after[name])])),
     table(["asked", "requests", "answers"], outcomes),
     rest.flat ? "Memory and descriptors are flat" : "Memory or descriptors are NOT flat",
     rest.nothingLeft ? "Nothing is left under way" : "Something is LEFT under way",
@@ -291,12 +291,12 @@ function tables({ memory, heap, descriptors, after, most, ...rest }: Report): st
     ...rest.surprises.length === 0 ? [] : [
       table(
         ["when", "asked", "status", "after, ms", "said"],
-        rest.surprises.map(({ at, kind, status, afterMs, said }) => [
+        rest.surprises.map(({ at, kind, status, afterMs, body }) => [
           at,
           kind,
           String(status),
           String(afterMs),
-          said.replaceAll("|", "/"),
+          body.replaceAll("|", "/"),
         ]),
       ),
     ],

@@ -149,13 +149,13 @@ for (
   let answer = "";
   // The first run loads and compiles code; the later ones show the lasting cost.
   const stalls: { gapMs: number; cpuMs: number }[] = [];
-  let took = 0;
+  let elapsedMs = 0;
   for (let time = 0; time < Number(times); time++) {
     if (trial.config !== undefined) await configure(trial.config(time));
     const from = Date.now();
-    const all = Promise.all(Array.from({ length: trial.together ?? 1 }, () => ask(trial, prepared)));
+    const all = Promise.all(Array.from({ length: trial.concurrency ?? 1 }, () => ask(trial, prepared)));
     answer = await inTime(all, "no answer in time", PATIENCE_MS).then(([first = ""]) => first, String);
-    took = Date.now() - from;
+    elapsedMs = Date.now() - from;
     await new Promise((resolve) => setTimeout(resolve, AFTERWORK_MS));
     stalls.push(await longestGap(from, Date.now()));
   }
@@ -165,7 +165,7 @@ for (
   results.push({
     name: trial.name,
     answer,
-    tookMs: took,
+    tookMs: elapsedMs,
     firstMs: stall(first),
     laterMs: stall(later),
     gapMs: later.gapMs,

@@ -15,7 +15,7 @@ export interface Trial {
   /** True if the body is sent compressed. */
   gzip?: boolean;
   /** Number of simultaneous requests; absent: one. */
-  together?: number;
+  concurrency?: number;
   /** Additional members of the configuration, by the number of the run; absent: none. */
   config?: (time: number) => object;
 }
@@ -182,25 +182,25 @@ export const trialsOf = ({ rows, keys }: { rows: string; keys: string }): readon
   {
     name: "two with 30 MB of quotes, translated",
     path: CHAT,
-    together: 2,
+    concurrency: 2,
     body: () => user("messages/json", '"'.repeat(15 * MB)),
   },
   {
     name: "two with 30 MB in one message, relayed",
     path: CHAT,
-    together: 2,
+    concurrency: 2,
     body: () => user("chat/json", "x".repeat(30 * MB)),
   },
   {
     name: "four with 30 MB in 40,000 parts, translated",
     path: CHAT,
-    together: 4,
+    concurrency: 4,
     body: () => conversation("messages/json", 10),
   },
   {
     name: "four with 190,000 names",
     path: CHAT,
-    together: 4,
+    concurrency: 4,
     body: () => withTool(`[${Array.from({ length: 19 }, names).join(",")}]`),
   },
   ...answers(),

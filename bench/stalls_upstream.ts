@@ -79,17 +79,17 @@ function headEnd(text: string): number {
   return text.startsWith("HTTP/") ? text.indexOf("\r\n\r\n") + 4 : 0;
 }
 
-const made = new Map<string, Uint8Array<ArrayBuffer>>();
+const bodies = new Map<string, Uint8Array<ArrayBuffer>>();
 
 function answer(path: string, isStream: boolean): Response {
   const play = LONG_ANSWERS.find((name) => path.startsWith(`/${name}/`));
   if (play === undefined) return new Response("{}", { status: 404 });
   const protocol = path.includes("generateContent") ? "gemini" : path.endsWith("/messages") ? "messages" : "chat";
   const name = `${protocol} ${play} ${isStream}`;
-  let body = made.get(name);
+  let body = bodies.get(name);
   if (body === undefined) {
     const text = isStream && protocol !== "gemini" ? streamedBody(protocol, play) : wholeBody(protocol, play);
-    made.set(name, body = new TextEncoder().encode(text));
+    bodies.set(name, body = new TextEncoder().encode(text));
   }
   return new Response(body, { headers: { "content-type": isStream ? "text/event-stream" : "application/json" } });
 }

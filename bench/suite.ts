@@ -66,15 +66,15 @@ const pace: Pace = {
 const streamCounts = flags.streams === undefined
   ? STREAMS[flags.quick ? "quick" : "full"]
   : flags.streams.split(",").map(Number).filter((count) => count > 0);
-const wanted = flags.targets?.split(",") ?? (flags.quick ? QUICK_TARGETS : undefined);
+const selected = flags.targets?.split(",") ?? (flags.quick ? QUICK_TARGETS : undefined);
 const isWanted = (name: string) =>
-  name === "direct" || name === "X" || (wanted?.includes(name) ?? !name.startsWith("floor-"));
+  name === "direct" || name === "X" || (selected?.includes(name) ?? !name.startsWith("floor-"));
 const scenarios = SCENARIOS.filter(({ name, long }) =>
   flags.only === undefined ? !flags.quick || long !== true : flags.only.split(",").some((one) => isLike(name, one))
 );
 
-function isLike(name: string, wanted: string): boolean {
-  return wanted.endsWith("*") ? name.startsWith(wanted.slice(0, -1)) : name === wanted;
+function isLike(name: string, selected: string): boolean {
+  return selected.endsWith("*") ? name.startsWith(selected.slice(0, -1)) : name === selected;
 }
 
 const folder = await Deno.makeTempDir({ prefix: "sluice-bench-" });

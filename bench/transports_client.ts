@@ -76,8 +76,8 @@ function overSockets(url: string, held: unknown[]): CallOnce {
     let size = await socket.read(buffer) ?? 0;
     if (path.startsWith("/json")) {
       const text = decoder.decode(buffer.subarray(0, 300));
-      const whole = text.indexOf("\r\n\r\n") + 4 + Number(/content-length: (\d+)/.exec(text)?.[1]);
-      while (size < whole) size += await socket.read(buffer) ?? whole;
+      const responseEnd = text.indexOf("\r\n\r\n") + 4 + Number(/content-length: (\d+)/.exec(text)?.[1]);
+      while (size < responseEnd) size += await socket.read(buffer) ?? responseEnd;
     } else if (path === "/slow") {
       held.push(connection);
       return;

@@ -63,10 +63,10 @@ interface Call {
 function startCall({ url, headers, body, signal, limits }: Outgoing, shared: ClientState): Promise<Incoming> {
   const head = Promise.withResolvers<Incoming>();
   const { protocol } = new URL(url);
-  let given: { error: unknown } | undefined;
+  let failure: { error: unknown } | undefined;
   let request: http.ClientRequest;
   const fail = (error: unknown) => {
-    given ??= { error };
+    failure ??= { error };
     finish();
     request?.destroy();
     head.reject(error);
@@ -111,7 +111,7 @@ function startCall({ url, headers, body, signal, limits }: Outgoing, shared: Cli
   request.on("response", (response) => {
     watch.head();
     try {
-      head.resolve(receive(response, { request, watch, finish, error: () => given?.error }, shared));
+      head.resolve(receive(response, { request, watch, finish, error: () => failure?.error }, shared));
     } catch (error) {
       head.reject(error);
     }

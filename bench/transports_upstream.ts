@@ -27,18 +27,18 @@ async function serve(socket: Deno.TcpConn): Promise<void> {
   const buffer = new Uint8Array(128 * 1024);
   while (true) {
     let size = 0;
-    let whole = Infinity;
+    let requestBytes = Infinity;
     let path = "";
-    while (size < whole) {
+    while (size < requestBytes) {
       const read = await socket.read(buffer.subarray(size));
       if (read === null) return;
       size += read;
-      if (whole < Infinity) continue;
+      if (requestBytes < Infinity) continue;
       const text = decoder.decode(buffer.subarray(0, Math.min(size, 2_048)));
       const after = text.indexOf("\r\n\r\n");
       if (after < 0) continue;
       path = text.slice(5, text.indexOf(" ", 5));
-      whole = after + 4 + Number(/content-length: *(\d+)/i.exec(text)?.[1] ?? 0);
+      requestBytes = after + 4 + Number(/content-length: *(\d+)/i.exec(text)?.[1] ?? 0);
     }
     const answer = prepared.get(path);
     if (answer !== undefined) await write(socket, answer);

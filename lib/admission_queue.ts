@@ -51,7 +51,7 @@ interface Waiting {
 interface Owner {
   keyId: string | undefined;
   /** Sum of the sizes of its admitted work. */
-  inside: number;
+  admitted: number;
   waiting: number;
   /** Number of its latest admission. */
   turn: number;
@@ -61,27 +61,30 @@ interface Owner {
 export function createAdmissionQueue(
   { concurrent, waiting, waitMs, busy = tooManyUploads }: AdmissionQueueLimits,
 ): AdmissionQueue {
-  let inside = 0;
+  let admitted = 0;
   let turns = 0;
   const queue = new Set<Waiting>();
   /** Only keys with admitted or waiting work. */
   const owners = new Map<string, Owner>();
 
   function ownerOf(keyId: string | undefined): Owner {
-    return keyId !== undefined && owners.get(keyId) || { keyId, inside: 0, waiting: 0, turn: 0 };
+    return keyId !== undefined && owners.get(keyId) || { keyId, admitted: 0, waiting: 0, turn: 0 };
   }
 
   function fits({ size, owner }: Pick<Waiting, "size" | "owner">): boolean {
-    if (inside === 0) return true;
-    return inside + size <= concurrent && (owner.inside === 0 || owner.inside + size <= concurrent * KEY_SHARE);
+    if (admitted === 0) return true;
+    return admitted + size <= concurrent && (owner.admitted === 0 || owner.admitted + size <= concurrent * KEY_SHARE);
   }
 
   /** Changes what a key has here. */
-  function count(owner: Owner, { inside = 0, waiting = 0 }: Partial<Pick<Owner, "inside" | "waiting">>): void {
-    owner.inside += inside;
+  function count(
+    owner: Owner,
+    { admitted = 0, waiting = 0 }: Partial<Pick<Owner, "admitted" | "waiting">>,
+  ): void {
+    owner.admitted += admitted;
     owner.waiting += waiting;
     if (owner.keyId === undefined) return;
-    if (owner.inside + owner.waiting > 0) owners.set(owner.keyId, owner);
+    if (owner.admitted + owner.waiting > 0) owners.set(owner.keyId, owner);
     else owners.delete(owner.keyId);
   }
 
@@ -96,15 +99,15 @@ export function createAdmissionQueue(
 
   /** Admits work. The returned function releases it once. */
   function take({ size, owner }: Pick<Waiting, "size" | "owner">): () => void {
-    inside += size;
+    admitted += size;
     owner.turn = ++turns;
-    count(owner, { inside: size });
-    let left = false;
+    count(owner, { admitted: size });
+    let isReleased = false;
     return () => {
-      if (left) return;
-      left = true;
-      inside -= size;
-      count(owner, { inside: -size });
+      if (isReleased) return;
+      isReleased = true;
+      admitted -= size;
+      count(owner, { admitted: -size });
       for (let next = findNext(); next !== undefined; next = findNext()) next.admit();
     };
   }
@@ -141,10 +144,10 @@ export function createAdmissionQueue(
   return {
     async enter(signal, { size = 1, keyId } = {}) {
       signal.throwIfAborted();
-      const asked = { size, owner: ownerOf(keyId) };
-      if (fits(asked)) return take(asked);
-      if (queue.size >= waiting || asked.owner.waiting + 1 > Math.max(1, waiting * KEY_SHARE)) throw busy();
-      return await wait(signal, asked);
+      const work = { size, owner: ownerOf(keyId) };
+      if (fits(work)) return take(work);
+      if (queue.size >= waiting || work.owner.waiting + 1 > Math.max(1, waiting * KEY_SHARE)) throw busy();
+      return await wait(signal, work);
     },
   };
 }

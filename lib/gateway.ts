@@ -185,12 +185,12 @@ export function isolateTarget(
   target: Target,
 ): { isolated: Gateway; close: () => void } {
   const { config, monotonic, now, random } = gateway;
-  const alone = { ...config, models: [{ ...model, targets: [target] }], embedded_models: false };
+  const singleTarget = { ...config, models: [{ ...model, targets: [target] }], embedded_models: false };
   const health = createHealth({ breaker: breakerOf(config), monotonic, now, random });
   const isolated: Gateway = {
     ...gateway,
     config: { ...config, routing: { ...config.routing, attempts: 1 } },
-    catalog: createCatalog(alone),
+    catalog: createCatalog(singleTarget),
     health,
     limiter: createMemoryLimiter({ monotonic }),
   };
@@ -199,7 +199,7 @@ export function isolateTarget(
 
 /** Frees the connections to the upstreams when the last request that began under this configuration is done. */
 export async function retireGateway(gateway: Upstreams & Pick<Gateway, "uses">): Promise<void> {
-  await gateway.uses.over();
+  await gateway.uses.whenDone();
   closeUpstreams(gateway);
 }
 
@@ -237,7 +237,7 @@ function ownIdempotency({ config, store, now, log }: Pick<Gateway, "config" | "s
 function breakerOf({ routing: { breaker } }: Config): BreakerOptions {
   return {
     windowMs: breaker.window_ms,
-    leastSamples: breaker.least_requests,
+    minSamples: breaker.least_requests,
     failureShare: breaker.failure_percent / 100,
     consecutiveFailures: breaker.consecutive_failures,
     connectFailures: breaker.connect_failures,

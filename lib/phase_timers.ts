@@ -19,7 +19,7 @@ const GRAIN_MS = 10;
 /** Time between two looks at the phases of streams, in milliseconds. */
 const TICK_MS = 100;
 /** Longest delay of the end of a stream's phase, in milliseconds. A phase that must end in time is shorter by it. */
-export const MOST_LATE_MS = 2 * TICK_MS;
+export const MAX_LATE_MS = 2 * TICK_MS;
 
 /** The timers of one app. */
 export class PhaseTimers {
@@ -101,7 +101,7 @@ export class PhaseTimers {
       this.clear(timer);
       timer.expire();
     }
-    const next = this.#timers.items.reduce((least, { due }) => Math.min(least, due), Infinity);
+    const next = this.#timers.items.reduce((earliest, { due }) => Math.min(earliest, due), Infinity);
     if (next < this.#armedFor) this.#arm(Math.max(next, now + GRAIN_MS), now);
   }
 }

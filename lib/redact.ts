@@ -66,8 +66,8 @@ function base64Cores(value: string): string[] {
   const bytes = [...new TextEncoder().encode(value)];
   return [0, 1, 2].map((offset) => {
     const padded = [...new Array<number>(offset).fill(0), ...bytes];
-    const whole = btoa(String.fromCharCode(...padded)).replace(/=+$/, "");
-    const core = whole.slice(Math.ceil(offset * 8 / 6), Math.floor(padded.length * 8 / 6));
+    const encoded = btoa(String.fromCharCode(...padded)).replace(/=+$/, "");
+    const core = encoded.slice(Math.ceil(offset * 8 / 6), Math.floor(padded.length * 8 / 6));
     return toUrlAlphabet(core);
   });
 }
@@ -77,18 +77,18 @@ function toUrlAlphabet(text: string): string {
 }
 
 function removeSpellings(text: string, withPrefixes: boolean): string {
-  let left = text;
-  for (const { text: whole, prefix, isBase64 } of currentSpellings()) {
-    const needle = withPrefixes ? prefix : whole;
+  let remaining = text;
+  for (const { text: secretText, prefix, isBase64 } of currentSpellings()) {
+    const needle = withPrefixes ? prefix : secretText;
     // The length is the same in both alphabets.
-    let searched = isBase64 ? toUrlAlphabet(left) : left;
+    let searched = isBase64 ? toUrlAlphabet(remaining) : remaining;
     for (let at = searched.indexOf(needle); at >= 0; at = searched.indexOf(needle, at + KEY.length)) {
-      const end = withPrefixes ? endOfQuote(searched, { at, whole, isBase64 }) : at + whole.length;
-      left = left.slice(0, at) + KEY + left.slice(end);
-      searched = isBase64 ? toUrlAlphabet(left) : left;
+      const end = withPrefixes ? endOfQuote(searched, { at, whole: secretText, isBase64 }) : at + secretText.length;
+      remaining = remaining.slice(0, at) + KEY + remaining.slice(end);
+      searched = isBase64 ? toUrlAlphabet(remaining) : remaining;
     }
   }
-  return left;
+  return remaining;
 }
 
 /** Finds the end of a quoted secret, which may be cut or masked. */
@@ -141,9 +141,9 @@ const SHAPES: readonly (readonly [pattern: RegExp, instead: string])[] = [
 ];
 
 /** An upstream's own words as a client may read them: one line of bounded length without addresses, accounts and keys. */
-export function redactShapes(text: string, mostCharacters: number): string {
-  const head = redactSecrets(text.slice(0, mostCharacters));
-  return SHAPES.reduce((left, [pattern, instead]) => left.replace(pattern, instead), head).trim();
+export function redactShapes(text: string, maxCharacters: number): string {
+  const head = redactSecrets(text.slice(0, maxCharacters));
+  return SHAPES.reduce((redacted, [pattern, replacement]) => redacted.replace(pattern, replacement), head).trim();
 }
 
 /** Shortest key that is removed from model output, in characters. */
@@ -164,14 +164,16 @@ export type ContentFilter = (text: string) => string;
  */
 export function contentFilter(key: Secret | undefined): ContentFilter | undefined {
   const value = key?.reveal() ?? "";
-  const least = /[^a-z_.-]/.test(value) ? CONTENT_CHARACTERS : WORDY_CHARACTERS;
-  if (value.length < least) return undefined;
+  const minLength = /[^a-z_.-]/.test(value) ? CONTENT_CHARACTERS : WORDY_CHARACTERS;
+  if (value.length < minLength) return undefined;
   const json = JSON.stringify(value).slice(1, -1);
   const spellings = [...new Set([value, json, json.replaceAll("/", "\\/"), encodeURIComponent(value)])];
   const tails = [...new Set(spellings.map(tailOf))];
   return (text) => {
     for (const tail of tails) {
-      if (text.includes(tail)) return spellings.reduce((left, spelling) => left.replaceAll(spelling, KEY), text);
+      if (text.includes(tail)) {
+        return spellings.reduce((redacted, spelling) => redacted.replaceAll(spelling, KEY), text);
+      }
     }
     return text;
   };

@@ -5,7 +5,7 @@ export interface ReferenceCount {
   /** Adds a reference. The returned function removes it once. */
   begin(): () => void;
   /** Resolves when there are no references. */
-  over(): Promise<void>;
+  whenDone(): Promise<void>;
 }
 
 /** Creates a counter at zero. */
@@ -24,7 +24,7 @@ export function createReferenceCount(): ReferenceCount {
         waiting = [];
       };
     },
-    async over() {
+    async whenDone() {
       while (count > 0) await new Promise<void>((resolve) => waiting.push(resolve));
     },
   };

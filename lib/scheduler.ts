@@ -79,12 +79,12 @@ export async function mapSliced<Item, Made>(
 }
 
 function* mapped<Item, Made>(items: readonly Item[], make: (item: Item) => Made): Generator<void, Made[]> {
-  const made: Made[] = [];
+  const results: Made[] = [];
   for (const item of items) {
-    made.push(make(item));
-    if (made.length % ITEMS_AT_ONCE === 0) yield;
+    results.push(make(item));
+    if (results.length % ITEMS_AT_ONCE === 0) yield;
   }
-  return made;
+  return results;
 }
 
 /** Sorts items in slices; the sort is stable. */

@@ -1,10 +1,10 @@
 /** Secrets of the configuration and the environment, and the list of their values that `redact.ts` looks for. */
 
 /** Most values that are remembered; the oldest go first. A rotated key stays redacted until then. */
-const MOST_VALUES = 1_024;
+const MAX_VALUES = 1_024;
 
 /** Shortest value that is remembered, in characters: shorter ones are words, such as `none` or `ollama`. */
-const LEAST_CHARACTERS = 8;
+const MIN_CHARACTERS = 8;
 
 const values = new Set<string>();
 const state = { values, version: 0 };
@@ -86,14 +86,14 @@ export function rememberEnvironment(env: ReadEnvironment): void {
 }
 
 function remember(value: string): void {
-  if (value.length >= LEAST_CHARACTERS) add(value);
+  if (value.length >= MIN_CHARACTERS) add(value);
 }
 
 function add(value: string): void {
   if (values.has(value)) return;
   values.add(value);
   state.version++;
-  if (values.size > MOST_VALUES) values.delete(values.values().next().value ?? "");
+  if (values.size > MAX_VALUES) values.delete(values.values().next().value ?? "");
 }
 
 function decodeQuietly(text: string): string {

@@ -17,9 +17,9 @@ export function characterEnd(text: string, end: number): number {
 }
 
 /** The beginning of a text for a console: without control characters, halves of characters and spaces around it. */
-export function plainText(text: string, mostUnits: number): string {
+export function plainText(text: string, maxUnits: number): string {
   // deno-lint-ignore no-control-regex
-  return text.slice(0, characterEnd(text, mostUnits)).replace(/[\x00-\x1f\x7f-\x9f]/g, " ").toWellFormed().trim();
+  return text.slice(0, characterEnd(text, maxUnits)).replace(/[\x00-\x1f\x7f-\x9f]/g, " ").toWellFormed().trim();
 }
 
 /** Encodes a text in steps for `runSliced`: 10 million Han characters at once take 50 ms. */

@@ -27,7 +27,7 @@ const EXCEPTIONS: Readonly<Record<string, readonly string[]>> = {
   ],
   "lib/billing/token_bound.ts": [
     // Tokens, fewer than a thousand million.
-    "const tokens = Number(rest / price);",
+    "const tokens = Number(afterInput / price);",
   ],
   "lib/store/days.ts": [
     // Days and hours.
@@ -35,7 +35,7 @@ const EXCEPTIONS: Readonly<Record<string, readonly string[]>> = {
   ],
   "lib/store/postgres/ledger_clock.ts": [
     // Milliseconds.
-    "const aheadMs = Number(row?.ms) + (measuredAt - begun) / 2 - now();",
+    "const aheadMs = Number(row?.ms) + (measuredAt - startedAt) / 2 - now();",
   ],
   "lib/billing/image_tokens.ts": [
     // Pixels and tokens, rounded as the official formula says.
@@ -59,7 +59,7 @@ const EXCEPTIONS: Readonly<Record<string, readonly string[]>> = {
   ],
   "lib/limits/sliding_window.ts": [
     // Requests, tokens or slots.
-    "const given = Math.min(amount, bucket.amount);",
+    "const returned = Math.min(amount, bucket.amount);",
   ],
 };
 

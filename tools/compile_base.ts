@@ -7,12 +7,12 @@
 export const BASE_PATH = `dl/release/v${Deno.version.deno}/denort-${Deno.build.target}.zip`;
 
 /** Why there is no base; `undefined` where there is one, so that something else has failed. */
-export async function missingBase(denoDir: string, named: string | undefined): Promise<string | undefined> {
-  const path = named || `${denoDir}/${BASE_PATH}`;
+export async function missingBase(denoDir: string, basePath: string | undefined): Promise<string | undefined> {
+  const path = basePath || `${denoDir}/${BASE_PATH}`;
   if (await Deno.stat(path).then(() => true, () => false)) return undefined;
   const url = `https://dl.deno.land/${BASE_PATH.slice("dl/".length)}`;
-  return named
-    ? `Cannot compile: DENORT_BIN names "${named}", which is not there`
+  return basePath
+    ? `Cannot compile: DENORT_BIN names "${basePath}", which is not there`
     : `Cannot compile: Deno could not fetch the base of executables; allow it to reach ${url}, or put that file at ${path}`;
 }
 

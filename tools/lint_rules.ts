@@ -1,7 +1,7 @@
 /** Rules of `deno lint` that Deno does not have. */
 
 /** Lines of a function without those of functions within it. More than this means that it does more than one thing. */
-const MOST_LINES = 80;
+const MAX_LINES = 80;
 
 /** A function that is being read, and the lines of the functions within it. */
 interface OpenFunction {
@@ -24,8 +24,8 @@ const plugin: Deno.lint.Plugin = {
           const outer = open.at(-1);
           // One line of it stays in the outer function, which calls or returns it.
           if (outer !== undefined) outer.inner += lines - 1;
-          if (own > MOST_LINES) {
-            context.report({ node, message: `This function has ${own} lines of its own; ${MOST_LINES} are the most` });
+          if (own > MAX_LINES) {
+            context.report({ node, message: `This function has ${own} lines of its own; ${MAX_LINES} are the most` });
           }
         };
         return {

@@ -6,10 +6,10 @@ import { blankComments, type SourceFile } from "./sources.ts";
 const COMPOSITION_ROOTS = ["lib/gateway.ts", "lib/upstreams/create_upstreams.ts", "routes/manifest.ts"];
 
 /** Imports in one file. More than this means that the file does more than one job. */
-const MOST_IMPORTS = 15;
+const MAX_IMPORTS = 15;
 
 /** Values, such as functions, that a self-contained part exports: fewest and most. */
-const FRONT_DOOR = { least: 3, most: 6 };
+const FRONT_DOOR = { min: 3, max: 6 };
 
 /** Parts that are libraries of functions instead. */
 const LIBRARIES = ["lib/json"];
@@ -28,15 +28,15 @@ export function checkTypeNames(files: readonly SourceFile[]): string[] {
   );
 }
 
-/** Files that import more than `MOST_IMPORTS` modules. */
+/** Files that import more than `MAX_IMPORTS` modules. */
 export function checkImportCounts(files: readonly SourceFile[]): string[] {
   return files.flatMap(({ path, text }) => {
     if (COMPOSITION_ROOTS.includes(path)) return [];
     const imported = new Set(
       [...blankComments(text).matchAll(/^(?:import|export) [^;]*?from "([^"]+)"/gm)].map(([, from]) => from),
     );
-    return imported.size > MOST_IMPORTS
-      ? [`${path}: imports ${imported.size} modules; ${MOST_IMPORTS} are the most`]
+    return imported.size > MAX_IMPORTS
+      ? [`${path}: imports ${imported.size} modules; ${MAX_IMPORTS} are the most`]
       : [];
   });
 }
@@ -47,8 +47,8 @@ export function checkFrontDoors(files: readonly SourceFile[]): string[] {
   return files.filter(({ path }) => doors.includes(path)).flatMap(({ path, text }) => {
     const lists = [...blankComments(text).matchAll(/^export \{([^}]*)\} from/gm)];
     const values = lists.flatMap(([, list = ""]) => list.split(",")).filter((name) => /^\s*(?!type )\w/.test(name));
-    return values.length >= FRONT_DOOR.least && values.length <= FRONT_DOOR.most
+    return values.length >= FRONT_DOOR.min && values.length <= FRONT_DOOR.max
       ? []
-      : [`${path}: exports ${values.length} values; expected ${FRONT_DOOR.least} to ${FRONT_DOOR.most}`];
+      : [`${path}: exports ${values.length} values; expected ${FRONT_DOOR.min} to ${FRONT_DOOR.max}`];
   });
 }

@@ -111,9 +111,9 @@ function homepageOf(repository: unknown): string | undefined {
 
 /** Returns true if a file of a package is not in released executables. The path may have a suffix. */
 export function isLeftOut(name: string, path: string): boolean {
-  return LEFT_OUT.some((row) => row.package === name && (path === row.path || /^[/,]/.test(rest(path, row.path))));
+  return LEFT_OUT.some((row) => row.package === name && (path === row.path || /^[/,]/.test(pathBelow(path, row.path))));
 }
 
-function rest(path: string, start: string): string {
+function pathBelow(path: string, start: string): string {
   return path.startsWith(start) ? path.slice(start.length) : "";
 }

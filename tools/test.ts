@@ -96,7 +96,7 @@ export interface TestCounts {
 export function groupsOf(all: boolean): Group[] {
   const leftOut = all ? [] : Object.values(LEFT_OUT).flat();
   const isIn = (prefixes: readonly string[]) => (file: string) => prefixes.some((prefix) => file.startsWith(prefix));
-  const wanted = testFiles("tests/").filter((file) => !isIn(["tests/heavy/", ...leftOut])(file));
+  const selected = testFiles("tests/").filter((file) => !isIn(["tests/heavy/", ...leftOut])(file));
   const isClients = isIn(["tests/clients/"]);
   const isBrowser = isIn(["tests/browser/"]);
   const isAlone = isIn(ALONE);
@@ -106,20 +106,20 @@ export function groupsOf(all: boolean): Group[] {
       name: "the gateway",
       stage: 1,
       args: ["--parallel"],
-      ...bundled(wanted.filter((file) => !isClients(file) && !isBrowser(file) && !isAlone(file))),
+      ...bundled(selected.filter((file) => !isClients(file) && !isBrowser(file) && !isAlone(file))),
     },
     {
       name: "official clients",
       stage: 2,
       args: ["--parallel", "--config", "tests/clients/deno.json"],
-      ...bundled(wanted.filter(isClients)),
+      ...bundled(selected.filter(isClients)),
     },
-    { name: "one after the other", stage: 1, args: [], files: wanted.filter(isAlone) },
+    { name: "one after the other", stage: 1, args: [], files: selected.filter(isAlone) },
     {
       name: "the browser",
       stage: 2,
       args: ["--parallel", "--config", "tests/browser/deno.json"],
-      files: wanted.filter(isBrowser),
+      files: selected.filter(isBrowser),
     },
     {
       name: "WebAssembly",
@@ -147,15 +147,15 @@ function bundlesOf(files: readonly string[]): string[][] {
   const [ofGateway = [], rest = []] = [true, false].map((isOfGateway) =>
     others.filter((file) => file.startsWith("tests/e2e/") === isOfGateway)
   );
-  const alone = [...long, ...rest.filter(isUnshared)].map((file) => [file]);
+  const singles = [...long, ...rest.filter(isUnshared)].map((file) => [file]);
   const shared = [ofGateway, rest.filter((file) => !isUnshared(file))];
   const bundles = shared.flatMap((group) => mixed(group, Math.ceil(group.length / BUNDLE_FILES)));
   return [
     ...bundles.flatMap((bundle, index) => [
-      ...alone.slice(index * ALONE_PER_BUNDLE, (index + 1) * ALONE_PER_BUNDLE),
+      ...singles.slice(index * ALONE_PER_BUNDLE, (index + 1) * ALONE_PER_BUNDLE),
       bundle,
     ]),
-    ...alone.slice(bundles.length * ALONE_PER_BUNDLE),
+    ...singles.slice(bundles.length * ALONE_PER_BUNDLE),
   ];
 }
 
@@ -170,8 +170,8 @@ function isUnshared(file: string): boolean {
 }
 
 /** Modules that take about as long as each other: neighbours are alike, so each module gets every n-th file. */
-function mixed(files: readonly string[], most: number): string[][] {
-  const count = Math.min(Math.max(2, most), files.length);
+function mixed(files: readonly string[], size: number): string[][] {
+  const count = Math.min(Math.max(2, size), files.length);
   return Array.from({ length: count }, (_, shard) => files.filter((_, index) => index % count === shard));
 }
 

@@ -35,7 +35,7 @@ const FILE_LINES = [
 
 /** One step of an agent: a sentence, a call, and what the tool returned. */
 interface AgentStep {
-  say: string;
+  text: string;
   tool: string;
   input: Record<string, unknown>;
   result: string;
@@ -82,7 +82,7 @@ function stepOf(number: number, resultChars: number): AgentStep {
     result += `${String(line).padStart(5)}→${FILE_LINES[(line + number) % FILE_LINES.length]}\n`;
   }
   return {
-    say: number % 3 === 0 ? "" : `I'll look at module ${number} next.`,
+    text: number % 3 === 0 ? "" : `I'll look at module ${number} next.`,
     tool: NAMES[number % TOOL_COUNT.few] ?? "read_file",
     input: { path: `src/module_${number}/handler.ts`, offset: number * 10, mode: "numbered" },
     result: result.slice(0, resultChars),
@@ -127,10 +127,10 @@ function chatBody({ tools, steps, model, stream, image }: AgentParts): unknown {
           ...(image === undefined ? [] : [{ type: "image_url", image_url: { url: `data:image/png;base64,${image}` } }]),
         ],
       },
-      ...steps.flatMap(({ say, tool, input, result }, at) => [
+      ...steps.flatMap(({ text, tool, input, result }, at) => [
         {
           role: "assistant",
-          content: say === "" ? null : say,
+          content: text === "" ? null : text,
           tool_calls: [
             { id: `call_${at}aZ9`, type: "function", function: { name: tool, arguments: JSON.stringify(input) } },
           ],
@@ -161,8 +161,8 @@ function responsesBody({ tools, steps, model, stream, image }: AgentParts): unkn
           ...(image === undefined ? [] : [{ type: "input_image", image_url: `data:image/png;base64,${image}` }]),
         ],
       },
-      ...steps.flatMap(({ say, tool, input, result }, at) => [
-        ...(say === "" ? [] : [{ type: "message", role: "assistant", content: [{ type: "output_text", text: say }] }]),
+      ...steps.flatMap(({ text, tool, input, result }, at) => [
+        ...(text === "" ? [] : [{ type: "message", role: "assistant", content: [{ type: "output_text", text }] }]),
         { type: "function_call", name: tool, arguments: JSON.stringify(input), call_id: `call_${at}aZ9` },
         { type: "function_call_output", call_id: `call_${at}aZ9`, output: result },
       ]),
@@ -203,11 +203,11 @@ function messagesBody({ tools, steps, model, stream, image }: AgentParts): unkno
             : [{ type: "image", source: { type: "base64", media_type: "image/png", data: image } }]),
         ],
       },
-      ...steps.flatMap(({ say, tool, input, result }, at) => [
+      ...steps.flatMap(({ text, tool, input, result }, at) => [
         {
           role: "assistant",
           content: [
-            ...(say === "" ? [] : [{ type: "text", text: say }]),
+            ...(text === "" ? [] : [{ type: "text", text }]),
             { type: "tool_use", id: `toolu_${at}aZ9`, name: tool, input },
           ],
         },

@@ -42,7 +42,7 @@ const SHEET: PriceSheet = {
   input_cache_write_5m: "0.00000125",
   input_cache_write_1h: "0.00000125",
 };
-let asked = 0;
+let requests = 0;
 
 Deno.serve({ hostname: "127.0.0.1", port: Number(port), onListen: () => {} }, async (request) => {
   const { url } = request;
@@ -56,7 +56,7 @@ Deno.serve({ hostname: "127.0.0.1", port: Number(port), onListen: () => {} }, as
   });
   const answer = withModel(await incoming.text(1_000_000), "model");
   incoming.release();
-  const id = `req_${String(++asked).padStart(20, "0")}`;
+  const id = `req_${String(++requests).padStart(20, "0")}`;
   await ledger?.enter(entryOf(id));
   const response = new Response(answer, JSON_TYPE);
   if (headers.length > 0) {

@@ -50,7 +50,7 @@ interface Connection {
 }
 
 /** Most times that are reported individually. */
-const MOST_TIMES = 5_000;
+const MAX_TIMES = 5_000;
 /** Bytes that are read at once from a stream that is only held. */
 const SMALL_BUFFER = 16 * 1024;
 /** Connections that are opened at once. */
@@ -61,7 +61,7 @@ let request = new Uint8Array();
 let connections: Connection[] = [];
 let address: { hostname: string; port: number } = { hostname: "127.0.0.1", port: 0 };
 
-const nothing = (): Done => ({ requests: 0, wallMs: 0, totalUs: [], firstUs: [] });
+const emptyResult = (): Done => ({ requests: 0, wallMs: 0, totalUs: [], firstUs: [] });
 
 async function ask(connection: Connection, done: Done, how: { keep?: boolean; first?: boolean } = {}): Promise<string> {
   const begin = performance.now();
@@ -70,7 +70,7 @@ async function ask(connection: Connection, done: Done, how: { keep?: boolean; fi
   if (message === undefined) throw new Error("The connection ended before the answer");
   if (!message.head.startsWith("HTTP/1.1 200")) throw new Error(`${message.head.split("\r\n")[0]} ${message.text}`);
   done.requests++;
-  if (done.totalUs.length < MOST_TIMES) {
+  if (done.totalUs.length < MAX_TIMES) {
     done.totalUs.push((performance.now() - begin) * 1000);
     done.firstUs.push((message.firstMs - begin) * 1000);
   }
@@ -93,7 +93,7 @@ async function open(job: Extract<Job, { kind: "open" }>): Promise<Done> {
     const count = Math.min(AT_ONCE, job.connections - at);
     connections.push(...await Promise.all(Array.from({ length: count }, connect)));
   }
-  return nothing();
+  return emptyResult();
 }
 
 async function connect(): Promise<Connection> {
@@ -103,7 +103,7 @@ async function connect(): Promise<Connection> {
 }
 
 async function closed(ms: number): Promise<Done> {
-  const done = nothing();
+  const done = emptyResult();
   const begin = performance.now();
   const until = begin + ms;
   await Promise.all(connections.map(async (connection) => {
@@ -114,7 +114,7 @@ async function closed(ms: number): Promise<Done> {
 }
 
 async function atRate({ ms, perSecond }: { ms: number; perSecond: number }): Promise<Done> {
-  const done = nothing();
+  const done = emptyResult();
   const begin = performance.now();
   const count = Math.round(ms / 1000 * perSecond);
   const idle = [...connections];
@@ -135,7 +135,7 @@ async function atRate({ ms, perSecond }: { ms: number; perSecond: number }): Pro
 }
 
 async function timed(): Promise<Done> {
-  const done = nothing();
+  const done = emptyResult();
   const begin = performance.now();
   const delaysUs = done.delaysUs = [];
   // The streams of real clients do not begin at the same moment.
@@ -168,7 +168,7 @@ async function readTimes(socket: Deno.TcpConn, delaysUs: number[]): Promise<void
 }
 
 async function hold(): Promise<Done> {
-  const done = nothing();
+  const done = emptyResult();
   const begin = performance.now();
   for (let at = 0; at < connections.length; at += AT_ONCE) {
     await Promise.all(connections.slice(at, at + AT_ONCE).map((connection) => ask(connection, done, { first: true })));
@@ -213,7 +213,7 @@ async function main(): Promise<void> {
     for (let end = text.indexOf("\n"); end >= 0; end = text.indexOf("\n")) {
       const job: Job = JSON.parse(text.slice(0, end));
       text = text.slice(end + 1);
-      const done = await run(job).catch((error): Done => ({ ...nothing(), failed: String(error) }));
+      const done = await run(job).catch((error): Done => ({ ...emptyResult(), failed: String(error) }));
       // deno-lint-ignore no-console -- what the suite waits for
       console.log(JSON.stringify(done));
     }

@@ -5,7 +5,7 @@
 const PATH = Deno.env.get("BENCH_GAPS") ?? "";
 /** Time between two looks, and shortest gap that is written down, in milliseconds. */
 const TICK_MS = 2;
-const LEAST_MS = 10;
+const MIN_MS = 10;
 
 const statPath = `/proc/self/task/${Deno.pid}/schedstat`;
 
@@ -20,7 +20,7 @@ Deno.unrefTimer(setInterval(() => {
   const now = performance.now();
   const cpu = cpuMs();
   const gap = now - last - TICK_MS;
-  if (gap >= LEAST_MS) Deno.writeTextFileSync(PATH, `${Date.now()} ${gap} ${cpu - lastCpu}\n`, { append: true });
+  if (gap >= MIN_MS) Deno.writeTextFileSync(PATH, `${Date.now()} ${gap} ${cpu - lastCpu}\n`, { append: true });
   last = performance.now();
   lastCpu = cpuMs();
 }, TICK_MS));

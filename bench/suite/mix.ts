@@ -125,17 +125,22 @@ function askOf(kind: Kind, { keys, random }: Source): Omit<Ask, "kind"> {
       // Before there is any answer.
       return { ...talk("first", { stream: true, size: one(["1k", "60k"], "1k") }), leaveMs: -1 };
     case "echo":
-      return said(client, { key, model: "sluice/echo", text: "Say it again, please.", stream: random() < 0.5 });
+      return expectStatus(client, { key, model: "sluice/echo", text: "Say it again, please.", stream: random() < 0.5 });
     case "bad":
       return post(PATHS[client], { key, body: one(BAD, "{") });
     case "wrongKey":
       return { ...talk("json"), headers: headersOf(`sk-sluice-${crypto.randomUUID()}`) };
     case "fault": {
       const text = random() < 0.5 ? "Nothing is wrong." : one(FAULTS, "status:500");
-      return said(client, { key, model: one(["soak/embedded", "soak/wire"], ""), text, stream: random() < 0.6 });
+      return expectStatus(client, {
+        key,
+        model: one(["soak/embedded", "soak/wire"], ""),
+        text,
+        stream: random() < 0.6,
+      });
     }
     case "count":
-      return said("messages", { key, model: "messages/json", text: "Count this.", path: "/count_tokens" });
+      return expectStatus("messages", { key, model: "messages/json", text: "Count this.", path: "/count_tokens" });
     case "lists":
       return get(one(["/v1/models", "/anthropic/v1/models", "/healthz", "/nowhere"], "/healthz"), key);
     case "image":
@@ -165,7 +170,7 @@ function askOf(kind: Kind, { keys, random }: Source): Omit<Ask, "kind"> {
   }
 }
 
-function said(
+function expectStatus(
   client: Protocol,
   { key, model, text, stream = false, path = "" }: {
     key: string;

@@ -30,17 +30,17 @@ export interface Surprise {
   kind: string;
   status: number;
   /** The answer that the client got. */
-  said: string;
+  body: string;
   /** When it was asked, by the wall clock, and how long the answer took, in milliseconds. */
   at: string;
   afterMs: number;
 }
 
 /** Most unexpected answers in one report. */
-const MOST_SURPRISES = 50;
+const MAX_SURPRISES = 50;
 
 /** Most requests under way; the gateway has a share of a machine, and others have theirs. */
-const MOST_UNDER_WAY = 600;
+const MAX_IN_PROGRESS = 600;
 /** Requests of one connection, after which there is another one. */
 const REQUESTS_OF_ONE = 100;
 /** Bytes read at once. */
@@ -53,7 +53,7 @@ const LAST_MS = 20_000;
 interface Connection {
   socket: Deno.TcpConn;
   reader: MessageReader;
-  asked: number;
+  messages: number;
 }
 
 let answers: Told["answers"] = {};
@@ -72,22 +72,22 @@ function count(kind: string, outcome: string): void {
 /** A requested fault is an expected answer. */
 function look({ kind }: Ask, { message: { head, text }, afterMs }: { message: Message; afterMs: number }): void {
   const status = Number(head.slice(9, 12));
-  if (status < 500 || kind === "fault" || surprises.length >= MOST_SURPRISES) return;
+  if (status < 500 || kind === "fault" || surprises.length >= MAX_SURPRISES) return;
   const at = new Date(Date.now() - afterMs).toISOString();
-  surprises.push({ kind, status, said: text.slice(0, 300), at, afterMs: Math.round(afterMs) });
+  surprises.push({ kind, status, body: text.slice(0, 300), at, afterMs: Math.round(afterMs) });
 }
 
 async function connect(port: number): Promise<Connection> {
   const socket = await Deno.connect({ hostname: "127.0.0.1", port });
   socket.setNoDelay(true);
-  return { socket, reader: new MessageReader(socket, BUFFER_BYTES), asked: 0 };
+  return { socket, reader: new MessageReader(socket, BUFFER_BYTES), messages: 0 };
 }
 
 async function play(ask: Ask, port: number): Promise<void> {
   const connection = idle.pop() ?? await connect(port);
-  let stays = false;
+  let isDone = false;
   try {
-    connection.asked++;
+    connection.messages++;
     const begin = performance.now();
     await send(connection.socket, bytesOf(ask));
     if (ask.leaveMs !== undefined) {
@@ -101,12 +101,13 @@ async function play(ask: Ask, port: number): Promise<void> {
     const message = await connection.reader.next({ keep: true });
     count(ask.kind, message === undefined ? "broken" : message.head.slice(9, 12));
     if (message !== undefined) look(ask, { message, afterMs: performance.now() - begin });
-    stays = message !== undefined && connection.asked < REQUESTS_OF_ONE && !/\r\nconnection: close/i.test(message.head);
+    isDone = message !== undefined && connection.messages < REQUESTS_OF_ONE &&
+      !/\r\nconnection: close/i.test(message.head);
   } catch {
     // As it must be, where the upstream has cut an answer.
     count(ask.kind, "broken");
   } finally {
-    if (stays) idle.push(connection);
+    if (isDone) idle.push(connection);
     else connection.socket.close();
   }
 }
@@ -133,7 +134,7 @@ async function work({ port, perSecond, keys, seed }: Order): Promise<void> {
   for (let number = 0; !isStopped;) {
     const due = (performance.now() - begin) / 1000 * perSecond;
     for (; number < due; number++) {
-      if (underWay >= MOST_UNDER_WAY) {
+      if (underWay >= MAX_IN_PROGRESS) {
         leftOut++;
         continue;
       }
@@ -161,9 +162,9 @@ async function main(): Promise<void> {
       if (isFirst) work(JSON.parse(line));
       isFirst = false;
       if (line === "stop") await stop();
-      const told: Told = { answers, leftOut, underWay, surprises };
+      const result: Told = { answers, leftOut, underWay, surprises };
       // deno-lint-ignore no-console -- what the suite waits for
-      console.log(JSON.stringify(told));
+      console.log(JSON.stringify(result));
       answers = {};
       surprises = [];
       leftOut = 0;

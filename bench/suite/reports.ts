@@ -122,10 +122,10 @@ async function measureStore(address: StoreAddress, now: number): Promise<Measure
   const measured: MeasuredReport[] = [];
   try {
     for (const [name, work] of works(store.ledger, now)) {
-      const [begun, before] = [performance.now(), process.cpuUsage()];
+      const [startedAt, before] = [performance.now(), process.cpuUsage()];
       await work();
       const { user, system } = process.cpuUsage(before);
-      measured.push({ name, cpuMs: (user + system) / 1_000, ms: performance.now() - begun });
+      measured.push({ name, cpuMs: (user + system) / 1_000, ms: performance.now() - startedAt });
     }
   } finally {
     await store.close();

@@ -52,7 +52,7 @@ export async function seedStore(
 ): Promise<{ enterMs: number; sumMs: number }> {
   const store = await openStore(address, { own: true });
   const at = now - days * DAY_MS;
-  const begun = process.cpuUsage();
+  const cpuBefore = process.cpuUsage();
   try {
     for (let from = 0; from < count; from += BATCH) {
       const length = Math.min(BATCH, count - from);
@@ -60,7 +60,7 @@ export async function seedStore(
         Array.from({ length }, (_, index) => entryOf(from + index, { at, step: days * DAY_MS / count, keys })),
       );
     }
-    const enterMs = cpuMs(begun);
+    const enterMs = cpuMs(cpuBefore);
     const entered = process.cpuUsage();
     while (await store.ledger.sumUp());
     return { enterMs, sumMs: cpuMs(entered) };

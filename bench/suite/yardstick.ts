@@ -148,14 +148,14 @@ Deno.serve({ hostname: "127.0.0.1", port: Number(port), onListen: () => {} }, as
   const { pathname } = new URL(request.url);
   const cross = pathname.startsWith("/cross/");
   const path = cross ? pathname.slice(6).replace("chat/completions", "messages") : pathname;
-  const asked: Asked = await request.json();
-  asked.model = "model-1";
+  const requestBody: Asked = await request.json();
+  requestBody.model = "model-1";
   const response = await fetch(upstream + path, {
     method: "POST",
     headers: { "content-type": "application/json", authorization: request.headers.get("authorization") ?? "" },
-    body: JSON.stringify(cross ? toMessages(asked) : asked),
+    body: JSON.stringify(cross ? toMessages(requestBody) : requestBody),
   });
-  if (!asked.stream || response.body === null) {
+  if (!requestBody.stream || response.body === null) {
     const answer = await response.json();
     answer.model = "model";
     return Response.json(cross ? toCompletion(answer) : answer, { status: response.status });

@@ -73,8 +73,8 @@ function readCredential(
   const authorization = headers.get("authorization") || undefined;
   // Some clients send another service's key in "x-api-key" in addition to the bearer key.
   if (credential !== "bearer") {
-    const named = credential === "api_key" ? apiKey : headers.get("x-goog-api-key") || queryKey?.() || undefined;
-    if (named !== undefined) return named;
+    const token = credential === "api_key" ? apiKey : headers.get("x-goog-api-key") || queryKey?.() || undefined;
+    if (token !== undefined) return token;
   }
   if (authorization === undefined && credential === "bearer" && apiKey !== undefined) {
     throw refuse(`The API key cannot be sent in "x-api-key" here: ${INSTRUCTIONS[credential]}`);

@@ -5,13 +5,13 @@
 import { clientNetwork, isLoopbackAddress } from "./networks.ts";
 
 /** Wrong credentials that one address may send within a window. */
-const MOST_FAILURES = 20;
+const MAX_FAILURES = 20;
 
 /** Length of a window, in milliseconds. */
 const WINDOW_MS = 60_000;
 
 /** Most addresses counted at a time. The oldest are evicted, which bounds the memory. */
-const MOST_ADDRESSES = 10_000;
+const MAX_ADDRESSES = 10_000;
 
 /** Result of a failed attempt. */
 export interface FailedAttempt {
@@ -51,7 +51,7 @@ export function createFailedAttempts({ monotonic }: { monotonic: () => number })
 
   function watch(address: string): Watched {
     for (const [network, { since }] of watched) {
-      if (watched.size < MOST_ADDRESSES && monotonic() - since < WINDOW_MS) break;
+      if (watched.size < MAX_ADDRESSES && monotonic() - since < WINDOW_MS) break;
       watched.delete(network);
     }
     const entry = { since: monotonic(), count: 0 };
@@ -61,7 +61,7 @@ export function createFailedAttempts({ monotonic }: { monotonic: () => number })
 
   function retryAfterMs(address: string | undefined): number | undefined {
     const found = find(address);
-    if (found === undefined || found.count < MOST_FAILURES) return undefined;
+    if (found === undefined || found.count < MAX_FAILURES) return undefined;
     return Math.max(1, found.since + WINDOW_MS - monotonic());
   }
 
@@ -74,7 +74,7 @@ export function createFailedAttempts({ monotonic }: { monotonic: () => number })
       const waitMs = retryAfterMs(address);
       if (waitMs !== undefined) return { retryAfterMs: waitMs };
       const entry = find(address) ?? watch(address);
-      return ++entry.count === MOST_FAILURES ? { isLast: true } : {};
+      return ++entry.count === MAX_FAILURES ? { isLast: true } : {};
     },
   };
 }

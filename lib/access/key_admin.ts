@@ -67,15 +67,15 @@ export async function createKey(
   }
   requireGroup(config, group, what);
   if (expiresAt !== undefined) requireFuture(expiresAt, { now: now(), what });
-  const shown = issueKey({
+  const issued = issueKey({
     name,
     group,
     rules: readRules(rules, what),
     now: now(),
     ...(expiresAt !== undefined && { expiresAt }),
   });
-  if (!await store.keys.add(shown.record, origin)) throw invalid(`${what}: another key has this name`, "name");
-  return shown;
+  if (!await store.keys.add(issued.record, origin)) throw invalid(`${what}: another key has this name`, "name");
+  return issued;
 }
 
 /** Changes the key with this name or id. @throws {GatewayError} `invalid`, `not_found` */

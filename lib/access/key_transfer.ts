@@ -10,7 +10,7 @@ import type { KeyAdmin } from "./key_admin.ts";
 const VERSION = 1;
 
 /** Most problems listed in one error. */
-const MOST_PROBLEMS = 20;
+const MAX_PROBLEMS = 20;
 
 const hashSchema = z.string().regex(/^[0-9a-f]{64}$/, { error: "Expected SHA-256 in hexadecimal" });
 const timeSchema = z.iso.datetime({ precision: 3, error: 'Expected a time such as "2026-11-21T04:18:10.907Z"' });
@@ -199,7 +199,7 @@ function parseLine(line: string): unknown {
 }
 
 function refused(problems: readonly string[]): GatewayError {
-  const shown = problems.slice(0, MOST_PROBLEMS);
-  const more = problems.length > shown.length ? [`and ${problems.length - shown.length} more`] : [];
-  return new GatewayError("invalid", ["Cannot import the keys; none was added:", ...shown, ...more].join("\n  "));
+  const listed = problems.slice(0, MAX_PROBLEMS);
+  const more = problems.length > listed.length ? [`and ${problems.length - listed.length} more`] : [];
+  return new GatewayError("invalid", ["Cannot import the keys; none was added:", ...listed, ...more].join("\n  "));
 }

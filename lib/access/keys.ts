@@ -14,9 +14,9 @@ const DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const CONFIGURED = "config:";
 const MINUTE_MS = 60_000;
 /** Most cached credentials. The oldest are evicted. */
-const MOST_KNOWN = 10_000;
+const MAX_KNOWN = 10_000;
 /** Most cached wrong keys, which clients tend to repeat. The oldest are evicted. */
-const MOST_UNKNOWN = 1_000;
+const MAX_UNKNOWN = 1_000;
 const ISSUED = /^sk-sluice-[A-Za-z0-9_-]{43}[A-Za-z0-9]{6}$/;
 
 /** Looks up keys of the store, always current, and keys of the configuration. */
@@ -84,7 +84,7 @@ function ringOf(
     // Without a version, the key may exist at the next request.
     if (version === undefined) return;
     const [oldest] = unknown.keys();
-    if (unknown.size === MOST_UNKNOWN && oldest !== undefined && !unknown.has(hash)) unknown.delete(oldest);
+    if (unknown.size === MAX_UNKNOWN && oldest !== undefined && !unknown.has(hash)) unknown.delete(oldest);
     unknown.set(hash, version);
   }
 
@@ -103,7 +103,7 @@ function ringOf(
       return undefined;
     }
     const [oldest] = known.keys();
-    if (known.size === MOST_KNOWN && oldest !== undefined && !known.has(credential)) known.delete(oldest);
+    if (known.size === MAX_KNOWN && oldest !== undefined && !known.has(credential)) known.delete(oldest);
     known.set(credential, { hash, record, version });
     return record;
   }
@@ -220,8 +220,8 @@ function fillRandom(bytes: Uint8Array<ArrayBuffer>): void {
  * Returns whether the hash is the key's own, or a previous one that is still valid. A previous hash expires without a
  * change in the store.
  */
-function isIn({ hash, former }: KeyRecord, asked: { hash: string; now: () => number }): boolean {
-  return hash === asked.hash || (former !== undefined && former.until > asked.now());
+function isIn({ hash, former }: KeyRecord, presented: { hash: string; now: () => number }): boolean {
+  return hash === presented.hash || (former !== undefined && former.until > presented.now());
 }
 
 /** Returns the store's version; `undefined` after an error, which reading the key then repeats and reports. */

@@ -29,8 +29,8 @@ export function isWithin(address: string, networks: readonly string[]): boolean 
   return found !== undefined && networks.some((text) => {
     const network = readNetwork(text);
     if (network?.size !== found.size) return false;
-    const rest = BigInt(network.size - network.bits);
-    return found.value >> rest === network.value >> rest;
+    const hostBits = BigInt(network.size - network.bits);
+    return found.value >> hostBits === network.value >> hostBits;
   });
 }
 
@@ -59,8 +59,8 @@ const EMBEDDINGS: readonly (readonly [network: string, rest: bigint])[] = [
 export function embeddedIPv4(address: string): string[] {
   const found = readAddress(address);
   if (found?.size !== 128) return [];
-  return EMBEDDINGS.flatMap(([network, rest]) =>
-    isWithin(address, [network]) ? [writeV4((found.value >> rest) & 0xffffffffn)] : []
+  return EMBEDDINGS.flatMap(([network, hostBits]) =>
+    isWithin(address, [network]) ? [writeV4((found.value >> hostBits) & 0xffffffffn)] : []
   );
 }
 
@@ -84,13 +84,13 @@ interface Network extends Address {
 const MAPPED = 0xffffn;
 
 function readNetwork(text: string): Network | undefined {
-  const [, written = "", length] = /^([0-9A-Fa-f.:]+)(?:\/(\d{1,3}))?$/.exec(text) ?? [];
-  const version = isIP(written);
-  const address = readAddress(written);
+  const [, addressText = "", length] = /^([0-9A-Fa-f.:]+)(?:\/(\d{1,3}))?$/.exec(text) ?? [];
+  const version = isIP(addressText);
+  const address = readAddress(addressText);
   if (address === undefined) return undefined;
-  const most = version === 4 ? 32 : 128;
+  const maxLength = version === 4 ? 32 : 128;
   // A network wider than ::ffff:0:0/96 mixes IPv4 and IPv6 and is rejected.
-  const bits = (length === undefined ? most : Number(length)) - (most - address.size);
+  const bits = (length === undefined ? maxLength : Number(length)) - (maxLength - address.size);
   return bits >= 0 && bits <= address.size ? { ...address, bits } : undefined;
 }
 

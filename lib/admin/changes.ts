@@ -10,7 +10,7 @@ import type { ChangeLine, ChangePage } from "./schemas.ts";
 
 /** Changes of a page: without a limit, and at most. */
 const USUAL_LIMIT = 50;
-const MOST_LISTED = 1_000;
+const MAX_LISTED = 1_000;
 
 /** Author, time and address of a change. Without a session the author is the holder of the admin key. */
 export function originOf({ gateway, session, address, requestId }: RouteContext): ChangeOrigin {
@@ -46,19 +46,19 @@ export async function readChanges(
   { operators }: { operators: Pick<OperatorStore, "changes"> },
   { limit, cursor, request }: { limit?: string; cursor?: string; request?: string },
 ): Promise<ChangePage> {
-  const most = limit === undefined ? USUAL_LIMIT : readWhole("limit", limit, MOST_LISTED);
+  const pageSize = limit === undefined ? USUAL_LIMIT : readWhole("limit", limit, MAX_LISTED);
   const before = cursor === undefined ? {} : { before: readWhole("cursor", cursor, Number.MAX_SAFE_INTEGER) };
   const of = request === undefined ? {} : { requestId: request.replace(/^req_/, "") };
-  const found = await operators.changes({ ...before, ...of, limit: most + 1 });
-  const page = found.slice(0, most);
-  const next = found.length > most ? String(page.at(-1)?.seq) : null;
+  const found = await operators.changes({ ...before, ...of, limit: pageSize + 1 });
+  const page = found.slice(0, pageSize);
+  const next = found.length > pageSize ? String(page.at(-1)?.seq) : null;
   return { object: "list", data: page.map(toLine), next };
 }
 
-function readWhole(param: string, text: string, most: number): number {
+function readWhole(param: string, text: string, max: number): number {
   const value = /^\d{1,16}$/.test(text) ? Number(text) : 0;
-  if (value >= 1 && value <= most) return value;
-  const expected = param === "cursor" ? 'the "next" of the page before' : `a whole number from 1 to ${most}`;
+  if (value >= 1 && value <= max) return value;
+  const expected = param === "cursor" ? 'the "next" of the page before' : `a whole number from 1 to ${max}`;
   throw new GatewayError("invalid", `Invalid ${param}: expected ${expected}`, { param });
 }
 

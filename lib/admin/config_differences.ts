@@ -14,7 +14,7 @@ export interface ConfigDifference {
 }
 
 /** Most differences of one reload that are logged. */
-const MOST_LOGGED = 100;
+const MAX_LOGGED = 100;
 
 /** Lists the members that differ, the outermost that only one configuration has. Secrets that differ are not among them. */
 export function configDifferences(before: Config, after: Config): ConfigDifference[] {
@@ -24,11 +24,11 @@ export function configDifferences(before: Config, after: Config): ConfigDifferen
 /** The differences as values for the log of changes. */
 export function differenceValues(found: readonly ConfigDifference[]): { before: JsonObject; after: JsonObject } {
   const [before, after]: [JsonObject, JsonObject] = [{}, {}];
-  for (const difference of found.slice(0, MOST_LOGGED)) {
+  for (const difference of found.slice(0, MAX_LOGGED)) {
     before[difference.path] = difference.before ?? null;
     after[difference.path] = difference.after ?? null;
   }
-  if (found.length > MOST_LOGGED) after["more differences"] = found.length - MOST_LOGGED;
+  if (found.length > MAX_LOGGED) after["more differences"] = found.length - MAX_LOGGED;
   return { before, after };
 }
 

@@ -62,23 +62,23 @@ export async function listKeys({ signal }: Request, { gateway }: RouteContext): 
 export async function addKey(_request: Request, context: RouteContext): Promise<Response> {
   const { gateway } = context;
   const { name, group, rules, expires_at } = await readBody(newKeySchema, context);
-  const shown = await createKey(keyAdmin(context), {
+  const created = await createKey(keyAdmin(context), {
     name,
     group,
     ...(rules !== undefined && { rules }),
     ...(typeof expires_at === "string" && { expiresAt: readExpiry(expires_at, gateway.now()) }),
   });
-  logKeyAction(context, { action: "create_key", record: shown.record });
-  return adminResponse(showSecret(shown, gateway), 201);
+  logKeyAction(context, { action: "create_key", record: created.record });
+  return adminResponse(showSecret(created, gateway), 201);
 }
 
 /** One key, by its name or id. @throws {GatewayError} `not_found` */
 export async function showKey(_request: Request, { gateway, params }: RouteContext): Promise<Response> {
   const { key = "" } = params;
   const { store, config, now } = gateway;
-  const [shown] = await keysWithBudgets({ ledger: store.ledger, config }, [await findKey(store, key)], now());
-  if (shown === undefined) throw new TypeError("Cannot show a key: there is no report of it");
-  return adminResponse(shown);
+  const [withBudgets] = await keysWithBudgets({ ledger: store.ledger, config }, [await findKey(store, key)], now());
+  if (withBudgets === undefined) throw new TypeError("Cannot show a key: there is no report of it");
+  return adminResponse(withBudgets);
 }
 
 /** Changes a key. @throws {GatewayError} `not_found`, `invalid` */
@@ -106,9 +106,9 @@ export async function editKey(_request: Request, context: RouteContext): Promise
 export async function rotateSecret(_request: Request, context: RouteContext): Promise<Response> {
   const { gateway, params: { key = "" } } = context;
   const { overlap } = await readOptionalBody(rotationSchema, context);
-  const shown = await rotateKey(keyAdmin(context), key, { overlapMs: readOverlap(overlap) });
-  logKeyAction(context, { action: "rotate_key", record: shown.record });
-  return adminResponse(showSecret(shown, gateway));
+  const rotated = await rotateKey(keyAdmin(context), key, { overlapMs: readOverlap(overlap) });
+  logKeyAction(context, { action: "rotate_key", record: rotated.record });
+  return adminResponse(showSecret(rotated, gateway));
 }
 
 /** Revokes a key permanently. @throws {GatewayError} `not_found`, `invalid` where it is revoked already */

@@ -27,8 +27,8 @@ const KEEP_MS = 30 * DAY_MS;
 const SAME_MS = 10_000;
 
 /** Most queued alerts, and most remembered log lines. */
-const MOST_WAITING = 100;
-const MOST_SEEN = 1_000;
+const MAX_WAITING = 100;
+const MAX_SEEN = 1_000;
 
 /**
  * Creates alerts from log lines and budgets. Lines are read from the start of the process, alerts are sent from `start`
@@ -81,7 +81,7 @@ class LineWatch {
     const target = `${line.upstream}/${line.model}`;
     if (line.event === "target_failed") this.#remember(target, line);
     const draft = alertOf(line);
-    if (draft === undefined || this.#waiting.length === MOST_WAITING || this.#isRepeated(draft)) return false;
+    if (draft === undefined || this.#waiting.length === MAX_WAITING || this.#isRepeated(draft)) return false;
     this.#waiting.push({ line, failure: this.#failures.get(target) });
     return true;
   }
@@ -94,7 +94,7 @@ class LineWatch {
 
   #remember(target: string, line: LogEntry): void {
     const [oldest] = this.#failures.keys();
-    if (this.#failures.size === MOST_SEEN && oldest !== undefined) this.#failures.delete(oldest);
+    if (this.#failures.size === MAX_SEEN && oldest !== undefined) this.#failures.delete(oldest);
     this.#failures.set(target, line);
   }
 
@@ -103,7 +103,7 @@ class LineWatch {
     const last = this.#seen.get(subject);
     if (last !== undefined && last.type === type && at - last.at < SAME_MS) return true;
     const [oldest] = this.#seen.keys();
-    if (this.#seen.size === MOST_SEEN && oldest !== undefined) this.#seen.delete(oldest);
+    if (this.#seen.size === MAX_SEEN && oldest !== undefined) this.#seen.delete(oldest);
     this.#seen.set(subject, { type, at });
     return false;
   }

@@ -25,10 +25,10 @@ const FIRST_CHECK_MS = 3_600_000;
 const WHOLE = 100;
 
 /** Most remembered thresholds, so that the store is asked once about each. */
-const MOST_PASSED = 10_000;
+const MAX_PASSED = 10_000;
 
 /** Most end users that one check looks at: clients may invent users. */
-const MOST_USERS = 10_000;
+const MAX_USERS = 10_000;
 
 /** A key, a group, or an end user of a key with a budget. */
 interface BudgetHolder {
@@ -107,7 +107,7 @@ export class BudgetWatch {
       const draft = budgetAlert(state, percent);
       if (this.#passed.has(draft.subject)) continue;
       await publish(draft, index === 0);
-      if (this.#passed.size === MOST_PASSED) this.#passed.clear();
+      if (this.#passed.size === MAX_PASSED) this.#passed.clear();
       this.#passed.add(draft.subject);
     }
   }
@@ -144,7 +144,7 @@ type SpendingUsers = Map<string, Spenders["users"][number]>;
 function addUser(users: SpendingUsers, { keyId, user, refused }: Spenders["users"][number]): void {
   const account = userAccount(keyId, user);
   const known = users.get(account);
-  if (known === undefined && users.size === MOST_USERS) return;
+  if (known === undefined && users.size === MAX_USERS) return;
   users.set(account, { keyId, user, refused: refused || known?.refused === true });
 }
 

@@ -13,7 +13,7 @@ import { SEND_MS } from "./webhook.ts";
 const LEASE_MS = SEND_MS + 5_000;
 
 /** Most attempts per alert: about seven hours with their pauses. */
-const MOST_ATTEMPTS = 12;
+const MAX_ATTEMPTS = 12;
 
 /** First pause, growth factor, and longest pause, in milliseconds. */
 const FIRST_PAUSE_MS = 1_000;
@@ -55,7 +55,7 @@ async function deliver(alert: ClaimedAlert, { store, send, log, retryAfter, isOv
   }
   // An attempt interrupted by the shutdown is repeated after its lease.
   if (isOver()) return;
-  if (problem.status === GONE || alert.attempts >= MOST_ATTEMPTS) {
+  if (problem.status === GONE || alert.attempts >= MAX_ATTEMPTS) {
     await store.finish(alert, "given_up");
     log({ level: "error", event: "alert_given_up", ...facts, ...problem });
     return;

@@ -39,7 +39,7 @@ export async function sendAlert(
   const text = alerts.format === "slack" ? slackText(body) : JSON.stringify(body);
   const transport = createTransportSelector({
     url,
-    wanted: "auto",
+    configured: "auto",
     guard: createAddressGuard(private_networks),
     onFallback: () => {},
   }).open({ idleConnections: 0 });

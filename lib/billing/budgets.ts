@@ -89,28 +89,28 @@ export function budgetClaim(
 /**
  * The error for a request that exceeds a budget. For the budget of a key or its end user it says how much is left; for a
  * group's, only what the operator configured, so that clients cannot see what other keys spent.
- * @param most the most that the request can cost
+ * @param maxCost the most that the request can cost
  */
 export function budgetError(
-  { claim, left, onHold }: Extract<HoldAnswer, { held: false }>,
-  { most }: { most: Amount },
+  { claim, available, onHold }: Extract<HoldAnswer, { held: false }>,
+  { maxCost }: { maxCost: Amount },
 ): GatewayError {
   const amount = `${formatUsd(claim.budget)} USD ${periodText(claim)}`;
-  const state = claim.scope === "group" ? "" : `, of which ${leftText(left, onHold)}`;
+  const state = claim.scope === "group" ? "" : `, of which ${leftText(available, onHold)}`;
   const renewal = claim.until === undefined ? "It does not reset" : `It resets on ${dayName(claim.until)} at 00:00 UTC`;
   const refusal: BudgetRefusal = {
     scope: claim.scope,
     id: claim.scope === "user" ? readUserAccount(claim.id).user : claim.id,
     period: periodOf(claim),
     budget_usd: formatUsd(claim.budget),
-    left_usd: formatUsd(left),
+    left_usd: formatUsd(available),
     held_usd: formatUsd(onHold),
-    needed_usd: formatUsd(most),
+    needed_usd: formatUsd(maxCost),
     ...(claim.until !== undefined && { resets_on: dayName(claim.until) }),
   };
   return new GatewayError(
     "limited",
-    `Cannot pay for this request: it may cost up to ${formatUsd(most)} USD, more than is left of the budget of ` +
+    `Cannot pay for this request: it may cost up to ${formatUsd(maxCost)} USD, more than is left of the budget of ` +
       `${ownerText(claim)} (${amount}${state}). ${renewal}`,
     { code: "insufficient_quota", final: true, refusal: { budget: refusal } },
   );
@@ -124,9 +124,9 @@ function ownerText({ scope, id }: BudgetClaim): string {
 }
 
 /** Describes the rest of a budget, which is negative if the budget was lowered after it was spent. */
-function leftText(left: Amount, onHold: Amount): string {
-  const rest = `${formatUsd(left < 0n ? 0n : left)} USD is left`;
-  return onHold > 0n ? `${rest} and ${formatUsd(onHold)} USD is held for requests that are still running` : rest;
+function leftText(available: Amount, onHold: Amount): string {
+  const text = `${formatUsd(available < 0n ? 0n : available)} USD is left`;
+  return onHold > 0n ? `${text} and ${formatUsd(onHold)} USD is held for requests that are still running` : text;
 }
 
 function periodText(claim: BudgetClaim): string {
@@ -142,7 +142,7 @@ function periodOf({ since, until }: BudgetClaim): Period {
 
 /** Dependencies. */
 export interface GroupBudgetParts {
-  ledger: Pick<LedgerStore, "left">;
+  ledger: Pick<LedgerStore, "readAvailable">;
   config: Pick<Config, "groups">;
   /** Unix time in milliseconds. */
   now: number;
@@ -156,6 +156,6 @@ export interface GroupBudgetParts {
 export async function readGroupBudgets({ ledger, config, now }: GroupBudgetParts): Promise<void> {
   for (const [id, { budget }] of Object.entries(config.groups)) {
     if (budget === undefined) continue;
-    await ledger.left(budgetClaim(budget, { scope: "group", id, now })).catch(() => {});
+    await ledger.readAvailable(budgetClaim(budget, { scope: "group", id, now })).catch(() => {});
   }
 }

@@ -130,7 +130,7 @@ class BatchingQueue implements EntryQueue {
     const isFull = this.#queue.length >= MAX_QUEUED;
     const queued = { entry, since: this.#parts.monotonic(), urgent: isFull };
     this.#push(queued);
-    return isFull ? this.#done(queued).then(nothing, nothing) : AT_ONCE;
+    return isFull ? this.#done(queued).then(ignore, ignore) : AT_ONCE;
   }
 
   async flush(): Promise<void> {
@@ -277,4 +277,4 @@ function isRefusal(cause: unknown): boolean {
   return cause instanceof RangeError;
 }
 
-function nothing(): void {}
+function ignore(): void {}

@@ -42,7 +42,7 @@ interface Terms {
 const HELD_CALLS = 32;
 
 /** Larger counts of hosted calls are implausible. */
-const MOST_CALLS = 10_000;
+const MAX_CALLS = 10_000;
 
 /**
  * Chooses the prices that a request pays and the extras billed beside its tokens. The reported service tier counts if
@@ -50,14 +50,14 @@ const MOST_CALLS = 10_000;
  */
 export function billUsed(
   { used, tokens }: { used?: UsedExtras | undefined; tokens: BilledTokens },
-  { sheet, extraPrices, tier: asked }: Terms,
+  { sheet, extraPrices, tier: requestedTier }: Terms,
 ): { sheet: Readonly<PriceSheet>; details?: EntryDetails } {
-  if (used === undefined && asked === undefined && extraPrices === undefined) return { sheet };
+  if (used === undefined && requestedTier === undefined && extraPrices === undefined) return { sheet };
   const { tiers, hostedCalls = {} } = used ?? {};
-  const tier = servedTier(tiers, { asked, extraPrices });
+  const tier = servedTier(tiers, { requestedTier, extraPrices });
   const extras = Object.entries(hostedCalls).sort(byName).flatMap(([name, count]): BilledExtra[] => {
     const price = extraPrices?.hostedTools[name] ?? "0";
-    return count > 0 && count <= MOST_CALLS ? [{ item: `hosted_tools.${name}`, count, price }] : [];
+    return count > 0 && count <= MAX_CALLS ? [{ item: `hosted_tools.${name}`, count, price }] : [];
   });
   const tierSheets = tier === undefined ? undefined : extraPrices?.tiers.get(tier);
   const details: EntryDetails = {
@@ -90,14 +90,14 @@ function byName([first]: [string, number], [second]: [string, number]): number {
 
 function servedTier(
   reported: readonly string[] | undefined,
-  { asked, extraPrices }: Pick<Terms, "extraPrices"> & { asked: string | undefined },
+  { requestedTier, extraPrices }: Pick<Terms, "extraPrices"> & { requestedTier: string | undefined },
 ): string | undefined {
-  if (reported === undefined) return asked;
+  if (reported === undefined) return requestedTier;
   const dear = reported.filter((name) => !PLAIN_TIERS.has(name));
   const [priced] = dear.filter((name) => extraPrices?.tiers.has(name)).sort((first, second) =>
     rankOf(second, extraPrices) > rankOf(first, extraPrices) ? 1 : -1
   );
-  return priced ?? (dear.length === 0 ? undefined : asked ?? dear[0]);
+  return priced ?? (dear.length === 0 ? undefined : requestedTier ?? dear[0]);
 }
 
 /** Rank of a service tier by price. */
@@ -109,7 +109,7 @@ function rankOf(tier: string, extraPrices: ExtraPrices | undefined): Amount {
 }
 
 /** The most that the hosted tools of a request can cost, for its hold. */
-export function mostCostOfTools(
+export function toolCostBound(
   { extras, n = 1 }: Pick<Prompt, "extras" | "n">,
   prices: ExtraPrices | undefined,
 ): Amount {

@@ -70,7 +70,7 @@ function big(at: ByteAt, offset: number, length: number): number {
 }
 
 /** The unsigned number in `length` bytes, least significant first; NaN past the end. */
-function little(at: ByteAt, offset: number, length: number): number {
+function littleEndian(at: ByteAt, offset: number, length: number): number {
   let value = 0;
   for (let i = length - 1; i >= 0; i--) {
     const byte = at(offset + i);
@@ -90,7 +90,7 @@ function readPng(at: ByteAt): ImageSize | undefined {
 
 function readGif(at: ByteAt): ImageSize | undefined {
   if (!hasText(at, 0, "GIF87a") && !hasText(at, 0, "GIF89a")) return undefined;
-  return { type: "gif", width: little(at, 6, 2), height: little(at, 8, 2) };
+  return { type: "gif", width: littleEndian(at, 6, 2), height: littleEndian(at, 8, 2) };
 }
 
 /** Walks from segment to segment to the frame header, which may be far into the file, behind profiles and previews. */
@@ -123,16 +123,18 @@ function readJpeg(at: ByteAt): ImageSize | undefined {
 
 function readWebp(at: ByteAt): ImageSize | undefined {
   if (!hasText(at, 0, "RIFF") || !hasText(at, 8, "WEBP")) return undefined;
-  if (hasText(at, 12, "VP8X")) return { type: "webp", width: little(at, 24, 3) + 1, height: little(at, 27, 3) + 1 };
+  if (hasText(at, 12, "VP8X")) {
+    return { type: "webp", width: littleEndian(at, 24, 3) + 1, height: littleEndian(at, 27, 3) + 1 };
+  }
   if (hasText(at, 12, "VP8L")) {
-    const bits = little(at, 21, 4);
+    const bits = littleEndian(at, 21, 4);
     if (at(20) !== 0x2f || Number.isNaN(bits)) return undefined;
     return { type: "webp", width: (bits & 0x3fff) + 1, height: (bits >>> 14 & 0x3fff) + 1 };
   }
   // A key frame has a clear lowest bit, and a start code after its tag.
   if (!hasText(at, 12, "VP8 ") || (at(20) & 1) !== 0 || !hasText(at, 23, "\x9d\x01\x2a")) return undefined;
-  const width = little(at, 26, 2);
-  const height = little(at, 28, 2);
+  const width = littleEndian(at, 26, 2);
+  const height = littleEndian(at, 28, 2);
   if (Number.isNaN(width) || Number.isNaN(height)) return undefined;
   // The upper two bits of each are a scaling hint for display.
   return { type: "webp", width: width & 0x3fff, height: height & 0x3fff };

@@ -23,7 +23,7 @@ export interface InFlightRequests {
   /** Counts requests, of one kind or of all. */
   count(kind?: InFlightKind): number;
   /** Resolves when there are none left, of one kind or of all. */
-  over(kind?: InFlightKind): Promise<void>;
+  whenDone(kind?: InFlightKind): Promise<void>;
   /**
    * Aborts the requests of one kind, or all, without a charge. Resolves when they have ended, or after the grace
    * period.
@@ -48,7 +48,7 @@ export function createInFlightRequests(graceMs = GRACE_MS): InFlightRequests {
     return inFlight.items.filter(({ request }) => kind === undefined || request.kind === kind);
   }
 
-  async function over(kind?: InFlightKind): Promise<void> {
+  async function whenDone(kind?: InFlightKind): Promise<void> {
     for (let open = of(kind); open.length > 0; open = of(kind)) await Promise.all(open.map(({ meter }) => meter.done));
   }
 
@@ -59,7 +59,7 @@ export function createInFlightRequests(graceMs = GRACE_MS): InFlightRequests {
       void meter.done.then(() => inFlight.delete(metered));
     },
     count: (kind) => of(kind).length,
-    over,
+    whenDone,
     async stop(reason, kind) {
       const stopped = of(kind);
       for (const { request } of stopped) request.stop(reason);
@@ -79,17 +79,17 @@ export function createInFlightRequests(graceMs = GRACE_MS): InFlightRequests {
 export interface DrainedRequests {
   /**
    * Counts a drained answer until `done` resolves.
-   * @returns false if there are `most` already: the caller must cancel its upstream instead
+   * @returns false if there are `limit` already: the caller must cancel its upstream instead
    */
-  begin(done: Promise<unknown>, most: number): boolean;
+  begin(done: Promise<unknown>, limit: number): boolean;
 }
 
 /** Starts at zero. */
 export function createDrainedRequests(): DrainedRequests {
   let open = 0;
   return {
-    begin(done, most) {
-      if (open >= most) return false;
+    begin(done, limit) {
+      if (open >= limit) return false;
       open++;
       const end = () => void open--;
       done.then(end, end);

@@ -22,7 +22,7 @@ export interface LeasesParts {
 const RENEWALS = 3;
 
 /** Most exhausted budgets that are remembered, to log each once. */
-const MOST_EXHAUSTED = 1_000;
+const MAX_EXHAUSTED = 1_000;
 
 /** The hold of a request; times are Unix milliseconds. */
 interface Lease {
@@ -81,7 +81,7 @@ export class Leases {
     if (scope === "user") return;
     const name = `${scope} ${id} ${budget} ${since}`;
     if (this.#exhausted.has(name)) return;
-    if (this.#exhausted.size === MOST_EXHAUSTED) this.#exhausted.clear();
+    if (this.#exhausted.size === MAX_EXHAUSTED) this.#exhausted.clear();
     this.#exhausted.add(name);
     this.#parts.log({ level: "warn", event: "budget_exhausted", scope, id, budget_usd: formatUsd(budget) });
   }

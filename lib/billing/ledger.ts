@@ -55,7 +55,7 @@ export interface Ledger {
    * Returns the rest of a budget after charges and holds.
    * @throws {GatewayError} `overloaded` if the store cannot be reached
    */
-  left(claim: BudgetClaim): Promise<Amount>;
+  readAvailable(claim: BudgetClaim): Promise<Amount>;
   /**
    * Reads the charged and held amounts of keys and groups in their periods.
    * @throws {GatewayError} `overloaded` if the store cannot be reached
@@ -101,7 +101,7 @@ export function createLedger(
     enter: (entry) => queue.enter(entry),
     note,
     hold: (hold, forMs) => leases.hold(hold, forMs),
-    left: (claim) => retryable(() => store.left(claim)),
+    readAvailable: (claim) => retryable(() => store.readAvailable(claim)),
     spending: (spenders) => retryable(() => store.spending(spenders)),
     find: (id) => retryable(() => store.find(id)),
     sweep: () => leases.sweep(),

@@ -23,14 +23,14 @@ export interface LedgerPosting {
 export function listPostings(
   { id, held, cost, overrun }: Pick<Entry, "id" | "held" | "cost" | "overrun">,
 ): LedgerPosting[] {
-  const wrong = held < 0n || cost < 0n || overrun < 0n
+  const problem = held < 0n || cost < 0n || overrun < 0n
     ? "an amount is negative"
     : held > 0n && cost > held
     ? "it costs more than its hold"
     : overrun > 0n && cost !== held
     ? "the operator pays although part of the hold is unspent"
     : undefined;
-  if (wrong !== undefined) throw new RangeError(`Cannot post the entry "${id}": ${wrong}`);
+  if (problem !== undefined) throw new RangeError(`Cannot post the entry "${id}": ${problem}`);
   const payer = held > 0n ? "customer:held" : "customer:available";
   const all: LedgerPosting[] = [
     { kind: "hold", debit: "customer:available", credit: "customer:held", amount: held },

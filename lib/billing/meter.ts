@@ -77,7 +77,7 @@ export interface MeterParts extends ReservationParts {
 type Charged = Pick<Entry, "status" | "ending" | "tokens" | "source" | "cost" | "overrun" | "images">;
 
 /** Most attempts that an entry lists. */
-const MOST_ATTEMPTS = 16;
+const MAX_ATTEMPTS = 16;
 
 /** The charge of a free request. */
 const FREE = { tokens: NO_TOKENS, source: "none", cost: 0n, overrun: 0n, images: 0 } as const;
@@ -136,7 +136,7 @@ export class Meter {
   }
 
   /** True after the first attempt began. */
-  get asked(): boolean {
+  get hasAttempted(): boolean {
     return this.#attempts > 0;
   }
 
@@ -149,7 +149,7 @@ export class Meter {
   admit(terms: AdmissionTerms): Promise<void> | undefined {
     if (this.#models.length > 0 || this.#ended) throw new TypeError("Cannot admit a request twice, or after its end");
     this.#terms = terms;
-    if (terms.most > 0n && !this.#parts.ledger.healthy) throw notEntered();
+    if (terms.maxCost > 0n && !this.#parts.ledger.healthy) throw notEntered();
     const reserving = this.#reservation.take(terms);
     if (reserving !== undefined) return this.#addModelAfter(reserving, terms.model);
     this.#models.push(terms.model);
@@ -233,7 +233,7 @@ export class Meter {
       if (this.#requestId !== undefined) attempt.request_id = this.#requestId;
     }
     this.#attemptsMade ??= [];
-    if (this.#attemptsMade.length < MOST_ATTEMPTS) this.#attemptsMade.push(attempt);
+    if (this.#attemptsMade.length < MAX_ATTEMPTS) this.#attemptsMade.push(attempt);
   }
 
   /** Records the members of the request that the upstream of the present attempt does not support. */
@@ -271,9 +271,9 @@ export class Meter {
       released = this.#reservation.end(limitedTokens(tokens), { now, isEntered: false });
       const isNew = await this.#parts.ledger.enter(entry);
       // The id exists if the hold had expired, or if an earlier try succeeded and only its answer was lost.
-      const paid = isNew ? cost : (await this.#parts.ledger.find(entry.id))?.cost ?? 0n;
-      this.#observe(paid === cost ? entry : { ...entry, cost: paid });
-      return paid;
+      const charged = isNew ? cost : (await this.#parts.ledger.find(entry.id))?.cost ?? 0n;
+      this.#observe(charged === cost ? entry : { ...entry, cost: charged });
+      return charged;
     } catch (cause) {
       // Not completed, so not charged. The entry releases the hold as soon as it can be written.
       const code = cause instanceof GatewayError ? "unavailable" : "internal";
@@ -329,8 +329,8 @@ export class Meter {
 
   /** Removes the broken rule if a vendor may have worded it: it may quote the prompt. */
   #withoutQuotes({ rule, ...reason }: EntryReason): EntryReason {
-    const made = this.#attemptsMade ?? [];
-    const isOwn = this.#attempts === 0 || made.length === this.#attempts && made.every(isUnfit);
+    const attempts = this.#attemptsMade ?? [];
+    const isOwn = this.#attempts === 0 || attempts.length === this.#attempts && attempts.every(isUnfit);
     return rule !== undefined && isOwn ? { ...reason, rule } : reason;
   }
 

@@ -28,7 +28,7 @@ export function formatUsd(amount: Amount): string {
 
 /** Decimals of amounts for people, and the smallest amount that they show. */
 const READ_DECIMALS = 4;
-const LEAST_READ = 10n ** BigInt(DECIMALS - READ_DECIMALS);
+const MIN_READ = 10n ** BigInt(DECIMALS - READ_DECIMALS);
 const HALF_READ = 5n * 10n ** BigInt(DECIMALS - READ_DECIMALS - 1);
 
 /** Rounds a result of `formatUsd` to 4 decimals, for people: `0.0316`, `2.0000`, `<0.0001`; 0 is `0`. */
@@ -37,7 +37,7 @@ export function roundUsd(usd: string): string {
   const amount = parseUsd(usd);
   if (amount === 0n) return "0";
   const digits = (amount + HALF_READ).toString().padStart(DECIMALS + 1, "0").slice(0, READ_DECIMALS - DECIMALS);
-  if (/^0+$/.test(digits)) return `<${formatUsd(LEAST_READ)}`;
+  if (/^0+$/.test(digits)) return `<${formatUsd(MIN_READ)}`;
   return `${digits.slice(0, -READ_DECIMALS)}.${digits.slice(-READ_DECIMALS)}`;
 }
 

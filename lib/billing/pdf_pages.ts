@@ -6,9 +6,9 @@ import { inflateSync } from "node:zlib";
 const DIGITS_PER_STEP = 1_048_576;
 const OVERLAP_DIGITS = 349_524;
 /** Most inflated bytes of one object stream. Real ones have 100 or 200 objects of some hundred bytes. */
-const MOST_STREAM_BYTES = 1_048_576;
+const MAX_STREAM_BYTES = 1_048_576;
 /** Most inflated bytes for all files of a prompt: about 80 ms of work. */
-const MOST_INFLATED_BYTES = 16_777_216;
+const MAX_INFLATED_BYTES = 16_777_216;
 /** Assumed bytes per page if no page is found: scans have more, texts less. */
 const BYTES_PER_PAGE = 65_536;
 
@@ -24,7 +24,7 @@ export interface InflateBudget {
 
 /** A budget for all files of one prompt. */
 export function inflateBudget(): InflateBudget {
-  return { bytes: MOST_INFLATED_BYTES };
+  return { bytes: MAX_INFLATED_BYTES };
 }
 
 /** Estimates the pages of a file in base64 by its size: at least one. */
@@ -47,7 +47,7 @@ export function* countPdfPages(base64: string, budget: InflateBudget): Generator
     pages += countPages(text, ownBytes);
     for (const match of text.matchAll(OBJECT_STREAM)) {
       if (match.index >= ownBytes || budget.bytes <= 0) break;
-      pages += countPages(inflate(bytes.subarray(match.index + match[0].length), budget), MOST_STREAM_BYTES);
+      pages += countPages(inflate(bytes.subarray(match.index + match[0].length), budget), MAX_STREAM_BYTES);
       yield;
     }
     yield;
@@ -64,12 +64,12 @@ function countPages(text: string, before: number): number {
 /** Inflates an object stream, ignoring any bytes behind it; empty if it is invalid or too long. */
 function inflate(bytes: Uint8Array, budget: InflateBudget): string {
   try {
-    const inflated = inflateSync(bytes, { maxOutputLength: MOST_STREAM_BYTES });
+    const inflated = inflateSync(bytes, { maxOutputLength: MAX_STREAM_BYTES });
     budget.bytes -= inflated.length;
     return inflated.toString("latin1");
   } catch {
     // zlib fails only after inflating that much.
-    budget.bytes -= MOST_STREAM_BYTES;
+    budget.bytes -= MAX_STREAM_BYTES;
     return "";
   }
 }

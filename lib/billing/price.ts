@@ -201,7 +201,7 @@ export function costOfExtras(extras: readonly BilledExtra[], { factor }: Pick<Pr
 }
 
 /** Larger counts of one class are implausible: no model reads or writes as many tokens in one request. */
-const MOST_TOKENS = 1_000_000_000;
+const MAX_TOKENS = 1_000_000_000;
 
 /** The plausible part of the usage that an upstream reported. */
 export interface UsageReading {
@@ -227,10 +227,10 @@ type BilledClass = keyof BilledTokens;
  */
 export function readUsage(usage: TokenUsage): UsageReading {
   const absurd: BilledClass[] = [];
-  const read = (name: BilledClass, most = MOST_TOKENS): number | undefined => {
+  const read = (name: BilledClass, max = MAX_TOKENS): number | undefined => {
     const count = usage[name];
     if (count === undefined) return undefined;
-    if (Number.isSafeInteger(count) && count >= 0 && count <= most) return count;
+    if (Number.isSafeInteger(count) && count >= 0 && count <= max) return count;
     absurd.push(name);
     return undefined;
   };

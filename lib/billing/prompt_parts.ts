@@ -76,7 +76,7 @@ export function* blockParts(blocks: readonly ContentBlock[]): Generator<PromptPa
 }
 
 /** Cached JSON of large parts. */
-const written = new WeakMap<JsonObject, string>();
+const jsonTexts = new WeakMap<JsonObject, string>();
 
 /** Cached page counts of PDFs. */
 const pages = new WeakMap<Media, number>();
@@ -93,9 +93,9 @@ export async function writeLongParts({ tools, format, messages }: Prompt): Promi
   for (const { blocks } of messages) {
     for (const block of blocks) if (block.type === "vendor_specific") values.push(block.value);
   }
-  const given = values.filter((value) => value !== undefined);
-  if (given.length > 0) {
-    for (const [value, text] of await writeEachSliced(given)) written.set(value, text);
+  const present = values.filter((value) => value !== undefined);
+  if (present.length > 0) {
+    for (const [value, text] of await writeEachSliced(present)) jsonTexts.set(value, text);
   }
   await countPages({ messages });
 }
@@ -126,7 +126,7 @@ export function isEstimated(prompt: Pick<Prompt, "messages" | "plain">): boolean
 }
 
 function json(value: JsonObject): string {
-  return written.get(value) ?? JSON.stringify(value);
+  return jsonTexts.get(value) ?? JSON.stringify(value);
 }
 
 /** Estimates the tokens of media by size: an image's in pixels, a PDF's in pages, any other file's in bytes. */

@@ -3,7 +3,7 @@ import type { Log } from "../log_events.ts";
 import type { Later } from "./entry_queue.ts";
 
 /** Entries of refused requests that one key has in a minute. */
-const MOST_REFUSALS = 600;
+const MAX_REFUSALS = 600;
 
 /** Length of a window, in milliseconds. */
 const WINDOW_MS = 60_000;
@@ -35,7 +35,7 @@ export class RefusalQuota {
       window = { count: 0, cancel: this.#later(() => this.#end(keyId), WINDOW_MS) };
       this.#windows.set(keyId, window);
     }
-    return ++window.count <= MOST_REFUSALS;
+    return ++window.count <= MAX_REFUSALS;
   }
 
   /** Ends all windows. Later refusals are not counted. */
@@ -48,7 +48,7 @@ export class RefusalQuota {
   }
 
   #end(keyId: string): void {
-    const count = (this.#windows.get(keyId)?.count ?? 0) - MOST_REFUSALS;
+    const count = (this.#windows.get(keyId)?.count ?? 0) - MAX_REFUSALS;
     this.#windows.delete(keyId);
     if (count > 0) this.#log({ level: "warn", event: "refusals_not_written", key_id: keyId, count });
   }

@@ -35,7 +35,7 @@ interface Part {
 /** The running count of one answer. Counts only on request, or when more than 64 KiB are kept. */
 export class ReplyTokenCounter {
   /** Complete texts. */
-  #whole: Part[] = [];
+  #complete: Part[] = [];
   /** The text of the open block. */
   #open: { part: Part; block: OpenBlock; empty: boolean } | undefined;
   #size = 0;
@@ -69,7 +69,7 @@ export class ReplyTokenCounter {
   async finish(): Promise<ReplyTokens> {
     const counter = await loadTokenCounter();
     while (this.#work !== undefined) await this.#work;
-    const parts = this.#open === undefined ? this.#whole : [...this.#whole, this.#open.part];
+    const parts = this.#open === undefined ? this.#complete : [...this.#complete, this.#open.part];
     return sum(this.#counted, await countReply(parts.map(blockOf), counter));
   }
 
@@ -79,7 +79,7 @@ export class ReplyTokenCounter {
    */
   stop(): Promise<void> | undefined {
     this.#stopped = true;
-    this.#whole = [];
+    this.#complete = [];
     this.#open = undefined;
     return this.#work;
   }
@@ -114,11 +114,11 @@ export class ReplyTokenCounter {
     // A call without arguments counts as an empty object.
     if (empty && block.type === "tool_call" && block.custom !== true) this.#append("{}");
     this.#open = undefined;
-    this.#whole.push(part);
+    this.#complete.push(part);
   }
 
   #keep(text: string): void {
-    this.#whole.push({ type: "text", deltas: [text], size: PART + text.length });
+    this.#complete.push({ type: "text", deltas: [text], size: PART + text.length });
     this.#size += PART + text.length;
   }
 
@@ -126,10 +126,10 @@ export class ReplyTokenCounter {
   async #reduce(): Promise<void> {
     const counter = await loadTokenCounter();
     while (this.#size > KEPT && !this.#stopped) {
-      const whole = this.#whole.splice(0);
+      const complete = this.#complete.splice(0);
       // The open part may have been closed during an await, and is then among the complete ones.
-      const part = whole.length === 0 ? this.#open?.part : undefined;
-      const done = part === undefined ? whole : [cutBeginning(part, counter)];
+      const part = complete.length === 0 ? this.#open?.part : undefined;
+      const done = part === undefined ? complete : [cutBeginning(part, counter)];
       for (const { size } of done) this.#size -= size;
       this.#counted = sum(this.#counted, await countReply(done.map(blockOf), counter));
       await yieldToEventLoop();

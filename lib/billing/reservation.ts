@@ -32,23 +32,23 @@ export interface AdmissionTerms {
   /** Budgets that the request counts against. */
   budgets: readonly BudgetClaim[];
   /** The most that the request can cost. */
-  most: Amount;
+  maxCost: Amount;
   /**
-   * Returns the most that the request can cost when a budget has only `left`, or more than `left` if it cannot cost
+   * Returns the most that the request can cost when a budget has only `available`, or more than that if it cannot cost
    * less. Absent: the request needs the whole amount.
    */
-  within?: (left: Amount) => Amount;
+  costWithin?: (available: Amount) => Amount;
   /** The longest that the request can last, in milliseconds. */
   forMs: number;
   /** True: the answer is sent as a whole, so the limit statuses are needed only at its end. */
-  whole?: boolean;
+  isWhole?: boolean;
 }
 
 /** The part of the terms that another model of the same request has of its own. */
 export type ModelTerms = Pick<AdmissionTerms, "model" | "sheet" | "extraPrices" | "limitRequests">;
 
 /** Most attempts to hold a smaller amount: one for each of two budgets, and one for concurrent requests. */
-const MOST_LESS = 3;
+const MAX_REDUCTIONS = 3;
 
 /** Observes limit decisions. */
 export interface LimitWatch {
@@ -78,7 +78,7 @@ interface EndOptions {
 export class Reservation {
   readonly #parts: ReservationParts;
   readonly #request: Omit<AdmittedRequest, "model">;
-  #held: Amount = 0n;
+  #heldAmount: Amount = 0n;
   /** Number of models besides the first whose own limits were asked for. */
   #others = 0;
   /** Ids that may be reserved. */
@@ -95,7 +95,7 @@ export class Reservation {
 
   /** The held amount; 0 if no budget applies. */
   get held(): Amount {
-    return this.#held;
+    return this.#heldAmount;
   }
 
   /**
@@ -104,16 +104,16 @@ export class Reservation {
    * @throws {GatewayError} `limited`
    */
   take(terms: AdmissionTerms): Promise<void> | undefined {
-    const { limitRequests, forMs, whole = false, model } = terms;
+    const { limitRequests, forMs, isWhole = false, model } = terms;
     // Those of a refused admission.
     this.#received.length = 0;
-    const needsHold = terms.most > 0n && terms.budgets.length > 0;
+    const needsHold = terms.maxCost > 0n && terms.budgets.length > 0;
     // If a budget refuses, the limits are returned, and their statuses are computed from those of the admission.
-    const skipStatuses = whole && !needsHold;
+    const skipStatuses = isWhole && !needsHold;
     // A request with a budget hold is entered as lost when its hold runs out.
     const running = needsHold ? undefined : model;
-    const taking = this.#takeLimits(limitRequests, { id: this.#request.id, forMs, skipStatuses, running });
-    return taking === undefined && !needsHold ? undefined : this.#takeAll(taking, needsHold ? terms : undefined);
+    const reserving = this.#takeLimits(limitRequests, { id: this.#request.id, forMs, skipStatuses, running });
+    return reserving === undefined && !needsHold ? undefined : this.#takeAll(reserving, needsHold ? terms : undefined);
   }
 
   /** Reserves the own limits of another model, which may answer instead. Returns and throws as `take`. */
@@ -123,7 +123,7 @@ export class Reservation {
   ): Promise<void> | undefined {
     const id = `${this.#request.id}/${++this.#others}`;
     // Once for each request: an earlier reservation already carries these facts.
-    const running = terms.limitRequests.length > 0 || this.#held > 0n ? undefined : model;
+    const running = terms.limitRequests.length > 0 || this.#heldAmount > 0n ? undefined : model;
     return this.#takeLimits(limitRequests, { id, forMs: terms.forMs, skipStatuses: true, running });
   }
 
@@ -158,21 +158,21 @@ export class Reservation {
     }
   }
 
-  /** Holds the whole amount if the budgets allow it, else the smaller amount of `within`. */
-  async #hold({ model, budgets, most, within, forMs }: AdmissionTerms): Promise<void> {
-    let amount = most;
+  /** Holds the whole amount if the budgets allow it, else the smaller amount of `costWithin`. */
+  async #hold({ model, budgets, maxCost, costWithin, forMs }: AdmissionTerms): Promise<void> {
+    let amount = maxCost;
     for (let less = 0;; less++) {
       const hold = { ...this.#request, model: model.id, amount, claims: budgets };
       const answer = await this.#parts.ledger.hold(hold, forMs);
       if (answer.held) break;
-      const smaller = less < MOST_LESS ? within?.(answer.left) : undefined;
-      if (smaller === undefined || smaller > answer.left) {
+      const smaller = less < MAX_REDUCTIONS ? costWithin?.(answer.available) : undefined;
+      if (smaller === undefined || smaller > answer.available) {
         this.#parts.observer?.refused(answer.claim.scope, "usd");
-        throw budgetError(answer, { most: smaller ?? amount });
+        throw budgetError(answer, { maxCost: smaller ?? amount });
       }
       amount = smaller;
     }
-    this.#held = amount;
+    this.#heldAmount = amount;
   }
 
   #record(id: string, decision: LimitDecision): void {
@@ -181,12 +181,12 @@ export class Reservation {
     if (decision.admitted || id === this.#request.id) this.#keep(id, decision.statuses);
     if (!decision.admitted) {
       this.#ids.pop();
-      const refusing = decision.over.find(({ reportOnly }) => !reportOnly);
+      const refusing = decision.exceeded.find(({ reportOnly }) => !reportOnly);
       if (refusing !== undefined) observer?.refused(limitOwnerOf(refusing).type, refusing.unit);
       throw createLimitError(decision);
     }
-    if (decision.over.length > 0) observer?.exceeded();
-    for (const { name, unit, limit } of decision.over) {
+    if (decision.exceeded.length > 0) observer?.exceeded();
+    for (const { name, unit, limit } of decision.exceeded) {
       log({
         level: "warn",
         event: "limit_exceeded",

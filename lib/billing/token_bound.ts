@@ -39,7 +39,7 @@ const IMAGE = 5000;
 const USUAL_OUTPUT = 1024;
 
 /** Smallest useful maximum of output tokens. */
-export const LEAST_OUTPUT = 256;
+export const MIN_OUTPUT = 256;
 
 /** `affordableOutput` if output is free: more than any model writes. */
 const ANY_OUTPUT = 1_000_000_000;
@@ -66,26 +66,26 @@ export interface InputBounds extends ModelBounds {
  * Linear in the prompt, without a tokenizer.
  * @param maxTokens the most tokens of an answer; absent: those that the prompt sets
  */
-export function mostTokens(prompt: Prompt, model: InputBounds, maxTokens = prompt.maxTokens): TokenBound {
+export function tokenBound(prompt: Prompt, model: InputBounds, maxTokens = prompt.maxTokens): TokenBound {
   const { top_provider } = model;
-  const most = top_provider.max_completion_tokens;
-  const asked = maxTokens ?? most;
+  const limit = top_provider.max_completion_tokens;
+  const requested = maxTokens ?? limit;
   return {
-    input: mostInput(prompt, model),
-    output: (asked < most ? asked : most) * (prompt.n ?? 1),
+    input: inputBound(prompt, model),
+    output: (requested < limit ? requested : limit) * (prompt.n ?? 1),
   };
 }
 
-function mostInput(prompt: Prompt, { context_length: limit, infersTypes = false }: InputBounds): number {
+function inputBound(prompt: Prompt, { context_length: limit, infersTypes = false }: InputBounds): number {
   if (mayRunHostedTools(prompt)) return limit;
   if (prompt.plain !== undefined) {
-    const tokens = mostPlainInput(prompt, prompt.plain);
+    const tokens = plainInputBound(prompt, prompt.plain);
     return tokens < limit ? tokens : limit;
   }
   if (prompt.tools.some(({ type }) => type === "hosted")) return limit;
   let tokens = FRAME + (prompt.tools.length > 0 ? TOOLS_FRAME : 0) + unknownMemberBytes(prompt);
   for (const tool of prompt.tools) tokens += unknownMemberBytes(tool);
-  for (const part of fixedParts(prompt)) tokens += mostOf(part, infersTypes);
+  for (const part of fixedParts(prompt)) tokens += boundOf(part, infersTypes);
   for (const message of prompt.messages) {
     tokens += PART_FRAME + unknownMemberBytes(message);
     for (const block of message.blocks) {
@@ -93,7 +93,7 @@ function mostInput(prompt: Prompt, { context_length: limit, infersTypes = false 
       if (block.type === "vendor_specific" && (prompt.vendorState === true || hasFileAddress(block))) return limit;
       tokens += unknownMemberBytes(block);
     }
-    for (const part of blockParts(message.blocks)) tokens += mostOf(part, infersTypes);
+    for (const part of blockParts(message.blocks)) tokens += boundOf(part, infersTypes);
     if (tokens >= limit) return limit;
   }
   return tokens < limit ? tokens : limit;
@@ -105,7 +105,10 @@ function hasFileAddress({ value }: ContentBlockOf<"vendor_specific">): boolean {
 }
 
 /** Bound of a plain prompt by its sizes in JSON, which has at least as many bytes as the text. */
-function mostPlainInput(prompt: Prompt, { textBytes, texts, messages, tools, signatures, images }: PlainSizes): number {
+function plainInputBound(
+  prompt: Prompt,
+  { textBytes, texts, messages, tools, signatures, images }: PlainSizes,
+): number {
   const sealed = signatures === undefined ? 0 : signatures.bytes + PART_FRAME * signatures.count;
   let tokens = sealed + FRAME + (tools > 0 ? TOOLS_FRAME : 0) + unknownMemberBytes(prompt) + textBytes +
     PART_FRAME * (messages + texts);
@@ -115,13 +118,13 @@ function mostPlainInput(prompt: Prompt, { textBytes, texts, messages, tools, sig
 }
 
 /** Most tokens of a part; infinite where only the context bounds it. */
-function mostOf(part: PromptPart, infersTypes: boolean): number {
+function boundOf(part: PromptPart, infersTypes: boolean): number {
   if (typeof part === "string") return PART_FRAME + Buffer.byteLength(part);
   // The decrypted content is no longer than the sealed value.
-  return PART_FRAME + (part.type === "sealed" ? part.value.length : mostOfMedia(part, infersTypes));
+  return PART_FRAME + (part.type === "sealed" ? part.value.length : mediaBound(part, infersTypes));
 }
 
-function mostOfMedia({ media, name }: ContentBlockOf<"media">, infersTypes: boolean): number {
+function mediaBound({ media, name }: ContentBlockOf<"media">, infersTypes: boolean): number {
   const modality = modalityOf(media, name);
   if (media.kind === "url") {
     const isImage = modality === "image" &&
@@ -142,7 +145,7 @@ function unknownMemberBytes({ unknownMembers }: { unknownMembers?: Prompt["unkno
 }
 
 /** The exact highest cost of these tokens: all input at its most expensive class. */
-export function mostCost({ input, output }: TokenBound, sheet: Readonly<PriceSheet>): Amount {
+export function costBound({ input, output }: TokenBound, sheet: Readonly<PriceSheet>): Amount {
   return BigInt(input) * dearestInput(sheet) + BigInt(output) * unitPrices(sheet).completion;
 }
 
@@ -157,7 +160,7 @@ function dearestInput(sheet: Readonly<PriceSheet>): Amount {
 
 /** Available money and what it must pay for. */
 export interface Affordable {
-  left: Amount;
+  available: Amount;
   /** Upper bound of the input tokens. */
   inputTokens: number;
   sheet: Readonly<PriceSheet>;
@@ -168,15 +171,15 @@ export interface Affordable {
 /**
  * The most output tokens per answer that the money pays for after the input, so that a small budget can still serve a
  * request without a maximum. May exceed what the model can write.
- * @returns undefined below `LEAST_OUTPUT`
+ * @returns undefined below `MIN_OUTPUT`
  */
-export function affordableOutput({ left, inputTokens, sheet, n = 1 }: Affordable): number | undefined {
-  const rest = left - BigInt(inputTokens) * dearestInput(sheet);
-  if (rest < 0n) return undefined;
+export function affordableOutput({ available, inputTokens, sheet, n = 1 }: Affordable): number | undefined {
+  const afterInput = available - BigInt(inputTokens) * dearestInput(sheet);
+  if (afterInput < 0n) return undefined;
   const price = unitPrices(sheet).completion * BigInt(n);
-  if (price === 0n || rest >= price * BigInt(ANY_OUTPUT)) return ANY_OUTPUT;
-  const tokens = Number(rest / price);
-  return tokens < LEAST_OUTPUT ? undefined : tokens;
+  if (price === 0n || afterInput >= price * BigInt(ANY_OUTPUT)) return ANY_OUTPUT;
+  const tokens = Number(afterInput / price);
+  return tokens < MIN_OUTPUT ? undefined : tokens;
 }
 
 /** Estimated tokens of a request. */
@@ -215,7 +218,7 @@ export function estimateTokens(
   }
   input += tokensOfBytes(bytes);
   if (input > context_length) input = context_length;
-  const most = top_provider.max_completion_tokens;
-  const asked = prompt.maxTokens ?? USUAL_OUTPUT;
-  return { input, total: input + (asked < most ? asked : most) * (prompt.n ?? 1) };
+  const limit = top_provider.max_completion_tokens;
+  const requested = prompt.maxTokens ?? USUAL_OUTPUT;
+  return { input, total: input + (requested < limit ? requested : limit) * (prompt.n ?? 1) };
 }

@@ -20,7 +20,7 @@ export interface Instruction {
 }
 
 /** Longest text that is written on an image. */
-const MOST_TEXT = 200;
+const MAX_TEXT = 200;
 
 const SIMPLE: readonly [Exclude<Edit, { tint?: Tint } | { text: string } | { type: "tone" }>["type"], RegExp][] = [
   ["gray", /\b(gr[ae]y ?scale|black[ -]and[ -]white|b&w|monochrome|desaturate|schwarzwei(ß|ss))/],
@@ -68,12 +68,12 @@ export function readInstruction(prompt: string): Instruction {
   if (tint !== undefined) edits.unshift({ type: "tint", tint });
   const geometry = readGeometry(plain);
   const isMoved = geometry.turns !== 0 || geometry.mirrored || geometry.upsideDown;
-  const words = quoted.join(" ").slice(0, MOST_TEXT);
+  const words = quoted.join(" ").slice(0, MAX_TEXT);
   if (words !== "") edits.push({ type: "text", text: words });
   else if (edits.length === 0 && border === null && !isMoved && !/\b(resize|scale|crop|enlarge|shrink)/.test(plain)) {
     edits.push({ type: "tone", saturation: 1.25, contrast: 1.08 }, { type: "vignette" }, {
       type: "text",
-      text: text.slice(0, MOST_TEXT),
+      text: text.slice(0, MAX_TEXT),
     });
   }
   // The border comes last, so that nothing is painted over it.

@@ -4,7 +4,7 @@ import type { JsonObject } from "../json/mod.ts";
 import type { Model } from "./model.ts";
 
 /** Largest page, as at Google. */
-const MOST = 1_000;
+const MAX_PAGE_SIZE = 1_000;
 
 /** Formats a model. Its name is the id after `models/`. */
 export function geminiModel(model: Model): JsonObject {
@@ -44,7 +44,7 @@ export function geminiPage(models: readonly Model[], query: URLSearchParams): Js
 
 function readSize(text: string | null): number {
   if (text === null) return Infinity;
-  const size = /^\d{1,6}$/.test(text) ? Math.min(Number(text), MOST) : 0;
+  const size = /^\d{1,6}$/.test(text) ? Math.min(Number(text), MAX_PAGE_SIZE) : 0;
   if (size >= 1) return size;
   throw new GatewayError("invalid", "Expected a whole number of at least 1", { param: "pageSize" });
 }

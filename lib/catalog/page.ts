@@ -3,7 +3,7 @@ import { GatewayError } from "../errors.ts";
 import type { Model } from "./model.ts";
 
 /** Largest page, as at Anthropic. */
-const MOST = 1_000;
+const MAX_LIMIT = 1_000;
 
 /** A part of a list. */
 export interface ModelPage {
@@ -35,8 +35,8 @@ export function takePage(models: readonly Model[], query: URLSearchParams): Mode
 function readLimit(text: string | null): number {
   if (text === null) return Infinity;
   const limit = /^\d{1,4}$/.test(text) ? Number(text) : 0;
-  if (limit >= 1 && limit <= MOST) return limit;
-  throw new GatewayError("invalid", `Expected a whole number from 1 to ${MOST}`, { param: "limit" });
+  if (limit >= 1 && limit <= MAX_LIMIT) return limit;
+  throw new GatewayError("invalid", `Expected a whole number from 1 to ${MAX_LIMIT}`, { param: "limit" });
 }
 
 function indexOf(models: readonly Model[], { id, param }: { id: string; param: string }): number {

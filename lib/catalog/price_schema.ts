@@ -128,8 +128,8 @@ export interface TimeWindow {
 }
 
 /** Fills in the price of every class of tokens, in every tier and time window. */
-export function wholePricing(written: WrittenPricing, makes: "image" | "text"): Pricing {
-  const { input_image, request, hosted_tools, service_tiers, time_windows, ...tokens } = written;
+export function wholePricing(schedule: WrittenPricing, makes: "image" | "text"): Pricing {
+  const { input_image, request, hosted_tools, service_tiers, time_windows, ...tokens } = schedule;
   const extras = {
     ...(input_image !== undefined && { input_image }),
     ...(request !== undefined && { request }),
@@ -160,15 +160,15 @@ function tieredPrices({ context_tiers, ...written }: WrittenTokenPrices, makes: 
   return { ...prices, context_tiers: tiers.sort((one, other) => one.above - other.above) };
 }
 
-function tokenPrices(written: Omit<WrittenTokenPrices, "context_tiers">, makes: "image" | "text"): TokenPrices {
+function tokenPrices(prices: Omit<WrittenTokenPrices, "context_tiers">, makes: "image" | "text"): TokenPrices {
   // Image models have no cache prices.
-  const cached = makes === "image" ? "0" : written.prompt;
+  const cached = makes === "image" ? "0" : prices.prompt;
   return {
-    prompt: written.prompt,
-    completion: written.completion,
-    input_cache_read: written.input_cache_read ?? cached,
-    input_cache_write_5m: written.input_cache_write_5m ?? cached,
-    input_cache_write_1h: written.input_cache_write_1h ?? cached,
+    prompt: prices.prompt,
+    completion: prices.completion,
+    input_cache_read: prices.input_cache_read ?? cached,
+    input_cache_write_5m: prices.input_cache_write_5m ?? cached,
+    input_cache_write_1h: prices.input_cache_write_1h ?? cached,
   };
 }
 

@@ -118,12 +118,12 @@ function envelope(
   models: readonly Model[],
   { query, context, format }: Show & { query: URLSearchParams },
 ): JsonObject {
-  const shown = (models: readonly Model[]) => models.map((model) => show(model, { context, format }));
-  if (format === "compatible") return { object: "list", data: shown(models) };
+  const formatModels = (models: readonly Model[]) => models.map((model) => show(model, { context, format }));
+  if (format === "compatible") return { object: "list", data: formatModels(models) };
   if (format === "gemini") return geminiPage(models, query);
   const page = takePage(models, query);
   return {
-    data: shown(page.models),
+    data: formatModels(page.models),
     has_more: page.hasMore,
     first_id: page.models[0]?.id ?? null,
     last_id: page.models.at(-1)?.id ?? null,

@@ -8,7 +8,7 @@ import { redactSecrets } from "../redact.ts";
 import { writeErr, writeOut } from "./output.ts";
 
 /** Errors of the transport mention upstreams, so only their causes are shown. */
-function whyNot(error: unknown): string {
+function errorText(error: unknown): string {
   if (error instanceof GatewayError && error.kind === "timeout") return `no answer within ${SEND_MS / 1000} seconds`;
   const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
   return redactSecrets(reasonOf(cause));
@@ -30,7 +30,7 @@ export async function testAlerts({ alerts, private_networks }: Config): Promise<
     (isAccepted ? writeOut : writeErr)(`The receiver ${outcome} the test alert ${body.id} with status ${status}\n`);
     return isAccepted ? 0 : 1;
   } catch (error) {
-    writeErr(`Cannot reach the receiver: ${whyNot(error)}\n`);
+    writeErr(`Cannot reach the receiver: ${errorText(error)}\n`);
     return 1;
   }
 }

@@ -66,11 +66,11 @@ Others
 }
 
 /** Most keys that the text of a start lists. */
-export const MOST_KEYS_TOLD = 5;
+export const MAX_KEYS_REPORTED = 5;
 
 /** Values of the text of a later start. */
 export interface LaterStart extends Origins {
-  /** Keys of the store, `MOST_KEYS_TOLD` of them. */
+  /** Keys of the store, `MAX_KEYS_REPORTED` of them. */
   keys: Pick<KeySummary, "inUse" | "oldest">;
   /** Names of the keys that the configuration takes from the environment. */
   configured: readonly string[];

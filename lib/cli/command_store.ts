@@ -27,8 +27,8 @@ export async function withStore(
 
 /** Reports on standard error that a store was migrated, and the copy of its file. */
 export function reportMigration({ from, to, copy }: Migrated): void {
-  const kept = copy === undefined ? "" : `; the file as it was before is "${copy}"`;
-  writeErr(`Migrated the store from schema version ${from} to ${to}${kept}\n`);
+  const backupNote = copy === undefined ? "" : `; the file as it was before is "${copy}"`;
+  writeErr(`Migrated the store from schema version ${from} to ${to}${backupNote}\n`);
 }
 
 /**

@@ -6,7 +6,7 @@ import { writeErr, writeOut } from "./output.ts";
 
 /** Default number of concurrent checks. */
 const CONCURRENCY = 4;
-const MOST_CONCURRENCY = 32;
+const MAX_CONCURRENCY = 32;
 
 /** Time for one request, in milliseconds: models that think take a while. */
 const TIMEOUT_MS = 120_000;
@@ -63,8 +63,8 @@ function readPart(text: string): SuitePart {
 function readConcurrency(text: string | undefined): number {
   if (text === undefined) return CONCURRENCY;
   const count = /^\d{1,3}$/.test(text) ? Number(text) : 0;
-  if (count < 1 || count > MOST_CONCURRENCY) {
-    throw new UsageError(`Expected --concurrency from 1 to ${MOST_CONCURRENCY}, not "${text}"`);
+  if (count < 1 || count > MAX_CONCURRENCY) {
+    throw new UsageError(`Expected --concurrency from 1 to ${MAX_CONCURRENCY}, not "${text}"`);
   }
   return count;
 }

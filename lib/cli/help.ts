@@ -4,10 +4,10 @@ import { COMMANDS, type CommandSyntax, type Flag, isSwitch, SWITCHES, VALUE_FLAG
 /** The help of a command, of all commands that begin with this word, or of the whole program. */
 export function helpText(command = ""): string {
   const all = Object.entries<CommandSyntax>(COMMANDS);
-  const named = all.find(([name]) => name === command);
-  if (named !== undefined) return commandHelp(...named);
-  const some = all.filter(([name]) => command === "" || name.startsWith(`${command} `));
-  const commands = columns(some.map(([name, syntax]) => [withOperand(name, syntax), syntax.about]));
+  const exact = all.find(([name]) => name === command);
+  if (exact !== undefined) return commandHelp(...exact);
+  const matching = all.filter(([name]) => command === "" || name.startsWith(`${command} `));
+  const commands = columns(matching.map(([name, syntax]) => [withOperand(name, syntax), syntax.about]));
   const usage = command === "" ? "sluice [COMMAND] [FLAGS]" : `sluice ${command} COMMAND [FLAGS]`;
   return `Sluice: one gateway in front of every model.
 

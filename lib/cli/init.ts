@@ -23,7 +23,7 @@ export interface InitSources {
 const VARIABLE = /^[A-Z_][A-Z0-9_]{0,63}$/;
 
 /** Most models that a question lists. */
-const MOST_LISTED = 30;
+const MAX_LISTED = 30;
 
 /**
  * Asks for what the flags do not say, checks the configuration, and writes it. Returns 1 if the file exists or cannot be
@@ -123,7 +123,7 @@ async function readModels(
   const ids = listed.map(({ row }) => row.id);
   const all = ids[0] === undefined ? "" : `${ids[0].slice(0, ids[0].indexOf("/"))}/*`;
   if (flag === undefined && ask !== undefined && ids.length > 0) {
-    writeErr(`Models of the catalog: ${ids.slice(-MOST_LISTED).join(", ")}\n`);
+    writeErr(`Models of the catalog: ${ids.slice(-MAX_LISTED).join(", ")}\n`);
   }
   const text = flag ?? answer(ask, 'Models, separated by commas; "*" stands for any text', all) ?? all;
   const names = text.split(",").map((name) => name.trim()).filter((name) => name !== "");

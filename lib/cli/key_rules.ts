@@ -47,13 +47,13 @@ export async function parseExpiry(text: string | undefined, now: number): Promis
 type Typed<Name extends string> = Partial<Record<Name, unknown>> | undefined;
 
 function typedLimits({ values, switches }: KeyRuleFlags, present: KeyRules["limits"]): Typed<"limits"> {
-  const named = LIMITS.flatMap(([flag, name]) =>
+  const limitFlags = LIMITS.flatMap(([flag, name]) =>
     values[flag] === undefined ? [] : [[name, readNumber(flag, values[flag])]]
   );
   const reportOnly = switches.has("report-only");
   if (reportOnly && switches.has("enforce")) throw new UsageError("--report-only and --enforce exclude each other");
-  if (named.length === 0 && !reportOnly && !switches.has("enforce")) return undefined;
-  const { report_only = false, ...all } = { ...present, ...Object.fromEntries(named) };
+  if (limitFlags.length === 0 && !reportOnly && !switches.has("enforce")) return undefined;
+  const { report_only = false, ...all } = { ...present, ...Object.fromEntries(limitFlags) };
   const limits = Object.entries(all).filter(([, limit]) => limit !== undefined);
   if (limits.length === 0 && (reportOnly || switches.has("enforce"))) {
     throw new UsageError("--report-only and --enforce are about limits, and the key has none of its own");

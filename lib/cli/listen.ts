@@ -79,10 +79,10 @@ function cannotListen({ hostname, port, surface }: Listener, cause: unknown): Li
   const isAdmin = surface === "admin";
   const change = isAdmin ? "choose another one with --admin-port" : "choose another one with --port";
   const what = isAdmin ? " for the admin side" : "";
-  return new ListenError(`Cannot listen on ${hostname}:${port}${what}: ${whyNot(cause, change)}`, { cause });
+  return new ListenError(`Cannot listen on ${hostname}:${port}${what}: ${reasonOf(cause, change)}`, { cause });
 }
 
-function whyNot(error: unknown, change: string): string {
+function reasonOf(error: unknown, change: string): string {
   if (error instanceof Deno.errors.AddrInUse) return `the port is in use; ${change}`;
   if (error instanceof Deno.errors.PermissionDenied) return "the system does not allow it; choose a port from 1024 on";
   return messageOf(error);

@@ -6,10 +6,10 @@ import { redactWholeSecrets } from "../redact.ts";
 const LEVELS = ["info", "warn", "error"] as const;
 
 /** Longest value of one fact, in UTF-16 units; longer ones are cut and marked with `...`. */
-const MOST_UNITS = 4_096;
+const MAX_UNITS = 4_096;
 
 /** Lines that wait for their reader, in UTF-16 units. Lines beyond it are dropped and counted. */
-const MOST_WAITING = 8_388_608;
+const MAX_WAITING = 8_388_608;
 
 /** Longest wait for the last lines to be written at the end of the process, in milliseconds. */
 const FLUSH_MS = 1_000;
@@ -34,7 +34,7 @@ export function createLog({ write, now, level = () => "info" }: LogOptions): (en
     const isOwn = entry.level === "info" && entry.kind === undefined;
     const plain = isOwn ? JSON.stringify(entry) : "";
     // In a line this short no value is longer. With a replacer JSON.stringify takes twice the time.
-    const facts = isOwn && plain.length <= MOST_UNITS
+    const facts = isOwn && plain.length <= MAX_UNITS
       ? plain
       : JSON.stringify(entry, isOwn ? bounded : boundedAndRedacted);
     const text = `{"time":"${new Date(now()).toISOString()}",${facts.slice(1)}`;
@@ -43,7 +43,7 @@ export function createLog({ write, now, level = () => "info" }: LogOptions): (en
 }
 
 function bounded(_name: string, value: unknown): unknown {
-  return typeof value === "string" && value.length > MOST_UNITS ? `${value.slice(0, MOST_UNITS)}...` : value;
+  return typeof value === "string" && value.length > MAX_UNITS ? `${value.slice(0, MAX_UNITS)}...` : value;
 }
 
 function boundedAndRedacted(name: string, value: unknown): unknown {
@@ -70,7 +70,7 @@ export interface LogWriter {
  */
 export function createLogWriter(
   stream: { write(bytes: Uint8Array): Promise<number> },
-  { mostWaiting = MOST_WAITING, flushMs = FLUSH_MS }: { mostWaiting?: number; flushMs?: number } = {},
+  { maxWaiting = MAX_WAITING, flushMs = FLUSH_MS }: { maxWaiting?: number; flushMs?: number } = {},
 ): LogWriter {
   const encoder = new TextEncoder();
   let waiting: string[] = [];
@@ -103,7 +103,7 @@ export function createLogWriter(
 
   return {
     write(line) {
-      if (units + line.length > mostWaiting) {
+      if (units + line.length > maxWaiting) {
         lost++;
         return;
       }

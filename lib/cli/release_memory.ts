@@ -45,22 +45,22 @@ export function startMemoryRelease(parts: Pick<MemoryReleaseParts, "running" | "
 
 /** Creates a check that runs a collection when it is calm after a peak. */
 export function createMemoryRelease({ running, heapBytes, collect, monotonic, log }: MemoryReleaseParts): () => void {
-  let least = heapBytes();
-  let most = 0;
+  let minBytes = heapBytes();
+  let maxBytes = 0;
   let calm = 0;
   return () => {
     const [now, heap] = [running(), heapBytes()];
-    least = Math.min(least, heap);
-    most = Math.max(most, now);
-    const isCalm = most >= PEAK_REQUESTS && now <= most / 4;
-    calm = isCalm && heap - least >= GROWN_BYTES ? calm + 1 : 0;
+    minBytes = Math.min(minBytes, heap);
+    maxBytes = Math.max(maxBytes, now);
+    const isCalm = maxBytes >= PEAK_REQUESTS && now <= maxBytes / 4;
+    calm = isCalm && heap - minBytes >= GROWN_BYTES ? calm + 1 : 0;
     if (calm < CALM_CHECKS) return;
-    const begun = monotonic();
+    const startedAt = monotonic();
     if (collect()) {
       const facts = { heap_before_mb: Math.round(heap / MIB), heap_after_mb: Math.round(heapBytes() / MIB) };
-      log({ level: "info", event: "memory_released", ...facts, took_ms: Math.round(monotonic() - begun) });
+      log({ level: "info", event: "memory_released", ...facts, took_ms: Math.round(monotonic() - startedAt) });
     }
-    [least, most, calm] = [heapBytes(), now, 0];
+    [minBytes, maxBytes, calm] = [heapBytes(), now, 0];
   };
 }
 

@@ -61,7 +61,7 @@ export interface ShutdownTimes {
 export interface ShutdownParts {
   server: { shutdown(): Promise<void> };
   drain: Drain;
-  inFlight: Pick<InFlightRequests, "count" | "over">;
+  inFlight: Pick<InFlightRequests, "count" | "whenDone">;
   /** Ends the texts that are still under way. */
   stopTexts: () => Promise<void>;
   /** Ends whatever is still under way. */
@@ -97,11 +97,11 @@ async function endAll({ server, drain, inFlight, stopTexts, stopAll, times }: Sh
 
   // The listener closes when no body is arriving; new requests until then are refused with `retry-after`.
   const closed = settlesWithin(drainMs, drain.arrived()).then(() => server.shutdown());
-  const ended = Promise.all([closed, inFlight.over()]);
+  const ended = Promise.all([closed, inFlight.whenDone()]);
   if (await settlesWithin(leftUntil(drainMs), ended)) return "drained";
   let stopped = inFlight.count("text") > 0;
   await stopTexts();
-  const imaged = inFlight.over("images").then(() => settlesWithin(LAST_BYTES_MS, ended));
+  const imaged = inFlight.whenDone("images").then(() => settlesWithin(LAST_BYTES_MS, ended));
   await settlesWithin(leftUntil(Math.max(drainMs, times.imagesDrainMs)), imaged);
   stopped ||= inFlight.count() > 0;
   await stopAll();

@@ -16,14 +16,14 @@ import { reportRangeError, UPSTREAM_FLAGS, upstreamUsage } from "./upstream_usag
 export async function usage({ config, values, switches }: ReportCommand): Promise<number> {
   const format = formatOf(switches);
   const { since, until } = values;
-  const named = namedPeriod({ values, switches });
-  const period = await readFlags(() => readPeriod({ since, until, period: named }, Date.now()));
+  const flagPeriod = namedPeriod({ values, switches });
+  const period = await readFlags(() => readPeriod({ since, until, period: flagPeriod }, Date.now()));
   if (values.by === "upstream") {
     // With the embedded models, which have targets, too.
     return await upstreamUsage({ config, models: createCatalog(config).models, values, switches, period });
   }
-  const alone = UPSTREAM_FLAGS.find((flag) => values[flag] !== undefined);
-  if (alone !== undefined) throw new UsageError(`Cannot use --${alone} without "--by upstream"`);
+  const upstreamFlag = UPSTREAM_FLAGS.find((flag) => values[flag] !== undefined);
+  if (upstreamFlag !== undefined) throw new UsageError(`Cannot use --${upstreamFlag} without "--by upstream"`);
   const groupings = await readFlags(() => readGroupings(values.by ?? "key"));
   return await withStore(config, async ({ ledger, keys }) => {
     let report: UsageReport;
@@ -85,8 +85,8 @@ function tableCells(
   { requests, failed, tokens, cached_percent: cached, images, ...amounts }: UsageFigures,
   usd: (text: string) => string,
 ): string[] {
-  const written = tokens.input_cache_write_5m + tokens.input_cache_write_1h;
-  const input = [requests, failed, tokens.prompt, tokens.input_cache_read, written].map(String);
+  const cacheWrites = tokens.input_cache_write_5m + tokens.input_cache_write_1h;
+  const input = [requests, failed, tokens.prompt, tokens.input_cache_read, cacheWrites].map(String);
   const share = cached === null ? "-" : `${cached}%`;
   const { cache_saved_usd, cost_usd, overrun_usd } = amounts;
   return [...input, share, usd(cache_saved_usd), `${tokens.completion}`, `${images}`, usd(cost_usd), usd(overrun_usd)];

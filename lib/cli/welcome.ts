@@ -14,8 +14,8 @@ import {
   DEPLOYED_ORIGIN,
   firstStartText,
   laterStartText,
+  MAX_KEYS_REPORTED,
   MEMORY_KEYS,
-  MOST_KEYS_TOLD,
   originOf,
   type Origins,
 } from "./banner.ts";
@@ -73,7 +73,7 @@ export async function welcome({ gateway, servers, flags }: WelcomeParts): Promis
   const program = { isStandalone: Deno.build.standalone, isDeployed: isDeployed(), background };
   const command = gateway.config.store.kind === "memory" ? MEMORY_KEYS : addCommand(flags, program);
   writeOut(
-    laterStartText({ ...origins, keys: await store.keys.summary(MOST_KEYS_TOLD), configured, addCommand: command }),
+    laterStartText({ ...origins, keys: await store.keys.summary(MAX_KEYS_REPORTED), configured, addCommand: command }),
   );
 }
 

@@ -67,8 +67,8 @@ class Expansion {
   constructor(file: JsonObject, { models }: CatalogSnapshot) {
     this.#file = file;
     this.#catalog = models;
-    const written = Array.isArray(file.models) ? file.models.filter(isObject) : [];
-    this.#ids = new Set(written.flatMap(({ id }) => typeof id === "string" ? [id] : []));
+    const fileModels = Array.isArray(file.models) ? file.models.filter(isObject) : [];
+    this.#ids = new Set(fileModels.flatMap(({ id }) => typeof id === "string" ? [id] : []));
   }
 
   add(item: Json, index: number): void {
@@ -98,8 +98,8 @@ class Expansion {
     }
     const merged: JsonObject = { ...found.row, ...model };
     for (const name of MERGED) {
-      const [theirs, own] = [found.row[name], model[name]];
-      if (isObject(theirs) && isObject(own)) merged[name] = { ...theirs, ...own };
+      const [inherited, own] = [found.row[name], model[name]];
+      if (isObject(inherited) && isObject(own)) merged[name] = { ...inherited, ...own };
     }
     if (model.targets !== undefined) return merged;
     const target = this.#targetOf(found, index);

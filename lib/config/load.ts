@@ -27,7 +27,7 @@ const TEXT_VARIABLE = "SLUICE_CONFIG_TEXT";
 export const PLAIN_VARIABLES: ReadonlySet<string> = new Set(["SLUICE_EPHEMERAL", TEXT_VARIABLE, ...DEPLOY_VARIABLES]);
 
 /** Largest configuration, in characters. */
-const MOST_CHARACTERS = 8 * 1024 * 1024;
+const MAX_CHARACTERS = 8 * 1024 * 1024;
 
 /** Command line flags as text. */
 export interface ConfigFlags {
@@ -111,11 +111,11 @@ export async function readConfig(
 /** Finds the text that `loadConfig` reads. @throws {ConfigError} if it cannot be read */
 export async function findConfig({ flags, env: own, readTextFile }: ConfigInputs): Promise<ConfigText> {
   const env = isOnDeploy(own) ? deployEnv(own) : own;
-  const named = flags.config ?? (env("SLUICE_CONFIG") || undefined);
-  const given = named === undefined ? env(TEXT_VARIABLE) || undefined : undefined;
-  if (given !== undefined) return { text: given, variable: TEXT_VARIABLE };
-  const text = await read(named, readTextFile);
-  return text === undefined ? {} : { text, path: named ?? DEFAULT_FILE };
+  const configuredPath = flags.config ?? (env("SLUICE_CONFIG") || undefined);
+  const envText = configuredPath === undefined ? env(TEXT_VARIABLE) || undefined : undefined;
+  if (envText !== undefined) return { text: envText, variable: TEXT_VARIABLE };
+  const text = await read(configuredPath, readTextFile);
+  return text === undefined ? {} : { text, path: configuredPath ?? DEFAULT_FILE };
 }
 
 /** The prefix of problems, which names the origin of the text. */
@@ -125,22 +125,22 @@ function placeName({ path, variable, shared }: ConfigOrigin): string {
 }
 
 async function read(
-  named: string | undefined,
+  configuredPath: string | undefined,
   readTextFile: ConfigInputs["readTextFile"],
 ): Promise<string | undefined> {
   try {
-    return await readTextFile(named ?? DEFAULT_FILE);
+    return await readTextFile(configuredPath ?? DEFAULT_FILE);
   } catch (error) {
     const missing = error instanceof Deno.errors.NotFound;
-    if (named === undefined && missing) return undefined;
+    if (configuredPath === undefined && missing) return undefined;
     const why = missing ? "there is no such file" : messageOf(error);
-    throw new ConfigError([`Cannot read the configuration "${named ?? DEFAULT_FILE}": ${why}`]);
+    throw new ConfigError([`Cannot read the configuration "${configuredPath ?? DEFAULT_FILE}": ${why}`]);
   }
 }
 
 function parseFile(text: string, path: string): Json {
-  if (text.length > MOST_CHARACTERS) {
-    throw new ConfigError([`${path}: Expected at most ${MOST_CHARACTERS} characters, not ${text.length}`]);
+  if (text.length > MAX_CHARACTERS) {
+    throw new ConfigError([`${path}: Expected at most ${MAX_CHARACTERS} characters, not ${text.length}`]);
   }
   try {
     return parseJsonc(text);

@@ -19,7 +19,7 @@ import { validateReferences } from "./validate_references.ts";
 import { schemaProblems } from "./problems.ts";
 
 /** Shortest webhook path that is redacted, in characters: shorter ones are ordinary words. */
-const LEAST_PATH = 16;
+const MIN_PATH = 16;
 
 type ParsedAlerts = NonNullable<z.output<typeof configSchema>["alerts"]>;
 
@@ -73,7 +73,7 @@ function withSecrets({ webhook, secret, ...rest }: ParsedAlerts, env: ReadEnviro
   const address = env(webhook.env) ?? "";
   // At Slack and others the path of a webhook is a secret.
   const { pathname = "", search = "" } = URL.parse(address) ?? {};
-  if (pathname.length + search.length >= LEAST_PATH) rememberSecret(pathname + search);
+  if (pathname.length + search.length >= MIN_PATH) rememberSecret(pathname + search);
   return {
     ...rest,
     webhook: new Secret(address),

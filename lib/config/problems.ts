@@ -16,7 +16,7 @@ const TYPES: Readonly<Record<string, string>> = {
 };
 
 /** Objects with at most this many members are described with all of them. */
-const MOST_MEMBERS_TOLD = 4;
+const MAX_MEMBERS_REPORTED = 4;
 
 /** Formats a path, such as `models[1].pricing.prompt`; other names are quoted: `groups["a b"]`. */
 export function pathText(path: Path): string {
@@ -82,7 +82,7 @@ function typeText(expected: string, schema: JsonObject | undefined): string {
   const text = TYPES[expected] ?? expected;
   const isOne = schema?.oneOf === undefined && schema?.anyOf === undefined;
   const known = expected === "object" && isOne ? membersOf(schema, undefined) : [];
-  return known.length === 0 || known.length > MOST_MEMBERS_TOLD ? text : `${text} with ${known.join(", ")}`;
+  return known.length === 0 || known.length > MAX_MEMBERS_REPORTED ? text : `${text} with ${known.join(", ")}`;
 }
 
 /**

@@ -10,7 +10,7 @@ import type { LoadedConfig } from "./load.ts";
 import { keepRestartOnlySettings } from "./restart_only_settings.ts";
 
 /** Most reported problems of one file. */
-const MOST_PROBLEMS = 50;
+const MAX_PROBLEMS = 50;
 
 /** The cause of a reload. */
 export type ReloadTrigger = "signal" | "file" | "admin" | "store";
@@ -115,7 +115,7 @@ class ConfigReloader implements Reloader {
   #shared: number | undefined;
   #reading: Promise<ReloadResult> | undefined;
   #next: Promise<ReloadResult> | undefined;
-  #asking: ReloadCause = { trigger: "store" };
+  #nextCause: ReloadCause = { trigger: "store" };
 
   constructor(parts: ReloaderParts) {
     this.#parts = parts;
@@ -134,15 +134,15 @@ class ConfigReloader implements Reloader {
   reload(trigger: ReloadTrigger, origin?: ChangeOrigin): Promise<ReloadResult> {
     const cause = { trigger, ...(origin !== undefined && { origin }) };
     if (this.#next !== undefined) {
-      if (TRIGGERS.indexOf(trigger) > TRIGGERS.indexOf(this.#asking.trigger)) this.#asking = cause;
+      if (TRIGGERS.indexOf(trigger) > TRIGGERS.indexOf(this.#nextCause.trigger)) this.#nextCause = cause;
       return this.#next;
     }
     if (this.#reading !== undefined) {
-      this.#asking = cause;
+      this.#nextCause = cause;
       // The file that is being read may be older than this trigger.
       this.#next = this.#reading.then(() => {
         this.#next = undefined;
-        return this.#start(this.#asking);
+        return this.#start(this.#nextCause);
       });
       return this.#next;
     }
@@ -156,7 +156,7 @@ class ConfigReloader implements Reloader {
       const { config, ignored } = keepRestartOnlySettings(this.#parts.first.config, loaded.config);
       return { outcome: "read", loaded, config, ignored, isNew: configDigest(config) !== this.#inForce };
     } catch (error) {
-      return { outcome: "refused", problems: problemsOf(error).slice(0, MOST_PROBLEMS) };
+      return { outcome: "refused", problems: problemsOf(error).slice(0, MAX_PROBLEMS) };
     }
   }
 
@@ -205,7 +205,7 @@ class ConfigReloader implements Reloader {
   }
 
   #refuse(all: readonly string[], trigger: ReloadTrigger): ReloadResult {
-    const problems = all.slice(0, MOST_PROBLEMS);
+    const problems = all.slice(0, MAX_PROBLEMS);
     if (all.length > problems.length) problems.push(`and ${all.length - problems.length} more problems`);
     this.#status = { ...this.#status, last_error: { at: this.#time(), problems } };
     const { version } = this.#status;
@@ -251,8 +251,8 @@ function sourceOf({ path, variable, shared }: LoadedConfig): string {
 /** SHA-256 of a configuration, hexadecimal. Secrets count by their hashes. */
 export function configDigest(config: Config): string {
   const text = JSON.stringify(config, function (this: Record<string, unknown>, name, value: unknown) {
-    const given = this[name];
-    return given instanceof Secret ? createHash("sha256").update(given.reveal()).digest("hex") : value;
+    const replaced = this[name];
+    return replaced instanceof Secret ? createHash("sha256").update(replaced.reveal()).digest("hex") : value;
   });
   return createHash("sha256").update(text).digest("hex");
 }

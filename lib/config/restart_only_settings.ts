@@ -64,8 +64,8 @@ export function keepRestartOnlySettings(first: Config, next: Config): KeptSettin
       idempotency: keep("images.idempotency", [idempotency, next.images.idempotency]),
     },
   };
-  const kept = adminOf(first, { admin, ignored });
-  return { config: kept === undefined ? config : { ...config, admin: kept }, ignored };
+  const keptAdmin = adminOf(first, { admin, ignored });
+  return { config: keptAdmin === undefined ? config : { ...config, admin: keptAdmin }, ignored };
 }
 
 /** The admin key may change or be removed; the admin listener is only opened at start. */

@@ -126,8 +126,8 @@ function withOwn(file: Json, own: Json): Json {
   if (!isObject(file) || !isObject(own)) return file;
   const isOwn: ReadonlySet<string> = new Set(OWN);
   const shared = Object.entries(file).filter(([name]) => !isOwn.has(name));
-  const kept = Object.entries(own).filter(([name]) => isOwn.has(name));
-  return Object.fromEntries([...shared, ...kept].map(([name, value]) => [
+  const ownEntries = Object.entries(own).filter(([name]) => isOwn.has(name));
+  return Object.fromEntries([...shared, ...ownEntries].map(([name, value]) => [
     name,
     name === "admin" && isObject(value) ? adminWithOwn(value, own.admin) : value,
   ]));

@@ -155,8 +155,8 @@ export function* embeddingProblems(file: JsonObject): Generator<string> {
       );
     }
     if (!isObject(model.embedding)) continue;
-    const { space, dimensions, min_dimensions: least } = model.embedding;
-    if (typeof least === "number" && typeof dimensions === "number" && least > dimensions) {
+    const { space, dimensions, min_dimensions: minDimensions } = model.embedding;
+    if (typeof minDimensions === "number" && typeof dimensions === "number" && minDimensions > dimensions) {
       yield formatProblem([...path, "min_dimensions"], "More than `dimensions`");
     }
     if (typeof space !== "string") continue;

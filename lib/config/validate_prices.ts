@@ -50,8 +50,8 @@ function extraProblems(group: JsonObject, { name, file }: { name: string; file: 
     const allowed = group[member];
     return (Array.isArray(allowed) ? allowed : []).flatMap((extra, index) => {
       if (typeof extra !== "string") return [];
-      const lacking = billed.flatMap((model) => lackingPrices(model, member, extra));
-      const [first, ...others] = lacking;
+      const missing = billed.flatMap((model) => lackingPrices(model, member, extra));
+      const [first, ...others] = missing;
       if (first === undefined) return [];
       const more = others.length === 0 ? "" : `, nor in ${others.length} more places`;
       return [
@@ -74,8 +74,8 @@ function lackingPrices({ id, pricing, price_changes }: JsonObject, member: strin
     ]),
   ];
   return rows.flatMap(([place, prices]) => {
-    const named = isObject(prices) ? prices[member] : undefined;
-    return isObject(named) && Object.hasOwn(named, extra) ? [] : [`${place}.${member} of model "${id}"`];
+    const listed = isObject(prices) ? prices[member] : undefined;
+    return isObject(listed) && Object.hasOwn(listed, extra) ? [] : [`${place}.${member} of model "${id}"`];
   });
 }
 
@@ -207,9 +207,9 @@ function* windowProblems(windows: readonly unknown[], path: Path): Generator<str
   for (const [index, window] of windows.entries()) {
     if (!isObject(window)) continue;
     const { name } = window;
-    const named = typeof name === "string" ? names.get(name) : undefined;
-    if (named !== undefined) {
-      yield formatProblem([...path, index, "name"], `"${String(name)}" is already time_windows[${named}]`);
+    const found = typeof name === "string" ? names.get(name) : undefined;
+    if (found !== undefined) {
+      yield formatProblem([...path, index, "name"], `"${String(name)}" is already time_windows[${found}]`);
     } else if (typeof name === "string") names.set(name, index);
     const [from, until] = [window.from, window.until].map((time) =>
       typeof time === "string" && /^\d\d:\d\d$/.test(time) ? minutesOf(time) : NaN

@@ -75,8 +75,8 @@ function* upstreamProblems(file: JsonObject, env: ReadEnvironment): Generator<st
       yield formatProblem([...path, "api_key"], `Missing: vendor "${row.vendor}" requires a key`);
     }
     const variable = variableOf(row.api_key);
-    const wrong = variable !== undefined ? upstreamSecretProblem(variable, env(variable)) : undefined;
-    if (wrong !== undefined) yield formatProblem([...path, "api_key", "env"], wrong);
+    const problem = variable !== undefined ? upstreamSecretProblem(variable, env(variable)) : undefined;
+    if (problem !== undefined) yield formatProblem([...path, "api_key", "env"], problem);
     const supported: readonly string[] = protocolsOf(vendor);
     for (const protocol of Array.isArray(row.protocols) ? row.protocols : []) {
       if (typeof protocol !== "string" || supported.includes(protocol) || !PROTOCOLS.has(protocol)) continue;
@@ -106,9 +106,9 @@ function* keyProblems(file: JsonObject, env: ReadEnvironment): Generator<string>
     const variable = variableOf(key.key);
     if (variable === undefined) continue;
     const value = env(variable);
-    const wrong = secretProblem(variable, value);
-    if (wrong !== undefined) yield formatProblem([...path, "key", "env"], wrong);
-    if (value === undefined || wrong !== undefined) continue;
+    const problem = secretProblem(variable, value);
+    if (problem !== undefined) yield formatProblem([...path, "key", "env"], problem);
+    if (value === undefined || problem !== undefined) continue;
     const first = values.get(value);
     if (first !== undefined) yield formatProblem([...path, "key"], `The same key as keys[${first}]`);
     else values.set(value, index);
@@ -126,9 +126,9 @@ function* adminProblems(file: JsonObject, env: ReadEnvironment): Generator<strin
     const variable = variableOf(admin[name]);
     if (variable === undefined) continue;
     const value = env(variable);
-    const wrong = secretProblem(variable, value);
-    if (wrong !== undefined) yield formatProblem(["admin", name, "env"], wrong);
-    for (const [index, { key }] of wrong === undefined ? objects(file.keys) : []) {
+    const problem = secretProblem(variable, value);
+    if (problem !== undefined) yield formatProblem(["admin", name, "env"], problem);
+    for (const [index, { key }] of problem === undefined ? objects(file.keys) : []) {
       const other = variableOf(key);
       if (other === undefined || env(other) !== value) continue;
       yield formatProblem(["admin", name], `The same key as keys[${index}]: that client would have admin access`);
@@ -150,8 +150,8 @@ function* adminProblems(file: JsonObject, env: ReadEnvironment): Generator<strin
 function* alertProblems({ alerts }: JsonObject, env: ReadEnvironment): Generator<string> {
   if (!isObject(alerts)) return;
   const webhook = variableOf(alerts.webhook);
-  const wrong = webhook === undefined ? undefined : webhookProblem(webhook, env(webhook));
-  if (wrong !== undefined) yield formatProblem(["alerts", "webhook", "env"], wrong);
+  const problem = webhook === undefined ? undefined : webhookProblem(webhook, env(webhook));
+  if (problem !== undefined) yield formatProblem(["alerts", "webhook", "env"], problem);
   const secret = variableOf(alerts.secret);
   const weak = secret === undefined ? undefined : secretProblem(secret, env(secret));
   if (weak !== undefined) yield formatProblem(["alerts", "secret", "env"], weak);

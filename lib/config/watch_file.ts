@@ -18,7 +18,7 @@ export interface WatchFileOptions {
 /** Editors and tools write a file in several steps, which are done by then. */
 const SETTLE_MS = 100;
 /** A file that is written continuously is reported after this many checks. */
-const MOST_SETTLES = 4;
+const MAX_SETTLES = 4;
 /** With the above, a change is noticed within a second. A check takes some microseconds. */
 const CHECK_MS = 250;
 
@@ -37,7 +37,7 @@ export function watchFile({ path, changed, pause = pauseFor }: WatchFileOptions)
       let state = await stateOf(path);
       if (signal.aborted || state === reported) continue;
       reported = undefined;
-      for (let checks = 0; checks < MOST_SETTLES && !signal.aborted && reported === undefined; checks++) {
+      for (let checks = 0; checks < MAX_SETTLES && !signal.aborted && reported === undefined; checks++) {
         await pause(SETTLE_MS, signal);
         const next = await stateOf(path);
         // An unsettled file is reported now and checked again: it may change within one tick of its timestamps.

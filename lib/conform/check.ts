@@ -55,7 +55,10 @@ export class Skip extends Error {
 }
 
 /** Fails the check unless the condition holds. `seen` is printed as JSON, cut to one line. */
-export function must(condition: boolean, { expected, seen }: { expected: string; seen: unknown }): asserts condition {
+export function expectThat(
+  condition: boolean,
+  { expected, seen }: { expected: string; seen: unknown },
+): asserts condition {
   if (!condition) throw new Mismatch(expected, show(seen));
 }
 

@@ -203,17 +203,17 @@ const ROWS = CLAIMS.trim().split("\n").map((line) => line.split(" | "));
 
 /** The checks of a part, in table order. @throws {Error} if a claim has no check, or a check no claim */
 export function checksOf(part: SuitePart, runs: Checks): Check[] {
-  const left = new Map<string, CheckFunction>(Object.entries(runs));
+  const unclaimed = new Map<string, CheckFunction>(Object.entries(runs));
   const own = ROWS.filter(([id = ""]) => id.startsWith(`${part}.`));
   const isText = TEXT_PARTS.some((protocol) => protocol === part);
   const shared = isText ? ROWS.filter(([id = ""]) => id.startsWith("*.")) : [];
   const checks = [...own, ...shared].map(([marked = "", title = "", why = ""]): Check => {
     const name = marked.replace(/ \*$/, "").replace(/^[^.]*\./, "");
-    const run = left.get(name);
+    const run = unclaimed.get(name);
     if (run === undefined) throw new Error(`There is no check "${part}.${name}"`);
-    left.delete(name);
+    unclaimed.delete(name);
     return { id: `${part}.${name}`, part, title, why, ...(marked.endsWith(" *") && { instructed: true }), run };
   });
-  if (left.size > 0) throw new Error(`There is no claim for ${part}: ${[...left.keys()].join(", ")}`);
+  if (unclaimed.size > 0) throw new Error(`There is no claim for ${part}: ${[...unclaimed.keys()].join(", ")}`);
   return checks;
 }

@@ -1,7 +1,7 @@
 /** Embeddings in OpenAI's format. */
 import { z } from "zod";
 import type { JsonObject } from "../json/mod.ts";
-import { type Checks, must, shaped, Skip } from "./check.ts";
+import { type Checks, expectThat, shaped, Skip } from "./check.ts";
 import { checkHeader } from "./http_checks.ts";
 import { answerOf, bodyOf, type ModelPart, refusalChecks } from "./model_part.ts";
 import { objectOf } from "./sse.ts";
@@ -27,13 +27,13 @@ const FORM: ModelPart = { part: "embeddings", model: "embedding", members: { inp
 async function vectors(context: SuiteContext, more: JsonObject = {}): Promise<(number[] | string)[]> {
   const { data } = shaped(listForm, objectOf((await answerOf(FORM, context, more)).text, "the answer"));
   const indices = data.map(({ index }) => index);
-  must(indices.every((index, at) => index === at), { expected: "indices from 0 in order", seen: indices });
+  expectThat(indices.every((index, at) => index === at), { expected: "indices from 0 in order", seen: indices });
   return data.map(({ embedding }) => embedding);
 }
 
 async function floats(context: SuiteContext): Promise<number[][]> {
   const found = await vectors(context);
-  must(found.every(Array.isArray), { expected: "arrays of numbers where no format is named", seen: found[0] });
+  expectThat(found.every(Array.isArray), { expected: "arrays of numbers where no format is named", seen: found[0] });
   return found as number[][];
 }
 
@@ -45,36 +45,36 @@ function dot(first: readonly number[] = [], second: readonly number[] = []): num
 export const EMBEDDINGS: Checks = {
   async whole(context) {
     const found = await floats(context);
-    must(found.length === TEXTS.length, { expected: `${TEXTS.length} vectors`, seen: found.length });
+    expectThat(found.length === TEXTS.length, { expected: `${TEXTS.length} vectors`, seen: found.length });
     const lengths = new Set(found.map(({ length }) => length));
-    must(lengths.size === 1, { expected: "vectors of one length", seen: [...lengths] });
+    expectThat(lengths.size === 1, { expected: "vectors of one length", seen: [...lengths] });
   },
   async similar(context) {
     const [first, near, far] = await floats(context);
     const [close, distant] = [dot(first, near), dot(first, far)];
-    must(close > distant, { expected: "the same words to be closer than others", seen: [close, distant] });
+    expectThat(close > distant, { expected: "the same words to be closer than others", seen: [close, distant] });
   },
   async base64(context) {
     const [expected] = await floats(context);
     const [seen] = await vectors(context, { encoding_format: "base64" });
-    must(typeof seen === "string", { expected: "base64", seen });
+    expectThat(typeof seen === "string", { expected: "base64", seen });
     const bytes = Uint8Array.from(atob(seen), (char) => char.charCodeAt(0));
     const numbers = Array.from(new Float32Array(bytes.buffer));
-    must(numbers.length === expected?.length, { expected: `${expected?.length} floats`, seen: numbers.length });
+    expectThat(numbers.length === expected?.length, { expected: `${expected?.length} floats`, seen: numbers.length });
     const cosine = dot(numbers, expected) / Math.sqrt(dot(numbers, numbers) * dot(expected, expected));
-    must(cosine > 0.999, { expected: "the vector that comes as numbers", seen: numbers.slice(0, 4) });
+    expectThat(cosine > 0.999, { expected: "the vector that comes as numbers", seen: numbers.slice(0, 4) });
   },
   async tokens(context) {
     const ask = { path: context.path("embeddings"), body: bodyOf(FORM, context, { input: [[1, 2, 3], [4]] }) };
     const answer = await context.ask(ask);
     if (answer.status === 400) throw new Skip("the model does not accept token inputs: 400");
     const { data } = shaped(listForm, objectOf(answer.text, "the answer"));
-    must(data.length === 2, { expected: "2 vectors", seen: data.length });
+    expectThat(data.length === 2, { expected: "2 vectors", seen: data.length });
   },
   async usage(context) {
     const { usage } = objectOf((await answerOf(FORM, context)).text, "the answer");
     const { prompt_tokens, total_tokens } = shaped(usageForm, usage, "usage");
-    must(prompt_tokens === total_tokens, { expected: "total = prompt", seen: usage });
+    expectThat(prompt_tokens === total_tokens, { expected: "total = prompt", seen: usage });
   },
   request_id: async (context) => checkHeader(await answerOf(FORM, context), "x-request-id", /^\S+$/),
   ...refusalChecks(FORM, {

@@ -1,6 +1,6 @@
 /** Requests of one text protocol to the gateway under test. */
 import type { Json, JsonObject } from "../json/mod.ts";
-import { type CheckFunction, type Checks, must, type TextPart } from "./check.ts";
+import { type CheckFunction, type Checks, expectThat, type TextPart } from "./check.ts";
 import { BOTH, READY, RESULT, WEATHER } from "./prompts.ts";
 import type { WireStream } from "./sse.ts";
 import type { Ability, HttpAnswer, SuiteContext, SuiteRequest } from "./suite_context.ts";
@@ -71,7 +71,7 @@ export interface ProtocolForm<Answer extends PlainAnswer = PlainAnswer, Event = 
   /** Finish reason of an answer with tool calls; absent: there is none. */
   toolFinish?: string;
   /** Members of the request that follows tool calls. */
-  goOn(words: string, answer: PlainAnswer, results: readonly ToolResult[]): JsonObject;
+  continueConversation(words: string, answer: PlainAnswer, results: readonly ToolResult[]): JsonObject;
   /** Members of a request with this text and an image. */
   withImage(words: string): JsonObject;
   /** Members that request JSON by the schema of a person. */
@@ -182,9 +182,12 @@ export class ProtocolClient<Answer extends PlainAnswer = PlainAnswer, Event = un
   }
 
   /** Sends the model's answer back with a result for each call. */
-  async goOn(words: string, answer: PlainAnswer, isError = false): Promise<Answer> {
-    must(answer.calls.length > 0, { expected: "a call to answer", seen: answer.history });
+  async continueConversation(words: string, answer: PlainAnswer, isError = false): Promise<Answer> {
+    expectThat(answer.calls.length > 0, { expected: "a call to answer", seen: answer.history });
     const results = answer.calls.map(({ id }) => ({ id, output: RESULT, isError }));
-    return await this.ask(words, { tools: this.form.tools(), ...this.form.goOn(words, answer, results) }, "tools");
+    return await this.ask(words, {
+      tools: this.form.tools(),
+      ...this.form.continueConversation(words, answer, results),
+    }, "tools");
   }
 }

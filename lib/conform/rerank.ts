@@ -1,7 +1,7 @@
 /** Reranking, in the format shared by Cohere, Jina and vLLM. */
 import { z } from "zod";
 import type { JsonObject } from "../json/mod.ts";
-import { type Checks, must, shaped } from "./check.ts";
+import { type Checks, expectThat, shaped } from "./check.ts";
 import { answerOf, type ModelPart, refusalChecks } from "./model_part.ts";
 import { objectOf } from "./sse.ts";
 import type { SuiteContext } from "./suite_context.ts";
@@ -27,7 +27,7 @@ export const RERANK: Checks = {
   async whole(context) {
     const places = (await results(context)).map(({ index }) => index);
     const isWhole = places.length === DOCUMENTS.length && new Set(places).size === DOCUMENTS.length;
-    must(isWhole && places.every((place) => place < DOCUMENTS.length), {
+    expectThat(isWhole && places.every((place) => place < DOCUMENTS.length), {
       expected: "each document once, by its index",
       seen: places,
     });
@@ -35,15 +35,15 @@ export const RERANK: Checks = {
   async order(context) {
     const found = await results(context);
     const scores = found.map(({ relevance_score }) => relevance_score);
-    must(scores.every((score, at) => at === 0 || score <= (scores[at - 1] ?? score)), {
+    expectThat(scores.every((score, at) => at === 0 || score <= (scores[at - 1] ?? score)), {
       expected: "the best first",
       seen: scores,
     });
-    must(found[0]?.index === 1, { expected: "the document with the words of the query first", seen: found });
+    expectThat(found[0]?.index === 1, { expected: "the document with the words of the query first", seen: found });
   },
   async top_n(context) {
     const found = await results(context, { top_n: 1 });
-    must(found.length === 1, { expected: "1 result", seen: found.length });
+    expectThat(found.length === 1, { expected: "1 result", seen: found.length });
   },
   ...refusalChecks(FORM),
 };

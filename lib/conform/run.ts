@@ -67,14 +67,14 @@ const PATHS: Readonly<Record<SuitePart, readonly [string, ...string[]]>> = {
 /** Runs the checks. @throws {UnreachableGateway} if the gateway does not answer or rejects the key */
 export async function runSuite({ only, concurrency, ...subject }: RunOptions): Promise<SuiteRun> {
   const { context, missing } = await prepare(subject, only ?? []);
-  const wanted = CHECKS.filter(({ part }) => only === undefined || only.includes(part));
-  const results = new Array<Result>(wanted.length);
-  const queue = wanted.entries();
+  const selected = CHECKS.filter(({ part }) => only === undefined || only.includes(part));
+  const results = new Array<Result>(selected.length);
+  const queue = selected.entries();
   const work = async (): Promise<void> => {
     for (const [index, check] of queue) {
       const { run: _, ...rest } = check;
-      const named = missing.get(check.part);
-      results[index] = { ...rest, ...(named ?? await runCheck(check, context)) };
+      const missingTools = missing.get(check.part);
+      results[index] = { ...rest, ...(missingTools ?? await runCheck(check, context)) };
     }
   };
   await Promise.all(Array.from({ length: Math.max(1, concurrency) }, work));
@@ -95,7 +95,7 @@ async function runCheck(check: Check, context: SuiteContext): Promise<Outcome> {
 /** Detects what the gateway serves, with requests that need no model. */
 async function prepare(
   subject: Subject,
-  named: readonly SuitePart[],
+  parts: readonly SuitePart[],
 ): Promise<{ context: SuiteContext; missing: Map<SuitePart, Outcome> }> {
   const prober = new SuiteContext(subject);
   const paths: Partial<Record<SuitePart, string>> = {};
@@ -122,7 +122,7 @@ async function prepare(
     const text = `nothing answers at ${PATHS[part].join(" or ")}`;
     missing.set(
       part,
-      named.includes(part)
+      parts.includes(part)
         ? { outcome: "fail", expected: "an endpoint", seen: text }
         : { outcome: "skip", reason: text },
     );

@@ -86,9 +86,9 @@ export class SuiteContext {
   once<T>(name: string, make: () => Promise<T>): Promise<T> {
     const known = this.#memory.get(name);
     if (known !== undefined) return known as Promise<T>;
-    const made = make();
-    this.#memory.set(name, made);
-    return made;
+    const result = make();
+    this.#memory.set(name, result);
+    return result;
   }
 
   /** Sends a request and reads the whole answer. Waits and retries after a rate limit. */
@@ -146,7 +146,7 @@ export class SuiteContext {
     );
     const native = path.endsWith("/messages") || path.includes("/messages/") || path.includes("/anthropic/");
     const googles = /^\/v1beta\//.test(path);
-    const named = credential ?? (native ? "x-api-key" : googles ? "x-goog-api-key" : "bearer");
+    const style = credential ?? (native ? "x-api-key" : googles ? "x-goog-api-key" : "bearer");
     const isJson = body !== undefined && !(body instanceof FormData);
     try {
       const response = await fetch(this.subject.origin + path, {
@@ -156,7 +156,7 @@ export class SuiteContext {
         headers: {
           ...(isJson && { "content-type": "application/json" }),
           ...(native && { "anthropic-version": VERSION }),
-          ...(key !== null && (named === "bearer" ? { authorization: `Bearer ${key}` } : { [named]: key })),
+          ...(key !== null && (style === "bearer" ? { authorization: `Bearer ${key}` } : { [style]: key })),
           ...headers,
         },
         ...(body !== undefined && { body: isJson && typeof body !== "string" ? JSON.stringify(body) : body as string }),

@@ -14,7 +14,7 @@ const TICKS = 6;
 /** Half the width of a label. */
 const LABEL = 24;
 /** Least width of a bar. */
-const LEAST = 2;
+const MIN_WIDTH = 2;
 
 /** A stretch of time, in milliseconds from the request's arrival. */
 interface Stretch {
@@ -54,7 +54,7 @@ export function AttemptTimeline({ request }: { request: EndedRequest }): VNode {
               class={kind}
               x={x(from).toFixed(1)}
               y={row * ROW + 12}
-              width={Math.max(LEAST, x(to) - x(from)).toFixed(1)}
+              width={Math.max(MIN_WIDTH, x(to) - x(from)).toFixed(1)}
               height={BAR}
             />
             <text

@@ -67,8 +67,8 @@ export function LineChart(
     lines: readonly { class: string; values: readonly (number | undefined)[] }[];
   },
 ): VNode {
-  const most = Math.max(0, ...lines.flatMap(({ values }) => values.map((value) => value ?? 0)));
-  const scales = scalesOf(options.steps.length, most);
+  const max = Math.max(0, ...lines.flatMap(({ values }) => values.map((value) => value ?? 0)));
+  const scales = scalesOf(options.steps.length, max);
   const { x, y } = scales;
   const draw = line<number | undefined>().x((_, index) => x(index) + x.width / 2).y((value) => y(value ?? 0))
     .defined((value) => value !== undefined);
@@ -86,10 +86,10 @@ interface ChartScales {
   y: ((value: number) => number) & { ticks(count: number): number[] };
 }
 
-function scalesOf(count: number, most: number): ChartScales {
+function scalesOf(count: number, max: number): ChartScales {
   const bands = scaleBand().domain(Array.from({ length: count }, (_, index) => String(index))).range([LEFT, WIDTH])
     .paddingInner(GAP);
-  const y = scaleLinear().domain([0, most > 0 ? most : 1]).range([HEIGHT - BOTTOM, TOP]).nice(TICKS);
+  const y = scaleLinear().domain([0, max > 0 ? max : 1]).range([HEIGHT - BOTTOM, TOP]).nice(TICKS);
   return { x: Object.assign((index: number) => bands(String(index)) ?? LEFT, { width: bands.bandwidth() }), y };
 }
 
@@ -156,12 +156,12 @@ export function DayChart(
   const first = Math.floor(since / DAY_MS);
   const names = Array.from({ length: Math.max(1, Math.ceil(until / DAY_MS) - first) }, (_, at) => dayName(first + at));
   const costs = new Map(days.map(({ name, cost_usd }) => [name, cost_usd]));
-  const most = days.map(({ cost_usd }) => cost_usd).reduce((a, b) => parseUsd(a) > parseUsd(b) ? a : b, "0");
+  const highest = days.map(({ cost_usd }) => cost_usd).reduce((a, b) => parseUsd(a) > parseUsd(b) ? a : b, "0");
   return (
     <figure>
       <figcaption>Cost per day (UTC)</figcaption>
       <BarChart
-        label={`Cost per day, at most ${roundUsd(most)} USD${days.length === 0 ? "; nothing was spent" : ""}`}
+        label={`Cost per day, at most ${roundUsd(highest)} USD${days.length === 0 ? "; nothing was spent" : ""}`}
         steps={names.map((name, at) => ({
           since: (first + at) * DAY_MS,
           title: `${name}: ${costs.get(name) ?? "0"} USD`,

@@ -16,7 +16,7 @@ import { CONSOLE, type Page, showPage } from "./html.tsx";
 import { LimitTable, readLimits } from "./limits.tsx";
 
 /** Members that a page lists. */
-const MOST_LISTED = 1_000;
+const MAX_LISTED = 1_000;
 /** Days of a group's chart. */
 const CHART_DAYS = 30;
 
@@ -148,7 +148,7 @@ async function readMembers({ store, config }: Pick<Gateway, "store" | "config">,
     records.push(...page.filter(({ group, revokedAt }) => group === name && revokedAt === undefined));
   }
   const configured = config.keys.filter(({ group }) => group === name).map((key) => key.name);
-  return { records: records.reverse().slice(0, MOST_LISTED), configured };
+  return { records: records.reverse().slice(0, MAX_LISTED), configured };
 }
 
 /** A table of the members. */

@@ -148,8 +148,8 @@ export async function showPage(
 ): Promise<Response> {
   const session = requireSession(context);
   try {
-    const shown = await render(session);
-    return shown instanceof Response ? shown : htmlResponse(shown, session);
+    const page = await render(session);
+    return page instanceof Response ? page : htmlResponse(page, session);
   } catch (thrown) {
     return htmlResponse(errorPage(thrown, context), session);
   }

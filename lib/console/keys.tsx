@@ -13,7 +13,7 @@ import { keyDetailPage } from "./key_page.tsx";
 import { readExpiryField, readRules, RuleFields } from "./key_rules.tsx";
 
 /** Keys that the page lists; the command line and the admin API list all. */
-const MOST_LISTED = 1_000;
+const MAX_LISTED = 1_000;
 
 /** `GET /admin/console/keys`. */
 export function keysPage(_request: Request, context: RouteContext): Promise<Response> {
@@ -25,7 +25,7 @@ export function keysPage(_request: Request, context: RouteContext): Promise<Resp
       body: (
         <>
           {session.role === "admin" && <NewKeyForm session={session} groups={Object.keys(gateway.config.groups)} />}
-          <h2>{keys.length < MOST_LISTED ? `${keys.length} keys` : `The newest ${MOST_LISTED} keys`}</h2>
+          <h2>{keys.length < MAX_LISTED ? `${keys.length} keys` : `The newest ${MAX_LISTED} keys`}</h2>
           <KeyTable keys={keys} />
         </>
       ),
@@ -37,14 +37,14 @@ export function keysPage(_request: Request, context: RouteContext): Promise<Resp
 export function createFromForm(request: Request, context: RouteContext): Promise<Response> {
   return runForm(request, context, async (fields) => {
     const expiresAt = readExpiryField(fields, context.gateway.now());
-    const shown = await createKey(keyAdmin(context), {
+    const created = await createKey(keyAdmin(context), {
       name: fields.get("name")?.trim() ?? "",
       group: fields.get("group") ?? "default",
       rules: readRules(fields),
       ...(expiresAt !== null && { expiresAt }),
     });
-    logKeyAction(context, { action: "create_key", record: shown.record });
-    return secretPage(shown);
+    logKeyAction(context, { action: "create_key", record: created.record });
+    return secretPage(created);
   });
 }
 
@@ -66,7 +66,7 @@ export function changeFromForm(request: Request, context: RouteContext): Promise
     switch (action) {
       case "change": {
         const { group, rules, expiresAt } = await findKey(gateway.store, key);
-        const wanted = {
+        const keyChange = {
           group: fields.get("group") ?? group,
           rules: readRules(fields),
           expiresAt: fields.get("expires_at") === isoOf(expiresAt)
@@ -75,18 +75,18 @@ export function changeFromForm(request: Request, context: RouteContext): Promise
         };
         // Members that the form leaves as they are must not be checked again: an expiry may have passed.
         const change = {
-          ...(wanted.group !== group && { group: wanted.group }),
-          ...(!isEqualJson(wanted.rules, rules) && { rules: wanted.rules }),
-          ...(wanted.expiresAt !== (expiresAt ?? null) && { expiresAt: wanted.expiresAt }),
+          ...(keyChange.group !== group && { group: keyChange.group }),
+          ...(!isEqualJson(keyChange.rules, rules) && { rules: keyChange.rules }),
+          ...(keyChange.expiresAt !== (expiresAt ?? null) && { expiresAt: keyChange.expiresAt }),
         };
         return done(await changeKey(keyAdmin(context), key, change), "change_key", Object.keys(change).join(" "));
       }
       case "rotate": {
-        const shown = await rotateKey(keyAdmin(context), key, {
+        const rotated = await rotateKey(keyAdmin(context), key, {
           overlapMs: readOverlap(fields.get("overlap") ?? "24h"),
         });
-        done(shown.record, "rotate_key");
-        return secretPage(shown);
+        done(rotated.record, "rotate_key");
+        return secretPage(rotated);
       }
       case "disable":
       case "enable":
@@ -108,7 +108,7 @@ export function changeFromForm(request: Request, context: RouteContext): Promise
 
 async function readKeys({ store: { keys, ledger }, config, now }: Gateway): Promise<KeyWithBudget[]> {
   let records: Parameters<typeof keysWithBudgets>[1] = [];
-  for await (const page of keyPages(keys)) records = [...records, ...page].slice(-MOST_LISTED);
+  for await (const page of keyPages(keys)) records = [...records, ...page].slice(-MAX_LISTED);
   return (await keysWithBudgets({ ledger, config }, records, now())).reverse();
 }
 

@@ -105,7 +105,7 @@ async function figures(
 ): Promise<VNode> {
   try {
     const { unit, length, count } = PERIODS[period];
-    const query: TimeSeriesQuery = { now: gateway.now(), unit, length, count, by, most: COLORS, signal };
+    const query: TimeSeriesQuery = { now: gateway.now(), unit, length, count, by, limit: COLORS, signal };
     const data = await readData(query, gateway);
     if (data.series.total.requests === 0) return <NoRequests />;
     return (
@@ -149,7 +149,7 @@ async function topSpenders(
   { series }: OverviewData,
   { query, gateway: { store: { ledger, keys }, config } }: { query: TimeSeriesQuery; gateway: Gateway },
 ): Promise<VNode> {
-  const { parts } = await readTimeSeries(ledger, { ...query, by: "key", most: LINES });
+  const { parts } = await readTimeSeries(ledger, { ...query, by: "key", limit: LINES });
   const names = await keyNames({ keys, config }, parts.map(({ name }) => name));
   const span = wholeSpan(series);
   return (
@@ -168,13 +168,13 @@ async function topSpenders(
 }
 
 function NearBudgets({ budgets }: { budgets: readonly BudgetLine[] }): VNode {
-  const near = budgets.map((budget) => ({ ...budget, percent: usedPercent(budget) }))
+  const closest = budgets.map((budget) => ({ ...budget, percent: usedPercent(budget) }))
     .filter(({ percent }) => percent >= NEAR_END_PERCENT)
     .sort((a, b) => b.percent - a.percent);
   return (
     <Table
       columns={["Budget of", "Used", "#Left", "Resets"]}
-      rows={near.slice(0, LINES).map(({ scope, name, percent, left_usd, resets_at }) => [
+      rows={closest.slice(0, LINES).map(({ scope, name, percent, left_usd, resets_at }) => [
         <a href={requestsPath({ [scope]: name, sort: "cost" })}>{`${scope} ${name}`}</a>,
         <Share percent={percent} of={`Used part of the budget of ${name}`} />,
         <Usd usd={left_usd} />,

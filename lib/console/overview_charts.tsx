@@ -30,7 +30,7 @@ const SHOWN = [
 export function OverviewCharts({ data }: { data: OverviewData }): VNode {
   const { by, series, latencies, nameOf } = data;
   const { parts, others, total } = series;
-  const whole = wholeSpan(series);
+  const fullSpan = wholeSpan(series);
   const colored = [...parts, ...others === undefined ? [] : [others]]
     .map((part) =>
       part === others
@@ -39,7 +39,7 @@ export function OverviewCharts({ data }: { data: OverviewData }): VNode {
     );
   return (
     <>
-      <Totals total={total} latencies={latencies.all} span={whole} />
+      <Totals total={total} latencies={latencies.all} span={fullSpan} />
       <ul class="legend" aria-label={`Colors of the charts, by ${by}`}>
         {colored.map(({ class: color, label }) => (
           <li>
@@ -69,7 +69,7 @@ export function OverviewCharts({ data }: { data: OverviewData }): VNode {
           <>
             <span class={`swatch ${color}`} /> {label}
           </>,
-          ...figureCells(total, color === "others" || name === "" ? undefined : { ...whole, [by]: name }),
+          ...figureCells(total, color === "others" || name === "" ? undefined : { ...fullSpan, [by]: name }),
         ])}
         empty="No requests in this period."
       />
@@ -82,7 +82,7 @@ function Totals(
   { total, latencies, span }: { total: SeriesFigures; latencies: Latencies; span: RequestTexts },
 ): VNode {
   const link = (value: VNode, more: RequestTexts = {}) => <a href={requestsPath({ ...span, ...more })}>{value}</a>;
-  const { first, total: whole } = latencies;
+  const { first, total: complete } = latencies;
   return (
     <Cards
       cards={[
@@ -93,7 +93,7 @@ function Totals(
         ["Output tokens", link(<Count value={total.tokens.completion} />)],
         ["Images", link(<Count value={total.images} />)],
         ["First token, p50 / p95", link(<>{quantilesText(first)}</>)],
-        ["Whole answer, p50 / p95", link(<>{quantilesText(whole)}</>, { sort: "duration" })],
+        ["Whole answer, p50 / p95", link(<>{quantilesText(complete)}</>, { sort: "duration" })],
       ]}
     />
   );

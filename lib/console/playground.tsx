@@ -34,16 +34,16 @@ interface Sending {
 
 /** `GET /admin/console/playground`; the query may have fields of the form. */
 export function playgroundPage(request: Request, context: RouteContext): Promise<Response> {
-  return showPage(context, (session) => pageOf(context, { session, given: queryOf(request), results: [] }));
+  return showPage(context, (session) => pageOf(context, { session, query: queryOf(request), results: [] }));
 }
 
 /** `POST /admin/console/playground`: answers with the page, or with lines of JSON for its script. */
 export function sendFromForm(request: Request, context: RouteContext): Promise<Response> {
-  return runForm(request, context, async (given, session) => {
+  return runForm(request, context, async (query, session) => {
     const { gateway } = context;
-    const submitted = readPlaygroundRequest(readFields(given));
+    const submitted = readPlaygroundRequest(readFields(query));
     const origin = clientOrigin(request, gateway.config);
-    const isSent = given.get("action") !== "show";
+    const isSent = query.get("action") !== "show";
     const caller = isSent ? await findCaller(gateway, submitted.key) : undefined;
     const { signal } = request;
     if (request.headers.get("accept") === LINES) {
@@ -65,13 +65,13 @@ export function sendFromForm(request: Request, context: RouteContext): Promise<R
       ),
     );
     const panels = await Promise.all(results.map((result) => resultPanel(result, gateway)));
-    return await pageOf(context, { session, given, results: panels });
+    return await pageOf(context, { session, query, results: panels });
   });
 }
 
 async function pageOf(
   { gateway }: RouteContext,
-  { session, given, results }: { session: ConsoleSession; given: URLSearchParams; results: readonly VNode[] },
+  { session, query, results }: { session: ConsoleSession; query: URLSearchParams; results: readonly VNode[] },
 ): Promise<Page> {
   return {
     title: "Playground",
@@ -79,7 +79,7 @@ async function pageOf(
     hasImages: true,
     body: (
       <>
-        <PlaygroundForm session={session} fields={readFields(given)} choices={await readChoices(gateway)} />
+        <PlaygroundForm session={session} fields={readFields(query)} choices={await readChoices(gateway)} />
         <div id="results" class="sides" aria-live="polite">{results}</div>
       </>
     ),

@@ -9,7 +9,7 @@ export interface ToolCallText {
 }
 
 /** Longest raw answer that is shown, in characters. */
-const MOST_RAW = 100_000;
+const MAX_RAW = 100_000;
 
 /** An answer, as far as it has arrived. */
 export class PlaygroundAnswer {
@@ -144,7 +144,7 @@ export class PlaygroundAnswer {
   }
 
   #addRaw(text: string): void {
-    if (this.raw.length < MOST_RAW) this.raw += text.slice(0, MOST_RAW - this.raw.length);
+    if (this.raw.length < MAX_RAW) this.raw += text.slice(0, MAX_RAW - this.raw.length);
   }
 }
 

@@ -7,7 +7,7 @@ import { CONSOLE, CsrfField } from "./html.tsx";
 import { ENDPOINT_PATHS, type FIELDS } from "./playground_request.ts";
 
 /** Names of keys that are offered; others can be typed. */
-const MOST_KEYS = 200;
+const MAX_KEYS = 200;
 
 /** Keys and models to choose from. */
 export interface Choices {
@@ -20,7 +20,7 @@ export interface Choices {
 export async function readChoices({ store, config, catalog }: Pick<Gateway, "store" | "config" | "catalog">): Promise<
   Choices
 > {
-  const { keys } = await store.keys.page({ after: 0, limit: MOST_KEYS });
+  const { keys } = await store.keys.page({ after: 0, limit: MAX_KEYS });
   return {
     keys: [
       ...config.keys.map(({ name }) => name),

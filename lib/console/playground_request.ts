@@ -62,9 +62,9 @@ export interface PlaygroundRequest {
 }
 
 /** The fields that a form or an address has, and the defaults of the others. */
-export function readFields(given: URLSearchParams): typeof FIELDS {
+export function readFields(query: URLSearchParams): typeof FIELDS {
   return Object.fromEntries(
-    Object.entries(FIELDS).map(([name, usual]) => [name, given.get(name) ?? usual]),
+    Object.entries(FIELDS).map(([name, usual]) => [name, query.get(name) ?? usual]),
   ) as typeof FIELDS;
 }
 
@@ -104,21 +104,21 @@ function isEndpoint(name: string): name is PlaygroundEndpoint {
 function bodyOf(endpoint: PlaygroundEndpoint, fields: typeof FIELDS): JsonObject {
   const { system, prompt, documents, size } = fields;
   const instructions = system.trim();
-  const most = readTokens(fields);
+  const maxTokens = readTokens(fields);
   const tools = isText(endpoint) ? readTools(endpoint, fields) : {};
   const user = { role: "user", content: prompt };
   switch (endpoint) {
     case "chat":
       return {
         messages: [...(instructions === "" ? [] : [{ role: "system", content: instructions }]), user],
-        ...(most !== undefined && { max_tokens: most }),
+        ...(maxTokens !== undefined && { max_tokens: maxTokens }),
         ...tools,
       };
     case "responses":
       return {
         ...(instructions !== "" && { instructions }),
         input: prompt,
-        ...(most !== undefined && { max_output_tokens: most }),
+        ...(maxTokens !== undefined && { max_output_tokens: maxTokens }),
         ...tools,
         store: false,
       };
@@ -126,14 +126,14 @@ function bodyOf(endpoint: PlaygroundEndpoint, fields: typeof FIELDS): JsonObject
       return {
         ...(instructions !== "" && { system: instructions }),
         messages: [user],
-        max_tokens: most ?? Number(FIELDS.max_tokens),
+        max_tokens: maxTokens ?? Number(FIELDS.max_tokens),
         ...tools,
       };
     case "gemini":
       return {
         ...(instructions !== "" && { systemInstruction: { parts: [{ text: instructions }] } }),
         contents: [{ role: "user", parts: [{ text: prompt }] }],
-        ...(most !== undefined && { generationConfig: { maxOutputTokens: most } }),
+        ...(maxTokens !== undefined && { generationConfig: { maxOutputTokens: maxTokens } }),
         ...tools,
       };
     case "images":

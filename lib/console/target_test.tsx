@@ -19,13 +19,13 @@ import { sendAs } from "./playground_send.ts";
 const TEST_MS = 60_000;
 
 /** Most tokens of an answer: the least that every vendor accepts. */
-const MOST_TOKENS = 16;
+const MAX_TOKENS = 16;
 
 /** Minimal requests by the kind of model. Images have none: each costs as much as any other. */
 const REQUESTS = {
   text: {
     endpoint: "chat",
-    body: { max_completion_tokens: MOST_TOKENS, messages: [{ role: "user", content: "Answer with OK." }] },
+    body: { max_completion_tokens: MAX_TOKENS, messages: [{ role: "user", content: "Answer with OK." }] },
   },
   embedding: { endpoint: "embeddings", body: { input: "OK" } },
   rerank: { endpoint: "rerank", body: { query: "OK", documents: ["OK", "no"] } },

@@ -13,7 +13,7 @@ import { upstreamUsage } from "./upstream_usage.tsx";
 import { ChoiceForm, CsvLink, readChoice, TITLES, UPSTREAM, type UsageChoice } from "./usage_choice.tsx";
 
 /** Lines that the page shows; the file has all. */
-const MOST_LINES = 250;
+const MAX_LINES = 250;
 
 /** `GET /admin/console/usage`; with `format=csv` as a file. */
 export function usagePage(request: Request, context: RouteContext): Promise<Response> {
@@ -51,13 +51,13 @@ async function billPage(
         <h2>{`By ${names.join(" and ").toLowerCase()}`}</h2>
         <Table
           columns={[...names, ...FIGURES.slice(0, hasOverrun ? undefined : -1)]}
-          rows={report.lines.slice(0, MOST_LINES).map((line) => [...nameCells(line, choice), ...figures(line)])}
+          rows={report.lines.slice(0, MAX_LINES).map((line) => [...nameCells(line, choice), ...figures(line)])}
           total={["Total", ...names.slice(1).map(() => ""), ...figures(report.total)]}
           empty="No requests in this month."
         />
-        {report.lines.length > MOST_LINES && (
+        {report.lines.length > MAX_LINES && (
           <p class="dim">
-            {`The first ${MOST_LINES} of ${report.lines.length} lines; the file has all of them.`}
+            {`The first ${MAX_LINES} of ${report.lines.length} lines; the file has all of them.`}
           </p>
         )}
         <CsvLink choice={choice} />
@@ -101,9 +101,9 @@ function nameCells(
   { by, thenBy, period }: UsageChoice & { by: UsageGrouping },
 ): (VNode | string)[] {
   const first = filterOf(by, id ?? name);
-  const whole = { since: new Date(period.since).toISOString(), until: new Date(period.until).toISOString() };
+  const range = { since: new Date(period.since).toISOString(), until: new Date(period.until).toISOString() };
   const link = (name: string, filter: RequestTexts | undefined) =>
-    name === "" ? "–" : filter === undefined ? name : <a href={requestsPath({ ...whole, ...filter })}>{name}</a>;
+    name === "" ? "–" : filter === undefined ? name : <a href={requestsPath({ ...range, ...filter })}>{name}</a>;
   if (thenBy === undefined || thenName === undefined) return [link(name, first)];
   const second = filterOf(thenBy, thenId ?? thenName);
   const both = first === undefined || second === undefined ? undefined : { ...first, ...second };

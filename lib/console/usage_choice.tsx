@@ -31,9 +31,9 @@ export interface UsageChoice {
 
 /** Reads the choice: this month by model unless the query says otherwise. @throws {GatewayError} `invalid` */
 export function readChoice(query: URLSearchParams, now: number): UsageChoice {
-  const named = (name: string) => USAGE_BY.find((by) => by === query.get(name));
-  const by = query.get("by") === UPSTREAM ? UPSTREAM : named("by") ?? "model";
-  const thenBy = named("then");
+  const readGrouping = (name: string) => USAGE_BY.find((by) => by === query.get(name));
+  const by = query.get("by") === UPSTREAM ? UPSTREAM : readGrouping("by") ?? "model";
+  const thenBy = readGrouping("then");
   const month = query.get("month") || new Date(now).toISOString().slice(0, 7);
   const isCsv = query.get("format") === "csv";
   return {

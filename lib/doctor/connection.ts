@@ -20,7 +20,7 @@ export async function checkConnection(notes: Notes, url: URL, steps: ConnectionC
   const hostname = url.hostname.replace(/^\[(.*)\]$/, "$1");
   const port = url.port === "" ? (url.protocol === "https:" ? 443 : 80) : Number(url.port);
   if (!await findName(notes, hostname, steps)) return false;
-  const begun = performance.now();
+  const startedAt = performance.now();
   try {
     const connection = await Deno.connect({ hostname, port, signal: AbortSignal.timeout(steps.timeoutMs) });
     connection.close();
@@ -34,12 +34,12 @@ export async function checkConnection(notes: Notes, url: URL, steps: ConnectionC
     );
     return false;
   }
-  const took = `${Math.round(performance.now() - begun)} ms`;
+  const duration = `${Math.round(performance.now() - startedAt)} ms`;
   if (url.protocol === "http:") {
-    notes.ok(`${hostname}:${port} can be reached (${took})`);
+    notes.ok(`${hostname}:${port} can be reached (${duration})`);
     return true;
   }
-  return await checkTls(notes, { hostname, port, took, ...steps });
+  return await checkTls(notes, { hostname, port, duration, ...steps });
 }
 
 async function findName(notes: Notes, hostname: string, { timeoutMs }: ConnectionCheckOptions): Promise<boolean> {
@@ -65,15 +65,15 @@ async function findName(notes: Notes, hostname: string, { timeoutMs }: Connectio
 interface Tls extends ConnectionCheckOptions {
   hostname: string;
   port: number;
-  took: string;
+  duration: string;
 }
 
 /** Checks TLS: version and expiry of the certificate, where the runtime provides them. */
-async function checkTls(notes: Notes, { hostname, port, took, now, timeoutMs }: Tls): Promise<boolean> {
+async function checkTls(notes: Notes, { hostname, port, duration, now, timeoutMs }: Tls): Promise<boolean> {
   const where = `${hostname}:${port}`;
   try {
     const { version, validTo } = await shakeHands({ hostname, port, timeoutMs });
-    noteCertificate(notes, { text: `${where} can be reached (${took})`, version, validTo, now });
+    noteCertificate(notes, { text: `${where} can be reached (${duration})`, version, validTo, now });
     return true;
   } catch (error) {
     noteTlsFailure(notes, where, error);
@@ -102,9 +102,9 @@ export function noteCertificate(
   const end = validTo === undefined ? NaN : Date.parse(validTo);
   if (Number.isNaN(end)) return notes.ok(`${text}, with ${version}`);
   const days = Math.floor((end - now()) / DAY_MS);
-  const whole = `${text}, with ${version}, certificate until ${new Date(end).toISOString().slice(0, 10)}`;
-  if (days >= SOON_DAYS) notes.ok(whole);
-  else notes.warn(`${whole}: ${days} days`, "Renew it, or notify its operator");
+  const description = `${text}, with ${version}, certificate until ${new Date(end).toISOString().slice(0, 10)}`;
+  if (days >= SOON_DAYS) notes.ok(description);
+  else notes.warn(`${description}: ${days} days`, "Renew it, or notify its operator");
 }
 
 function shakeHands(

@@ -38,8 +38,10 @@ export function createNotes(about: string): Notes {
 export function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const { message, cause } = error;
-  const whole = cause instanceof Error && !message.includes(cause.message) ? `${message}: ${cause.message}` : message;
-  return whole.replaceAll(/\s+/g, " ");
+  const fullMessage = cause instanceof Error && !message.includes(cause.message)
+    ? `${message}: ${cause.message}`
+    : message;
+  return fullMessage.replaceAll(/\s+/g, " ");
 }
 
 /** The findings without what the configuration keeps secret. */

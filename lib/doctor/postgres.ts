@@ -93,9 +93,9 @@ async function checkClock(notes: Notes, { sql, now }: PostgresServer): Promise<v
   const before = now();
   const [row] = await sql<{ at: number }[]>`SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS at`;
   if (row === undefined) return;
-  const ahead = (before + now()) / 2 - row.at;
-  const text = `${(Math.abs(ahead) / 1000).toFixed(1)} s ${ahead < 0 ? "behind" : "ahead of"} the database's`;
-  if (Math.abs(ahead) <= CLOCK_MS) notes.ok("Its clock agrees with this machine's");
+  const offset = (before + now()) / 2 - row.at;
+  const text = `${(Math.abs(offset) / 1000).toFixed(1)} s ${offset < 0 ? "behind" : "ahead of"} the database's`;
+  if (Math.abs(offset) <= CLOCK_MS) notes.ok("Its clock agrees with this machine's");
   else {notes.warn(
       `This machine's clock is ${text}`,
       "Synchronize both over the network (NTP): leases and expiry depend on them",

@@ -67,7 +67,7 @@ interface PacedStream {
   /** Longest time between any two bytes, in milliseconds. */
   silenceMs: number;
   /** True if the stream was complete. */
-  whole: boolean;
+  isComplete: boolean;
   /** Time it took, in milliseconds. */
   tookMs: number;
 }
@@ -78,7 +78,7 @@ async function requestPacedStream(
   { url, key, model, timeoutMs }: PublicUrlOptions,
   { pauseMs, pieces }: Pacing,
 ): Promise<PacedStream | undefined> {
-  const begun = performance.now();
+  const startedAt = performance.now();
   const times: number[] = [];
   let silenceMs = 0;
   let text = "";
@@ -109,7 +109,7 @@ async function requestPacedStream(
       silenceMs = Math.max(silenceMs, now - last);
       last = now;
       text += piece;
-      for (const _ of piece.matchAll(/"content":"[^"]/g)) times.push(now - begun);
+      for (const _ of piece.matchAll(/"content":"[^"]/g)) times.push(now - startedAt);
     }
   } catch (error) {
     // The times say how far it got.
@@ -118,11 +118,11 @@ async function requestPacedStream(
       return undefined;
     }
   }
-  const tookMs = performance.now() - begun;
-  return { times, silenceMs, whole: text.includes("[DONE]"), tookMs };
+  const tookMs = performance.now() - startedAt;
+  return { times, silenceMs, isComplete: text.includes("[DONE]"), tookMs };
 }
 
-function reportPacing(notes: Notes, { times, whole, tookMs }: PacedStream): void {
+function reportPacing(notes: Notes, { times, isComplete, tookMs }: PacedStream): void {
   const groups = times.filter((time, index) => index === 0 || time - (times[index - 1] ?? 0) > TOGETHER_MS).length;
   // Another pace means that another model answered.
   if (tookMs < PACE_MS * (PIECES - 2)) {
@@ -130,7 +130,7 @@ function reportPacing(notes: Notes, { times, whole, tookMs }: PacedStream): void
       "Streams could not be tested: the model ignores the requested pace",
       'Pass a model with the target "echo" of "embedded" with --model',
     );
-  } else if (!whole) {
+  } else if (!isComplete) {
     notes.error("The stream was cut off", "Check the log of the proxy in front");
   } else if (groups >= PIECES - 2) {
     notes.ok("Events arrive one by one");
@@ -147,7 +147,7 @@ async function checkSilence(notes: Notes, options: PublicUrlOptions, longMs: num
   const paced = await requestPacedStream(notes, options, { pauseMs: longMs, pieces: 2 });
   if (paced === undefined) return;
   const seconds = (ms: number) => `${(ms / 1000).toFixed(ms < 10_000 ? 1 : 0)} s`;
-  if (paced.whole && paced.times.length >= 2) {
+  if (paced.isComplete && paced.times.length >= 2) {
     return notes.ok(
       `A stream survives ${seconds(longMs)} without text; the longest silence on the way was ${
         seconds(paced.silenceMs)

@@ -95,9 +95,9 @@ function checkServer(notes: Notes, facts: ReadonlyMap<string, string>): void {
 
 function checkMemory(notes: Notes, facts: ReadonlyMap<string, string>): void {
   const policy = facts.get("maxmemory_policy");
-  const most = Number(facts.get("maxmemory") ?? 0);
+  const maxMemory = Number(facts.get("maxmemory") ?? 0);
   if (policy === undefined || policy === "noeviction") return notes.ok("It evicts nothing");
-  if (most === 0) {
+  if (maxMemory === 0) {
     notes.warn(
       `maxmemory-policy is ${policy}: once maxmemory is set, it may evict limits`,
       "Set maxmemory-policy to noeviction, or use a separate server for limits",

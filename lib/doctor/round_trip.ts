@@ -7,9 +7,9 @@ const ROUNDS = 5;
 export async function shortestRoundTrip(ask: () => Promise<unknown>): Promise<number> {
   let shortest = Infinity;
   for (let round = 0; round < ROUNDS; round++) {
-    const begun = performance.now();
+    const startedAt = performance.now();
     await ask();
-    shortest = Math.min(shortest, performance.now() - begun);
+    shortest = Math.min(shortest, performance.now() - startedAt);
   }
   return shortest;
 }

@@ -56,9 +56,9 @@ function absent(error: unknown): undefined {
 
 /** Keys are stored as hashes, but costs and names are private. Not every system has file modes. */
 async function checkModes(notes: Notes, { folder, path }: { folder: string; path: string }): Promise<void> {
-  const wanted = [{ file: folder, octal: "0700" }, ...FILES.map((end) => ({ file: path + end, octal: "0600" }))];
+  const expectedModes = [{ file: folder, octal: "0700" }, ...FILES.map((end) => ({ file: path + end, octal: "0600" }))];
   let open = 0;
-  for (const { file, octal } of wanted) {
+  for (const { file, octal } of expectedModes) {
     const mode = (await Deno.stat(file).catch(absent))?.mode ?? 0;
     if ((mode & 0o077) === 0) continue;
     open++;

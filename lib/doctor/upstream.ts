@@ -86,7 +86,7 @@ function reportTransport(
   notes: Notes,
   { host, base, options }: { host: HttpUpstreamConfig; base: string; options: UpstreamCheckOptions },
 ): void {
-  const client = transportKindFor({ url: base, wanted: host.transport, env: options.env });
+  const client = transportKindFor({ url: base, configured: host.transport, env: options.env });
   const proxied = proxyFor(base, options.env) !== undefined;
   if (client === "http1" && proxied) {
     return notes.warn(
@@ -117,20 +117,20 @@ async function ask(
   { notes, host, probed, options, client }: UpstreamProbe,
   request: ProbeRequest,
 ): Promise<TimedReply | undefined> {
-  const begun = options.now();
+  const startedAt = options.now();
   try {
     const signal = AbortSignal.timeout(options.timeoutMs);
-    const reply = await askHost(probed, request, { client, signal, mostText: LIST_LENGTH });
+    const reply = await askHost(probed, request, { client, signal, maxText: LIST_LENGTH });
     const ended = options.now();
-    if (ended - begun > SLOW_MS) {
+    if (ended - startedAt > SLOW_MS) {
       notes.warn(
-        `It took ${((ended - begun) / 1000).toFixed(1)} s to answer a trivial request`,
+        `It took ${((ended - startedAt) / 1000).toFixed(1)} s to answer a trivial request`,
         "Check whether it is always so slow: clients wait as long for the first token",
       );
     }
     const hostTime = Date.parse(reply.date ?? "");
     // The header has whole seconds, so that it is half a second old on the average.
-    return { ...reply, ...(!Number.isNaN(hostTime) && { aheadMs: hostTime + 500 - (begun + ended) / 2 }) };
+    return { ...reply, ...(!Number.isNaN(hostTime) && { aheadMs: hostTime + 500 - (startedAt + ended) / 2 }) };
   } catch (error) {
     if (host.transport === "auto" && /NoApplicationProtocol/.test(reasonOf(error))) {
       notes.warn(

@@ -43,9 +43,9 @@ function usageOf(fault: RequestedFault | undefined, count: number): TokenUsage {
 }
 
 function* pieces(fault: RequestedFault | undefined): Generator<string, void, undefined> {
-  const most = fault?.name === "endless" ? Infinity : Math.max(PIECES, (fault?.after ?? 0) + 1);
+  const maxPieces = fault?.name === "endless" ? Infinity : Math.max(PIECES, (fault?.after ?? 0) + 1);
   // The server itself writes lines that exceed the maximum string length.
   if (fault?.name === "long-line") yield LONG.repeat(Math.ceil(Math.min(fault.bytes ?? 0, 2 ** 28) / LONG.length));
   // Characters of two and four bytes, so that chunks may end within one.
-  for (let number = 1; number <= most; number++) yield fault?.name === "endless" ? LONG : `wörd ${number} 🙂 `;
+  for (let number = 1; number <= maxPieces; number++) yield fault?.name === "endless" ? LONG : `wörd ${number} 🙂 `;
 }

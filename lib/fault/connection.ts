@@ -64,22 +64,22 @@ export class RequestReader {
   }
 
   /** Reads the byte left unread. */
-  async rest(): Promise<void> {
+  async skipBody(): Promise<void> {
     await this.#take(1);
   }
 
   /** Resolves with true when the peer closes the connection, with false when its next request begins. */
-  async gone(): Promise<boolean> {
+  async whenClosed(): Promise<boolean> {
     return this.#bytes.length === 0 && !await this.#fill(1);
   }
 
-  /** Reads more bytes. `gone` may be reading already. */
-  #fill(most: number): Promise<boolean> {
-    return this.#filling ??= this.#read(most).finally(() => this.#filling = undefined);
+  /** Reads more bytes. `whenClosed` may be reading already. */
+  #fill(limit: number): Promise<boolean> {
+    return this.#filling ??= this.#read(limit).finally(() => this.#filling = undefined);
   }
 
-  async #read(most: number): Promise<boolean> {
-    const buffer = new Uint8Array(Math.min(65_536, most));
+  async #read(limit: number): Promise<boolean> {
+    const buffer = new Uint8Array(Math.min(65_536, limit));
     const size = await this.#connection.read(buffer).catch(() => null);
     if (size === null) return false;
     const joined = new Uint8Array(this.#bytes.length + size);
@@ -141,10 +141,10 @@ export function connectionOver(connection: Deno.TcpConn, signal: AbortSignal): F
       new Promise((resolve, reject) => {
         const timer = ms === undefined ? undefined : setTimeout(() => end(resolve), ms);
         const leave = () => end(() => reject(signal.reason));
-        const end = (then: () => void) => {
+        const end = (respond: () => void) => {
           clearTimeout(timer);
           signal.removeEventListener("abort", leave);
-          then();
+          respond();
         };
         if (signal.aborted) leave();
         else signal.addEventListener("abort", leave);

@@ -14,7 +14,7 @@ export interface FaultRequest {
   stream: boolean;
   fault: RequestedFault | undefined;
   /** The whole answer as JSON text. */
-  whole(fault: RequestedFault | undefined): string;
+  replyText(fault: RequestedFault | undefined): string;
   /** The events of a streamed answer. */
   steps(fault: RequestedFault | undefined): Generator<StreamStep, void, undefined>;
   streamError(): string;
@@ -71,7 +71,7 @@ function textRequest(codec: Codec, body: JsonObject): FaultRequest {
     model,
     stream: prompt.stream,
     fault: requestedFault(prompt, { model, scope: "wire" }),
-    whole: (fault) => write(writeJson(codec.writeReply(aggregateEvents(answerEvents(fault)), echo)), fault),
+    replyText: (fault) => write(writeJson(codec.writeReply(aggregateEvents(answerEvents(fault)), echo)), fault),
     *steps(fault) {
       const writer = codec.writer(echo);
       const format = (event: ReplyEvent) => writer.push(event).map(formatFrame).join("");
@@ -104,7 +104,7 @@ function imageRequest({ prompt, model, stream }: JsonObject): FaultRequest {
     model: String(model ?? ""),
     fault: findFault(String(prompt ?? ""), "wire") ?? faultOfModel(String(model ?? ""), "wire"),
     stream: stream === true || stream === "true",
-    whole: () => JSON.stringify({ created: CREATED_AT, data: [image], usage: { total_tokens: 1 } }),
+    replyText: () => JSON.stringify({ created: CREATED_AT, data: [image], usage: { total_tokens: 1 } }),
     *steps(fault) {
       const pieces = fault?.name === "endless" ? Infinity : Math.max(1, (fault?.after ?? 0) + 1);
       for (let piece = 0; piece < pieces; piece++) yield { text: partial, isPiece: true };
@@ -141,7 +141,7 @@ function wholeRequest(
     model: name,
     stream: false,
     fault: findFault(String(asks ?? ""), "wire") ?? faultOfModel(name, "wire"),
-    whole(fault) {
+    replyText(fault) {
       const tokens = fault?.name === "wrong-usage" ? -5 : 10;
       const usage = fault?.name === "no-usage" ? null : { prompt_tokens: tokens, total_tokens: tokens };
       return JSON.stringify({ ...answer, usage });

@@ -98,7 +98,7 @@ async function playWhole(connection: FaultConnection, { request, fault }: Answer
     await sendMany(connection, "x", fault.name === "endless" ? Infinity : fault.bytes ?? 0);
     return "closed";
   }
-  const text = request.whole(fault);
+  const text = request.replyText(fault);
   const half = text.slice(0, text.length / 2);
   const length = { "content-length": String(new TextEncoder().encode(text).length) };
   switch (fault?.name) {

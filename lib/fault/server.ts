@@ -35,7 +35,7 @@ export function startFaultServer(parts: FaultServerOptions): FaultServer {
 export class FaultServer implements AsyncDisposable {
   readonly #parts: FaultServerOptions;
   readonly #listener: Deno.TcpListener;
-  readonly #over = new AbortController();
+  readonly #stopped = new AbortController();
   readonly #open = new Set<Deno.TcpConn>();
   readonly #served = new Set<Promise<void>>();
   #busy = 0;
@@ -72,7 +72,7 @@ export class FaultServer implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#listener.close();
-    this.#over.abort();
+    this.#stopped.abort();
     for (const connection of this.#open) close(connection);
     await this.#accepting;
     await Promise.all(this.#served);
@@ -109,7 +109,7 @@ export class FaultServer implements AsyncDisposable {
   ): Promise<AnswerEnding> {
     const parsed = parse(request, this.#parts.codecs);
     if (parsed instanceof GatewayError || parsed === undefined) {
-      if (!isWhole) await reader.rest();
+      if (!isWhole) await reader.skipBody();
       const refused = new AbortController();
       await connectionOver(connection, refused.signal).send(refusal(parsed));
       return "closed";
@@ -117,18 +117,22 @@ export class FaultServer implements AsyncDisposable {
     const fault = this.#parts.always ?? parsed.fault;
     const { path } = request;
     this.#parts.onRequest?.({ path, model: parsed.model, stream: parsed.stream, fault });
-    const gone = new AbortController();
-    const leave = () => gone.abort(new Error("The peer closed the connection"));
-    this.#over.signal.addEventListener("abort", leave, { once: true });
+    const clientGone = new AbortController();
+    const leave = () => clientGone.abort(new Error("The peer closed the connection"));
+    this.#stopped.signal.addEventListener("abort", leave, { once: true });
     // A reset needs the last byte unread, so the end of this connection cannot be watched.
-    if (fault?.name !== "reset" && !isWhole) await reader.rest();
-    if (fault?.name !== "reset") void reader.gone().then((gone) => gone && leave());
+    if (fault?.name !== "reset" && !isWhole) await reader.skipBody();
+    if (fault?.name !== "reset") void reader.whenClosed().then((gone) => gone && leave());
     this.#busy++;
     try {
-      return await playAnswer(this.#counted(connectionOver(connection, gone.signal)), { path, request: parsed, fault });
+      return await playAnswer(this.#counted(connectionOver(connection, clientGone.signal)), {
+        path,
+        request: parsed,
+        fault,
+      });
     } finally {
       this.#busy--;
-      this.#over.signal.removeEventListener("abort", leave);
+      this.#stopped.signal.removeEventListener("abort", leave);
     }
   }
 

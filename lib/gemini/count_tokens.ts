@@ -19,8 +19,8 @@ import type { RouteContext } from "../server/router.ts";
 export async function countTokens(context: RouteContext, model: string): Promise<Response> {
   const body = await context.readJson();
   const value = inCamelCase(body.value);
-  const { generateContentRequest: whole } = value;
-  const request = { ...isObject(whole) ? whole : value, model, stream: false };
+  const { generateContentRequest: generateRequest } = value;
+  const request = { ...isObject(generateRequest) ? generateRequest : value, model, stream: false };
   checkBody(gemini.schema, request);
   const isLong = documentSize(body) > LONG_TEXT_CHARS;
   const steps = readSteps(request, permitsForCounting(context));

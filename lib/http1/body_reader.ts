@@ -14,7 +14,7 @@ export interface BodyReader {
   /** True at the end of the body. */
   readonly done: boolean;
   /** Bytes still to come; `undefined` where unknown. */
-  readonly left: number | undefined;
+  readonly remaining: number | undefined;
   /** The data that has arrived, as a view of the buffer; `undefined` where there is none. @throws {MalformedResponse} */
   take(inbox: ReceiveBuffer): Uint8Array | undefined;
   /** Bytes were read without `take`, in a body of known length. */
@@ -38,37 +38,37 @@ export function createBody(framing: BodyFraming): BodyReader {
 }
 
 class LengthBody implements BodyReader {
-  left: number;
+  remaining: number;
 
   constructor(bytes: number) {
-    this.left = bytes;
+    this.remaining = bytes;
   }
 
   get done(): boolean {
-    return this.left === 0;
+    return this.remaining === 0;
   }
 
   take(inbox: ReceiveBuffer): Uint8Array | undefined {
     const { buffer, start, end } = inbox;
-    const size = Math.min(this.left, end - start);
+    const size = Math.min(this.remaining, end - start);
     if (size === 0) return undefined;
-    this.left -= size;
+    this.remaining -= size;
     inbox.start += size;
     return buffer.subarray(start, start + size);
   }
 
   skip(bytes: number): void {
-    this.left -= bytes;
+    this.remaining -= bytes;
   }
 
   end(): void {
-    if (this.left > 0) throw new ConnectionEnded("the body");
+    if (this.remaining > 0) throw new ConnectionEnded("the body");
   }
 }
 
 class ChunkedBody implements BodyReader {
   readonly #decoder = new ChunkedDecoder();
-  readonly left = undefined;
+  readonly remaining = undefined;
 
   get done(): boolean {
     return this.#decoder.done;
@@ -91,7 +91,7 @@ class ChunkedBody implements BodyReader {
 
 class CloseBody implements BodyReader {
   done = false;
-  readonly left = undefined;
+  readonly remaining = undefined;
 
   take(inbox: ReceiveBuffer): Uint8Array | undefined {
     const { buffer, start, end } = inbox;
@@ -130,7 +130,7 @@ class ChunkedDecoder {
   /** Bytes of the line so far, or of all trailers. */
   #lineBytes = 0;
   /** Bytes of the chunk that are still to come, or its size so far. */
-  #left = 0;
+  #remaining = 0;
   #trailer = "";
 
   /** Start of the data of the last call. */
@@ -160,14 +160,14 @@ class ChunkedDecoder {
         at++;
         continue;
       }
-      const size = Math.min(this.#left, to - at);
+      const size = Math.min(this.#remaining, to - at);
       // The first data of a call stays where it is.
       if (out === this.start) this.start = out = at;
       else bytes.copyWithin(out, at, at + size);
       out += size;
       at += size;
-      this.#left -= size;
-      if (this.#left === 0) this.#state = "data end";
+      this.#remaining -= size;
+      if (this.#remaining === 0) this.#state = "data end";
     }
     this.end = out;
     this.consumed = at;
@@ -188,7 +188,7 @@ class ChunkedDecoder {
         expect(byte, LF);
         this.#digits = 0;
         this.#lineBytes = 0;
-        this.#state = this.#left === 0 ? "trailer" : "data";
+        this.#state = this.#remaining === 0 ? "trailer" : "data";
         return;
       case "data end":
         expect(byte, CR);
@@ -216,7 +216,7 @@ class ChunkedDecoder {
     const digit = hexDigit(byte);
     if (digit >= 0) {
       if (++this.#digits > SIZE_DIGITS) throw new MalformedResponse("A chunk's size is too large");
-      this.#left = this.#left * 16 + digit;
+      this.#remaining = this.#remaining * 16 + digit;
       return;
     }
     if (this.#digits === 0 || (byte !== CR && byte !== SEMICOLON)) {

@@ -32,7 +32,7 @@ export interface Http1Options {
   /** Time that an idle connection is kept if its host does not state one, in milliseconds; absent: see `Pool`. */
   idleMs?: number;
   /** Headers of responses that are kept beside the usual ones; absent: none. */
-  keeps?: HeaderFilter | undefined;
+  keepsHeader?: HeaderFilter | undefined;
 }
 
 /** Sends requests. */
@@ -50,11 +50,13 @@ export interface Http1Client {
  * Makes a client. Unlike `fetch` it knows no proxies, no HTTP/2 and nothing that is not strictly HTTP/1.1. The bytes that
  * `read` answers with are valid until the next call of any method.
  */
-export function createHttp1Client({ addresses, idleConnections = 256, idleMs, keeps }: Http1Options): Http1Client {
+export function createHttp1Client(
+  { addresses, idleConnections = 256, idleMs, keepsHeader }: Http1Options,
+): Http1Client {
   const pools = new Map<string, ConnectionPool>();
   const routes = new Map<string, UrlRoute>();
   const deadlines = createRequestTimers();
-  const shared: ClientState = { scratches: createBufferPool(), released: new Set(), closed: false, keeps };
+  const shared: ClientState = { scratches: createBufferPool(), released: new Set(), closed: false, keepsHeader };
 
   function routeOf(url: string): UrlRoute {
     const known = routes.get(url);
@@ -82,7 +84,7 @@ export function createHttp1Client({ addresses, idleConnections = 256, idleMs, ke
     const { pool, heads } = routeOf(url);
     let packed: PackedRequest;
     try {
-      packed = packRequest(heads.begin({ headers, closes: !pool.keeps }), {
+      packed = packRequest(heads.begin({ headers, closes: !pool.reusesConnections }), {
         body,
         bodyBytes,
         scratches: shared.scratches,

@@ -79,9 +79,9 @@ export class Dialer {
   async #connectTo(hostname: string, signal: AbortSignal): Promise<Deno.TcpConn> {
     const { port } = this.#address;
     const own = new AbortController();
-    const made = Deno.connect({ hostname, port, signal: own.signal });
+    const connecting = Deno.connect({ hostname, port, signal: own.signal });
     try {
-      return await orLeave(made, signal);
+      return await orLeave(connecting, signal);
     } catch (error) {
       if (!signal.aborted) throw error;
       const stop = () => own.abort();
@@ -92,7 +92,7 @@ export class Dialer {
         clearTimeout(timer);
         this.#lingering.delete(stop);
       };
-      made.then((connection) => connection.close()).then(end, end);
+      connecting.then((connection) => connection.close()).then(end, end);
       throw error;
     }
   }
@@ -180,12 +180,12 @@ function closeQuietly(tcp: Deno.TcpConn): void {
 
 /** Waits for a promise. @throws the signal's reason where it aborts first */
 async function orLeave<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  const left = Promise.withResolvers<never>();
-  const leave = () => left.reject(signal.reason);
+  const aborted = Promise.withResolvers<never>();
+  const leave = () => aborted.reject(signal.reason);
   if (signal.aborted) leave();
   signal.addEventListener("abort", leave, { once: true });
   try {
-    return await Promise.race([promise, left.promise]);
+    return await Promise.race([promise, aborted.promise]);
   } finally {
     signal.removeEventListener("abort", leave);
   }

@@ -104,8 +104,8 @@ export async function exchange(
   { pool, packed, shared, fresh = false }: ExchangeOptions,
 ): Promise<ResponseReader> {
   try {
-    for (let kept = fresh ? undefined : pool.take(call.watch.started);; kept = undefined) {
-      const connection = kept ?? await open(call, pool);
+    for (let idle = fresh ? undefined : pool.take(call.watch.started);; idle = undefined) {
+      const connection = idle ?? await open(call, pool);
       // It may have been aborted while the connection was opened.
       if (call.failed) {
         connection.close();
@@ -117,14 +117,14 @@ export async function exchange(
       let head: ResponseHead | undefined;
       let follows: ResponseFraming;
       try {
-        const search = new HeadReader(connection, shared.keeps);
+        const search = new HeadReader(connection, shared.keepsHeader);
         while ((head = search.take()) === undefined) {
           if (!connection.filled(await connection.fill())) throw new ConnectionEnded();
         }
         follows = readFraming(head, "POST");
       } catch (error) {
         connection.close();
-        const mayRepeat = kept !== undefined && !call.failed && !connection.received && !sending.pulled;
+        const mayRepeat = idle !== undefined && !call.failed && !connection.received && !sending.pulled;
         if (mayRepeat) await sending.settled;
         if (mayRepeat && !sending.whole && !call.failed) continue;
         call.drop();
@@ -197,18 +197,18 @@ class HeadReader {
   /** Bytes that were searched already. */
   #seen = 0;
   #interim = 0;
-  readonly #keeps: HeaderFilter | undefined;
+  readonly #keepsHeader: HeaderFilter | undefined;
 
-  constructor(connection: Http1Connection, keeps: HeaderFilter | undefined) {
+  constructor(connection: Http1Connection, keepsHeader: HeaderFilter | undefined) {
     this.#connection = connection;
-    this.#keeps = keeps;
+    this.#keepsHeader = keepsHeader;
   }
 
   /** The final head, once all of it has arrived. @throws {MalformedResponse}, `HttpVersionError` */
   take(): ResponseHead | undefined {
     const connection = this.#connection;
-    const keeps = this.#keeps;
-    for (let head = takeHead(connection, this.#seen, keeps); head; head = takeHead(connection, 0, keeps)) {
+    const keepsHeader = this.#keepsHeader;
+    for (let head = takeHead(connection, this.#seen, keepsHeader); head; head = takeHead(connection, 0, keepsHeader)) {
       if (head.status === 101) throw new MalformedResponse("The peer changes to a protocol that was not requested");
       if (head.status >= 200) return head;
       if (++this.#interim > INTERIM) throw new MalformedResponse("There are too many interim answers");
@@ -222,7 +222,7 @@ class HeadReader {
 function takeHead(
   connection: Http1Connection,
   seen: number,
-  keeps: HeaderFilter | undefined,
+  keepsHeader: HeaderFilter | undefined,
 ): ResponseHead | undefined {
   const { buffer, start, end } = connection;
   if (seen < BEGINNING.length && !beginsRight(connection)) {
@@ -232,7 +232,7 @@ function takeHead(
   const after = findHeadEnd(buffer, { start, seen: start + seen, end });
   if (after < 0) return undefined;
   connection.start = after;
-  return parseHead(buffer, { start, end: after }, keeps);
+  return parseHead(buffer, { start, end: after }, keepsHeader);
 }
 
 /** True while the bytes may become a status line. A peer of another protocol may never end its first line. */

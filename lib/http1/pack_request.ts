@@ -91,14 +91,14 @@ function packSmall(
   { pieces, scratches }: { pieces: readonly BodyPiece[]; scratches: BufferPool },
 ): PackedRequest | undefined {
   // A text has one to three bytes per code unit.
-  let leastBytes = 0;
-  let mostBytes = 0;
+  let minBytes = 0;
+  let maxBytes = 0;
   for (const piece of pieces) {
-    leastBytes += piece.length;
-    mostBytes += typeof piece === "string" ? piece.length * 3 : piece.length;
+    minBytes += piece.length;
+    maxBytes += typeof piece === "string" ? piece.length * 3 : piece.length;
   }
-  if (leastBytes > BUFFER_BYTES - HEAD_ROOM) return undefined;
-  const scratch = scratches.take(Math.min(HEAD_ROOM + mostBytes, BUFFER_BYTES));
+  if (minBytes > BUFFER_BYTES - HEAD_ROOM) return undefined;
+  const scratch = scratches.take(Math.min(HEAD_ROOM + maxBytes, BUFFER_BYTES));
   const bodyEnd = writePieces(pieces, { into: scratch, start: HEAD_ROOM });
   const end = writeHeadEnd((bodyEnd ?? 0) - HEAD_ROOM);
   const start = HEAD_ROOM - end.length - begin.length;
@@ -259,7 +259,7 @@ export type PooledBuffer = Uint8Array<ArrayBuffer>;
 /** Buffers of two lengths. */
 export interface BufferPool {
   /** A free buffer of at least this length, up to `BUFFER_BYTES`. */
-  take(leastBytes: number): PooledBuffer;
+  take(minBytes: number): PooledBuffer;
   /** Returns a buffer to the pool. */
   give(scratch: PooledBuffer): void;
 }
@@ -269,14 +269,14 @@ export function createBufferPool(): BufferPool {
   const small: PooledBuffer[] = [];
   const large: PooledBuffer[] = [];
   return {
-    take(leastBytes) {
-      return leastBytes <= SMALL_BYTES
+    take(minBytes) {
+      return minBytes <= SMALL_BYTES
         ? small.pop() ?? new Uint8Array(SMALL_BYTES)
         : large.pop() ?? new Uint8Array(BUFFER_BYTES);
     },
     give(scratch) {
-      const kept = scratch.length === SMALL_BYTES ? small : large;
-      if (kept.length < KEPT) kept.push(scratch);
+      const buffer = scratch.length === SMALL_BYTES ? small : large;
+      if (buffer.length < KEPT) buffer.push(scratch);
     },
   };
 }

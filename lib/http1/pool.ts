@@ -31,14 +31,14 @@ export class ConnectionPool {
   readonly #ended = (connection: Http1Connection) => this.#drop(connection);
   #timer: ReturnType<typeof setTimeout> | undefined;
   /** True where connections are reused. */
-  keeps: boolean;
+  reusesConnections: boolean;
 
   constructor(
     address: HostAddress,
     { idleConnections, idleMs = address.tls ? TLS_IDLE_MS : PLAIN_IDLE_MS, addresses }: PoolOptions,
   ) {
     this.#options = { idleConnections, idleMs };
-    this.keeps = idleConnections > 0;
+    this.reusesConnections = idleConnections > 0;
     this.#dialer = new Dialer(address, addresses);
   }
 
@@ -59,10 +59,10 @@ export class ConnectionPool {
     return new Http1Connection(await this.#dialer.dial(signal));
   }
 
-  /** Keeps a connection whose response was read completely. `keepsMs` is the peer's keep-alive timeout. */
-  put(connection: Http1Connection, keepsMs = Infinity): void {
-    const idleMs = Math.min(this.#options.idleMs, keepsMs - EARLY_MS);
-    if (!this.keeps || idleMs <= 0) return connection.close();
+  /** Keeps a connection whose response was read completely. `keepAliveMs` is the peer's keep-alive timeout. */
+  put(connection: Http1Connection, keepAliveMs = Infinity): void {
+    const idleMs = Math.min(this.#options.idleMs, keepAliveMs - EARLY_MS);
+    if (!this.reusesConnections || idleMs <= 0) return connection.close();
     connection.idleSince = performance.now();
     connection.idleMs = idleMs;
     this.#idle.push(connection);
@@ -72,7 +72,7 @@ export class ConnectionPool {
   }
 
   close(): void {
-    this.keeps = false;
+    this.reusesConnections = false;
     clearTimeout(this.#timer);
     this.#dialer.close();
     for (const connection of this.#idle.splice(0)) connection.close();
@@ -110,10 +110,10 @@ export class Http1Connection {
   readonly socket: Socket;
   #closed = false;
   /** The pending read of an idle connection, which becomes the first read of the next response. */
-  #ahead: Promise<number | null> | undefined;
+  #readAhead: Promise<number | null> | undefined;
   #onEnd: ((connection: Http1Connection) => void) | undefined;
   /** The pending read ended while the connection was idle. */
-  readonly #stirred = () => void (this.#ahead !== undefined && this.#onEnd?.(this));
+  readonly #stirred = () => void (this.#readAhead !== undefined && this.#onEnd?.(this));
 
   /** Bytes read; those from `start` to `end` are unused. */
   buffer = new Uint8Array(FIRST_READ_BYTES);
@@ -135,11 +135,11 @@ export class Http1Connection {
    * @throws {MalformedResponse} where the buffer has its largest length; the socket's errors
    */
   fill(): Promise<number | null> {
-    const ahead = this.#ahead;
-    if (ahead !== undefined) {
-      this.#ahead = undefined;
+    const readAhead = this.#readAhead;
+    if (readAhead !== undefined) {
+      this.#readAhead = undefined;
       this.start = this.end = 0;
-      return ahead;
+      return readAhead;
     }
     if (this.start < this.end) this.#makeRoom();
     else {
@@ -162,9 +162,9 @@ export class Http1Connection {
     return this.socket.read(bytes);
   }
 
-  /** Writes everything from `left` on. @throws the socket's error; then not all of it was written */
-  async write(bytes: Uint8Array, left = 0): Promise<void> {
-    for (let written = left; written < bytes.length;) written += await this.socket.write(bytes.subarray(written));
+  /** Writes everything from `start` on. @throws the socket's error; then not all of it was written */
+  async write(bytes: Uint8Array, start = 0): Promise<void> {
+    for (let written = start; written < bytes.length;) written += await this.socket.write(bytes.subarray(written));
   }
 
   /** Makes it idle. `onEnd` is called where the peer closes it or sends anything before the socket is in use again. */
@@ -172,10 +172,10 @@ export class Http1Connection {
     this.#onEnd = onEnd;
     this.received = false;
     this.start = this.end = 0;
-    this.#ahead = this.socket.read(this.buffer);
+    this.#readAhead = this.socket.read(this.buffer);
     // Idle connections must not keep the process alive.
     this.socket.unref();
-    this.#ahead.then(this.#stirred, this.#stirred);
+    this.#readAhead.then(this.#stirred, this.#stirred);
   }
 
   /** Closes the socket at once; pending reads and writes fail. */

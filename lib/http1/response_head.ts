@@ -84,7 +84,7 @@ export function findHeadEnd(bytes: Uint8Array, { start, seen, end }: HeadSpan & 
 export function parseHead(
   bytes: Uint8Array,
   { start, end }: HeadSpan = { start: 0, end: bytes.length },
-  keeps?: HeaderFilter,
+  keepsHeader?: HeaderFilter,
 ): ResponseHead {
   const head = readStatus(bytes, start);
   const last = end - 2;
@@ -101,9 +101,9 @@ export function parseHead(
       const value = valueText(bytes, { start: colon + 1, end: stop });
       const before = head.headers[name];
       head.headers[name] = before === undefined ? value : `${before}, ${value}`;
-    } else if (keeps !== undefined) {
+    } else if (keepsHeader !== undefined) {
       const other = String.fromCharCode(...bytes.subarray(at, colon)).toLowerCase();
-      if (keeps(other)) (head.others ??= []).push([other, valueText(bytes, { start: colon + 1, end: stop })]);
+      if (keepsHeader(other)) (head.others ??= []).push([other, valueText(bytes, { start: colon + 1, end: stop })]);
     }
     at = next;
   }
@@ -186,9 +186,9 @@ export type BodyFraming =
 export interface ResponseFraming {
   framing: BodyFraming;
   /** True where the connection stays open after the response. */
-  keeps: boolean;
+  keepsAlive: boolean;
   /** For how long, in milliseconds, where the peer says so. */
-  keepsMs?: number;
+  keepAliveMs?: number;
 }
 
 const NONE: BodyFraming = { kind: "none" };
@@ -207,17 +207,17 @@ export function readFraming(head: ResponseHead, method: string): ResponseFraming
     if (head.minor === 0) throw new MalformedResponse("The head of an HTTP/1.0 answer has a transfer coding");
     if (coding.toLowerCase() !== "chunked") throw new MalformedResponse("The transfer coding is not chunked");
   }
-  const keeps = keepsOpen(head);
-  const keepsMs = keeps ? readKeepAlive(head.headers["keep-alive"]) : undefined;
+  const keepsAlive = keepsOpen(head);
+  const keepAliveMs = keepsAlive ? readKeepAlive(head.headers["keep-alive"]) : undefined;
   const { status } = head;
   if (method === "HEAD" || status === 204 || status === 304) {
     // A 204 that announces a body may send one.
     const isClear = status !== 204 || (coding === undefined && (length ?? 0) === 0);
-    return { framing: NONE, keeps: keeps && isClear, keepsMs };
+    return { framing: NONE, keepsAlive: keepsAlive && isClear, keepAliveMs };
   }
-  if (coding !== undefined) return { framing: CHUNKED, keeps, keepsMs };
-  if (length === undefined) return { framing: CLOSE, keeps: false };
-  return { framing: length === 0 ? NONE : { kind: "length", bytes: length }, keeps, keepsMs };
+  if (coding !== undefined) return { framing: CHUNKED, keepsAlive, keepAliveMs };
+  if (length === undefined) return { framing: CLOSE, keepsAlive: false };
+  return { framing: length === 0 ? NONE : { kind: "length", bytes: length }, keepsAlive, keepAliveMs };
 }
 
 /** Repeated equal lengths count as one (RFC 9112, section 6.3). */

@@ -26,7 +26,7 @@ export interface ClientState {
   released: Set<() => void>;
   /** True: released responses are not read any more. */
   closed: boolean;
-  keeps: HeaderFilter | undefined;
+  keepsHeader: HeaderFilter | undefined;
 }
 
 /** A response head, and the connection that carries the rest. */
@@ -52,7 +52,7 @@ export class ResponseReader implements Http1Response {
   readonly #watch: RequestTimer;
   readonly #pool: ConnectionPool;
   readonly #shared: ClientState;
-  #over = false;
+  #isReleased = false;
 
   constructor(
     { head, readFraming, connection, sending }: BegunResponse,
@@ -76,7 +76,7 @@ export class ResponseReader implements Http1Response {
   }
 
   async read(): Promise<Uint8Array | undefined> {
-    if (this.#over) return undefined;
+    if (this.#isReleased) return undefined;
     if (this.#call.failed) throw this.#brokenOff(undefined);
     try {
       for (let waits = false;; waits = true) {
@@ -96,11 +96,11 @@ export class ResponseReader implements Http1Response {
   }
 
   text(limitBytes: number): Promise<string> {
-    const { left } = this.#body;
-    if (left === undefined || this.#over || this.#call.failed) return this.#gather(limitBytes);
-    if (left > limitBytes) return Promise.reject(this.#tooLarge());
+    const { remaining } = this.#body;
+    if (remaining === undefined || this.#isReleased || this.#call.failed) return this.#gather(limitBytes);
+    if (remaining > limitBytes) return Promise.reject(this.#tooLarge());
     const { start, end } = this.#connection;
-    if (left > end - start) return left <= BUFFER_BYTES ? this.#fill(left) : this.#gather(limitBytes);
+    if (remaining > end - start) return remaining <= BUFFER_BYTES ? this.#fill(remaining) : this.#gather(limitBytes);
     const bytes = this.#body.take(this.#connection);
     const text = bytes === undefined ? "" : decoder.decode(bytes);
     this.#complete();
@@ -108,7 +108,7 @@ export class ResponseReader implements Http1Response {
   }
 
   release(): void {
-    if (this.#over) return;
+    if (this.#isReleased) return;
     if (this.#call.failed) return this.cancel();
     try {
       while (this.#body.take(this.#connection) !== undefined);
@@ -116,8 +116,8 @@ export class ResponseReader implements Http1Response {
       return this.cancel();
     }
     if (this.#body.done) return this.#complete();
-    if (!this.#following.keeps || !this.#sending.whole || this.#shared.closed) return this.cancel();
-    this.#over = true;
+    if (!this.#following.keepsAlive || !this.#sending.whole || this.#shared.closed) return this.cancel();
+    this.#isReleased = true;
     this.#call.end();
     const stop = () => {
       clearTimeout(timer);
@@ -131,9 +131,9 @@ export class ResponseReader implements Http1Response {
   }
 
   cancel(): void {
-    if (this.#over) return;
+    if (this.#isReleased) return;
     if (this.#body.done && !this.#call.failed) return this.#complete();
-    this.#over = true;
+    this.#isReleased = true;
     this.#call.drop();
   }
 
@@ -194,14 +194,14 @@ export class ResponseReader implements Http1Response {
   }
 
   #brokenOff(cause: unknown): unknown {
-    this.#over = true;
+    this.#isReleased = true;
     this.#call.drop();
     return this.#call.errorFor(cause, "The upstream's answer broke off");
   }
 
   /** The response is complete: the connection may carry the next request. */
   #complete(): void {
-    this.#over = true;
+    this.#isReleased = true;
     this.#call.end();
     this.#giveBack();
   }
@@ -209,8 +209,8 @@ export class ResponseReader implements Http1Response {
   #giveBack(): void {
     const { start, end } = this.#connection;
     // Bytes after the response belong to no request.
-    if (!this.#following.keeps || !this.#sending.whole || start !== end) return this.#close();
-    this.#pool.put(this.#connection, this.#following.keepsMs);
+    if (!this.#following.keepsAlive || !this.#sending.whole || start !== end) return this.#close();
+    this.#pool.put(this.#connection, this.#following.keepAliveMs);
   }
 
   #close(): void {

@@ -8,7 +8,7 @@ import { UnsupportedParameters } from "../protocols/canonical/unsupported_parame
 import { admitImages } from "../request/admit_images.ts";
 import type { RouteContext } from "../server/router.ts";
 import { drainOf } from "./drain.ts";
-import { billedExtras, mostUsage } from "./image_pricing.ts";
+import { billedExtras, usageBound } from "./image_pricing.ts";
 import { ImageUsageCounter } from "./image_usage.ts";
 import type { ImageWork, StartedImages } from "./image_work.ts";
 import { countPixels } from "./pixel_limits.ts";
@@ -39,8 +39,8 @@ export async function admitAndStart(work: ImageWork, client: AbortSignal): Promi
     const now = gateway.now();
     const { input_image: inputImagePrice } = pricingAt(model, now);
     const counting = { promptTokens, chargesInputImages: request.kind === "edit" && inputImagePrice !== undefined };
-    const most = mostUsage(request, counting);
-    await admitImages({ ...most, extras: billedExtras(most, inputImagePrice) }, { meter, model, context, now });
+    const maxUsage = usageBound(request, counting);
+    await admitImages({ ...maxUsage, extras: billedExtras(maxUsage, inputImagePrice) }, { meter, model, context, now });
     if (pixels !== undefined) releasePixels = await gateway.pixels.enter(watch.signal, { size: pixels, keyId });
     const counter = new ImageUsageCounter(request, counting);
     const dropped = new UnsupportedParameters();

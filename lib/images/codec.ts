@@ -5,7 +5,7 @@ import { runJob } from "./codec_pool.ts";
 import { area, checkPixels } from "./pixel_limits.ts";
 
 export type { Encoding } from "./codec_files.ts";
-export { checkPixels, MOST_PIXELS } from "./pixel_limits.ts";
+export { checkPixels, MAX_PIXELS } from "./pixel_limits.ts";
 export { endIdleWorkers } from "./codec_pool.ts";
 
 /**

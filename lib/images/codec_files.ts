@@ -28,7 +28,7 @@ export interface Decoder {
  * share one: pixels left in its memory cannot leak into another request.
  */
 export function openDecoder(): Decoder {
-  const read = { png: once(openPng), jpeg: once(openJpeg), webp: once(openWebpDecoder) };
+  const read = { png: memoize(openPng), jpeg: memoize(openJpeg), webp: memoize(openWebpDecoder) };
   return {
     async decode(bytes) {
       const header = imageSize(bytes);
@@ -54,9 +54,9 @@ export function openDecoder(): Decoder {
   };
 }
 
-function once<T>(make: () => Promise<T>): () => Promise<T> {
-  let made: Promise<T> | undefined;
-  return () => made ??= make();
+function memoize<T>(make: () => Promise<T>): () => Promise<T> {
+  let result: Promise<T> | undefined;
+  return () => result ??= make();
 }
 
 async function openPng(): Promise<(bytes: Uint8Array) => Pixels> {

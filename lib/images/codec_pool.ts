@@ -6,20 +6,20 @@ import { GatewayError } from "../errors.ts";
 import type { CodecTask, MessageFromWorker, MessageToWorker, TaskOutcome } from "./codec_messages.ts";
 
 /** One core is left to the event loop, so a second worker needs a third core. */
-const MOST_WORKERS = navigator.hardwareConcurrency > 2 ? 2 : 1;
+const MAX_WORKERS = navigator.hardwareConcurrency > 2 ? 2 : 1;
 /**
  * Most pixels of all running tasks: the largest upload and the largest image made from it. A larger task runs alone. A
  * pixel takes up to 25 bytes while it is decoded or encoded.
  */
-const MOST_PIXELS_AT_ONCE = 25_165_824;
+const MAX_PIXELS_AT_ONCE = 25_165_824;
 /** Pixels after which a worker is replaced, because V8 keeps unused WebAssembly memory for a long time. */
 const RENEWAL_PIXELS = 4_194_304;
 /** Longest queue. */
-const MOST_WAITING = 256;
+const MAX_WAITING = 256;
 /** `retry-after` of refused tasks, in milliseconds. */
 const RETRY_MS = 5_000;
 /** Longest time for one task, in milliseconds: a crafted file can take hours to decode. */
-const MOST_JOB_MS = 120_000;
+const MAX_JOB_MS = 120_000;
 /** Idle time after which a worker ends, in milliseconds. */
 const IDLE_MS = 15_000;
 
@@ -76,7 +76,7 @@ export function runJob(
 ): Promise<Uint8Array<ArrayBuffer>> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted) return reject(signal.reason);
-    if (waiting.length >= MOST_WAITING) {
+    if (waiting.length >= MAX_WAITING) {
       return reject(new GatewayError("overloaded", "Too many images are being generated", { retryAfterMs: RETRY_MS }));
     }
     const task: Task = {
@@ -122,9 +122,9 @@ function serve(): void {
   for (let [task] = waiting; task !== undefined; [task] = waiting) {
     const running = [...slots].flatMap((slot) => slot.task ?? []);
     const pixels = running.reduce((sum, { pixels }) => sum + pixels, task.pixels);
-    if (running.length > 0 && pixels > MOST_PIXELS_AT_ONCE) return;
+    if (running.length > 0 && pixels > MAX_PIXELS_AT_ONCE) return;
     const free = [...slots].find((slot) => slot.task === undefined) ??
-      (slots.size < MOST_WORKERS ? start() : undefined);
+      (slots.size < MAX_WORKERS ? start() : undefined);
     if (free === undefined) return;
     waiting.shift();
     give(task, free);
@@ -136,8 +136,8 @@ function give(task: Task, slot: Slot): void {
   slot.pixels += task.pixels;
   clearTimeout(slot.timer);
   slot.timer = setTimeout(
-    () => drop(task, new GatewayError("timeout", `Cannot make the image within ${MOST_JOB_MS / 1000} seconds`)),
-    MOST_JOB_MS,
+    () => drop(task, new GatewayError("timeout", `Cannot make the image within ${MAX_JOB_MS / 1000} seconds`)),
+    MAX_JOB_MS,
   );
   try {
     slot.worker.postMessage({ job: task.job } satisfies MessageToWorker, task.transfer);

@@ -100,9 +100,9 @@ const modules = new Map<string, Promise<WebAssembly.Module>>();
 function compiled(address: string): Promise<WebAssembly.Module> {
   const known = modules.get(address);
   if (known !== undefined) return known;
-  const made = Deno.readFile(new URL(address)).then((bytes) => WebAssembly.compile(bytes));
-  modules.set(address, made);
-  return made;
+  const compiling = Deno.readFile(new URL(address)).then((bytes) => WebAssembly.compile(bytes));
+  modules.set(address, compiling);
+  return compiling;
 }
 
 async function start<T>(load: Jsquash.Loader<T>, module: WebAssembly.Module): Promise<T> {

@@ -59,7 +59,7 @@ async function open(decoder: Decoder, { at, orientation }: { at: number; orienta
   const file = await sent;
   const pixels = await decoder.decode(file);
   free(file);
-  const shown = orient(pixels, orientation);
-  if (shown !== pixels) free(pixels.data);
-  return shown;
+  const oriented = orient(pixels, orientation);
+  if (oriented !== pixels) free(pixels.data);
+  return oriented;
 }

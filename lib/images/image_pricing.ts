@@ -20,14 +20,14 @@ const INPUT_IMAGE = "input_image";
 /**
  * Most tokens held for one uploaded image. OpenAI's models count fewer than 7,000.
  */
-const MOST_INPUT_IMAGE_TOKENS = 8_192;
+const MAX_INPUT_IMAGE_TOKENS = 8_192;
 
 /** Zero usage. */
 export const NO_USAGE: Readonly<ImageUsage> = Object.freeze({ input: 0, inputImages: 0, output: 0 });
 
 /** Tokens of a delivered image by its actual size, or by the requested size if its header cannot be read. */
-export function tokensOfImage(actual: Size | undefined, asked: Size): number {
-  return actual === undefined ? outputTokens(asked) : deliveredTokens(actual);
+export function tokensOfImage(actual: Size | undefined, requested: Size): number {
+  return actual === undefined ? outputTokens(requested) : deliveredTokens(actual);
 }
 
 /** Usage by price class, without uploaded images. */
@@ -47,14 +47,14 @@ export function billedExtras(
  * Largest possible bill if the upstream keeps to the requested size. A host that makes one image per call reads the uploads
  * for every image.
  */
-export function mostUsage(
+export function usageBound(
   { n, size, images, mask }: Pick<ImageRequest, "n" | "size" | "images" | "mask">,
   { promptTokens, chargesInputImages }: { promptTokens: number; chargesInputImages: boolean },
 ): ImageUsage {
   const files = images.length + (mask === undefined ? 0 : 1);
   return {
     input: promptTokens,
-    inputImages: chargesInputImages ? n * files * MOST_INPUT_IMAGE_TOKENS : 0,
+    inputImages: chargesInputImages ? n * files * MAX_INPUT_IMAGE_TOKENS : 0,
     output: n * outputTokens(size),
   };
 }

@@ -37,7 +37,7 @@ export interface ImageCountOptions {
 }
 
 /** Largest plausible report of an upstream; larger numbers count as 0. */
-const MOST_TOKENS = 1_000_000_000;
+const MAX_TOKENS = 1_000_000_000;
 
 /** Counts images as they come. A failed one costs nothing. */
 export class ImageUsageCounter {
@@ -135,5 +135,5 @@ function inOrder(sizes: Iterable<[index: number, size: string]>): string[] {
 
 /** A count reported by the upstream; 0 if it is implausible. */
 function believed(tokens: number | undefined): number {
-  return tokens !== undefined && Number.isSafeInteger(tokens) && tokens >= 0 && tokens <= MOST_TOKENS ? tokens : 0;
+  return tokens !== undefined && Number.isSafeInteger(tokens) && tokens >= 0 && tokens <= MAX_TOKENS ? tokens : 0;
 }

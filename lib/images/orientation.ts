@@ -1,10 +1,10 @@
 /** EXIF orientation from the header of an image file. Pixels are not decoded. */
 
 /** Segments or chunks searched for EXIF data. Real files have a few dozen. */
-const MOST_PARTS = 4096;
+const MAX_PARTS = 4096;
 
 /** Directory entries searched. Real files have a few dozen. */
-const MOST_ENTRIES = 512;
+const MAX_ENTRIES = 512;
 
 const ORIENTATION_TAG = 0x0112;
 const SHORT = 3;
@@ -24,7 +24,7 @@ function exifOfJpeg(bytes: Uint8Array<ArrayBuffer>): DataView | undefined {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   if (view.byteLength < 4 || view.getUint16(0) !== 0xffd8) return undefined;
   let at = 2;
-  for (let parts = 0; parts < MOST_PARTS && at + 4 <= view.byteLength; parts++) {
+  for (let parts = 0; parts < MAX_PARTS && at + 4 <= view.byteLength; parts++) {
     if (view.getUint8(at) !== 0xff) return undefined;
     const marker = view.getUint8(at + 1);
     if (marker === 0xff) {
@@ -46,7 +46,7 @@ function exifOfPng(bytes: Uint8Array<ArrayBuffer>): DataView | undefined {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   if (!hasText(view, 0, "\x89PNG\r\n\x1a\n")) return undefined;
   let at = 8;
-  for (let parts = 0; parts < MOST_PARTS && at + 8 <= view.byteLength; parts++) {
+  for (let parts = 0; parts < MAX_PARTS && at + 8 <= view.byteLength; parts++) {
     const length = view.getUint32(at);
     if (hasText(view, at + 4, "IDAT")) return undefined;
     if (hasText(view, at + 4, "eXIf")) return part(view, at + 8, at + 8 + length);
@@ -60,7 +60,7 @@ function exifOfWebp(bytes: Uint8Array<ArrayBuffer>): DataView | undefined {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   if (!hasText(view, 0, "RIFF") || !hasText(view, 8, "WEBPVP8X")) return undefined;
   let at = 12;
-  for (let parts = 0; parts < MOST_PARTS && at + 8 <= view.byteLength; parts++) {
+  for (let parts = 0; parts < MAX_PARTS && at + 8 <= view.byteLength; parts++) {
     const length = view.getUint32(at + 4, true);
     if (hasText(view, at, "EXIF")) {
       return part(view, at + (hasText(view, at + 8, "Exif\0\0") ? 14 : 8), at + 8 + length);
@@ -75,7 +75,7 @@ function readOrientation(exif: DataView): number | undefined {
   if (!little && !hasText(exif, 0, "MM\0*") || exif.byteLength < 8) return undefined;
   const directory = exif.getUint32(4, little);
   if (directory + 2 > exif.byteLength) return undefined;
-  const entries = Math.min(exif.getUint16(directory, little), MOST_ENTRIES);
+  const entries = Math.min(exif.getUint16(directory, little), MAX_ENTRIES);
   for (let entry = 0; entry < entries; entry++) {
     const at = directory + 2 + entry * 12;
     if (at + 12 > exif.byteLength) return undefined;

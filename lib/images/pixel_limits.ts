@@ -5,20 +5,20 @@ import type { ImageRequest, Size } from "./types.ts";
 import { type AdmissionQueue, createAdmissionQueue } from "../admission_queue.ts";
 
 /** Largest image that is decoded: 64 MB of memory, twice the largest generated image. */
-export const MOST_PIXELS = 16_777_216;
+export const MAX_PIXELS = 16_777_216;
 
 /** Requests that may wait for memory. */
-const MOST_WAITING = 64;
+const MAX_WAITING = 64;
 
 /** `retry-after` of refused requests, in milliseconds. */
 const RETRY_MS = 5_000;
 
 /** Checks the size of an image. @throws {GatewayError} `invalid` for an image with too many pixels */
 export function checkPixels({ width, height }: Size): void {
-  if (width * height <= MOST_PIXELS) return;
+  if (width * height <= MAX_PIXELS) return;
   throw new GatewayError(
     "invalid",
-    `Cannot decode an image of ${width}x${height}: the most is ${MOST_PIXELS} pixels, such as 4096x4096`,
+    `Cannot decode an image of ${width}x${height}: the most is ${MAX_PIXELS} pixels, such as 4096x4096`,
     { param: "image" },
   );
 }
@@ -30,15 +30,15 @@ export function checkPixels({ width, height }: Size): void {
  */
 export function countPixels(
   { images, mask, size, n, stream }: ImageRequest,
-  { resource_limits: { image_request_pixels: most } }: Pick<Config, "resource_limits">,
+  { resource_limits: { image_request_pixels: maxPixels } }: Pick<Config, "resource_limits">,
 ): number {
   const uploads = [...images, ...(mask === undefined ? [] : [mask])].reduce((sum, image) => sum + area(image), 0);
   const pixels = uploads + area(size) * (stream ? 1 : n);
-  if (pixels <= most) return pixels;
+  if (pixels <= maxPixels) return pixels;
   throw new GatewayError(
     "invalid",
     `Cannot work on ${pixels} pixels in one request: its uploads have ${uploads}, the images it asks for ` +
-      `${pixels - uploads}, and together they may have ${most} (resource_limits.image_request_pixels)`,
+      `${pixels - uploads}, and together they may have ${maxPixels} (resource_limits.image_request_pixels)`,
     { param: uploads > pixels - uploads ? "image" : "n" },
   );
 }
@@ -47,7 +47,7 @@ export function countPixels(
 export function createPixelQueue({ resource_limits: limits }: Config): AdmissionQueue {
   return createAdmissionQueue({
     concurrent: limits.image_pixels,
-    waiting: MOST_WAITING,
+    waiting: MAX_WAITING,
     waitMs: limits.image_wait_ms,
     busy: () =>
       new GatewayError("overloaded", "Too many images are being generated: try again later", {

@@ -8,7 +8,7 @@ import { fittingSize, readSize } from "./size.ts";
 import type { ImageRequest, InputImage, Size } from "./types.ts";
 import { checkMask, readUpload, refuse } from "./read_upload.ts";
 
-const MOST_IMAGES = 16;
+const MAX_IMAGES = 16;
 
 /** Text fields of `POST /v1/images/edits` after numbers and booleans were parsed. Unknown fields pass. */
 export const editSchema = z.looseObject({
@@ -36,9 +36,9 @@ interface Fields {
 export async function readEdit(form: FormData, defaults: ImageDefaults): Promise<ImageRequest> {
   const { texts, images: files, mask: maskFile } = readFields(form);
   checkBody(editSchema, texts);
-  const given = texts as unknown as SharedBody;
-  const shared = readShared(given, defaults);
-  const requestedSize = given.size ?? "auto";
+  const sharedBody = texts as unknown as SharedBody;
+  const shared = readShared(sharedBody, defaults);
+  const requestedSize = sharedBody.size ?? "auto";
   const size = readSize(requestedSize);
   if (files.length === 0) {
     throw new GatewayError("invalid", "Missing required parameter: image (a PNG, JPEG or WebP file)", {
@@ -46,8 +46,8 @@ export async function readEdit(form: FormData, defaults: ImageDefaults): Promise
       code: "missing_required_parameter",
     });
   }
-  if (files.length > MOST_IMAGES) {
-    throw refuse("image", `expected at most ${MOST_IMAGES} images, not ${files.length}`);
+  if (files.length > MAX_IMAGES) {
+    throw refuse("image", `expected at most ${MAX_IMAGES} images, not ${files.length}`);
   }
   const images: InputImage[] = [];
   for (const [index, file] of files.entries()) {

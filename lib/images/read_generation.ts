@@ -17,11 +17,11 @@ export const generationSchema = z.looseObject({
 /** Reads the body of a generation. @throws {GatewayError} `invalid` */
 export function readGeneration(body: JsonObject, defaults: ImageDefaults): ImageRequest {
   checkBody(generationSchema, body);
-  const given = body as unknown as SharedBody;
-  const requestedSize = given.size ?? "auto";
+  const sharedBody = body as unknown as SharedBody;
+  const requestedSize = sharedBody.size ?? "auto";
   return {
     kind: "generation",
-    ...readShared(given, defaults),
+    ...readShared(sharedBody, defaults),
     requestedSize,
     size: readSize(requestedSize) ?? { ...DEFAULT_SIZE },
     images: [],

@@ -6,7 +6,7 @@ import { sizeText } from "./size.ts";
 import type { InputImage } from "./types.ts";
 
 /** Most pixels and longest side of an upload, as a protection of the decoders. */
-const MOST_PIXELS = 64_000_000;
+const MAX_PIXELS = 64_000_000;
 const LONGEST_SIDE = 16_384;
 
 /**
@@ -22,10 +22,10 @@ export async function readUpload(file: File, field: string): Promise<InputImage>
   const { type } = header;
   if (type === "gif") throw refuse(field, "expected PNG, JPEG or WebP by content, this file is GIF");
   const { width, height } = header;
-  if (width * height > MOST_PIXELS || Math.max(width, height) > LONGEST_SIDE) {
+  if (width * height > MAX_PIXELS || Math.max(width, height) > LONGEST_SIDE) {
     throw refuse(
       field,
-      `the image has ${sizeText(header)} pixels, expected at most ${MOST_PIXELS} and ${LONGEST_SIDE} on a side`,
+      `the image has ${sizeText(header)} pixels, expected at most ${MAX_PIXELS} and ${LONGEST_SIDE} on a side`,
     );
   }
   const orientation = orientationOf(bytes);

@@ -9,7 +9,7 @@ import { IMAGE_FORMATS, type ImageRequest } from "./types.ts";
 /** Longest prompt, in characters. */
 const PROMPT_CHARACTERS = 32_000;
 
-const MOST_IMAGES = 10;
+const MAX_IMAGES = 10;
 
 /** The operator's defaults. */
 export interface ImageDefaults {
@@ -22,7 +22,7 @@ export const sharedFields = {
   model: z.string().min(1).max(256).describe("Id of an image model"),
   prompt: z.string().min(1).refine(isShort, { error: `Expected at most ${PROMPT_CHARACTERS} characters` })
     .describe(`What to show, in at most ${PROMPT_CHARACTERS} characters`),
-  n: z.number().int().min(1).max(MOST_IMAGES).nullish().describe("Number of images; default 1"),
+  n: z.number().int().min(1).max(MAX_IMAGES).nullish().describe("Number of images; default 1"),
   size: z.string().nullish().describe("`auto` (the default) or `<width>x<height>`"),
   output_format: z.enum(IMAGE_FORMATS).nullish().describe("Default png"),
   output_compression: z.number().int().min(0).max(100).nullish().describe("Quality of jpeg and webp"),

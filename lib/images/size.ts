@@ -6,14 +6,14 @@ import type { Size } from "./types.ts";
 const STEP = 16;
 
 /** Longest side, in pixels. */
-const LONGEST = 3840;
+const MAX_SIDE = 3840;
 
 /** Largest aspect ratio. */
 const RATIO = 3;
 
 /** Fewest and most pixels. */
-const FEWEST = 655_360;
-const MOST = 8_294_400;
+const MIN_PIXELS = 655_360;
+const MAX_PIXELS = 8_294_400;
 
 /** Size for `auto` without an uploaded image. */
 export const DEFAULT_SIZE: Readonly<Size> = { width: 1536, height: 1024 };
@@ -26,12 +26,12 @@ export function brokenRules({ width, height }: Size): string[] {
   }
   const longest = Math.max(width, height);
   const shortest = Math.min(width, height);
-  if (longest > LONGEST) broken.push(`the longest side must be at most ${LONGEST} (it is ${longest})`);
+  if (longest > MAX_SIDE) broken.push(`the longest side must be at most ${MAX_SIDE} (it is ${longest})`);
   if (longest > RATIO * shortest) broken.push(`the aspect ratio must be between 1:${RATIO} and ${RATIO}:1`);
   const pixels = width * height;
-  if (pixels < FEWEST || pixels > MOST) {
+  if (pixels < MIN_PIXELS || pixels > MAX_PIXELS) {
     broken.push(
-      `width times height must be from ${number(FEWEST)} to ${number(MOST)} pixels (it is ${number(pixels)})`,
+      `width times height must be from ${number(MIN_PIXELS)} to ${number(MAX_PIXELS)} pixels (it is ${number(pixels)})`,
     );
   }
   return broken;
@@ -63,18 +63,18 @@ export function fittingSize(size: Size): Size {
 /** Finds the nearest valid size; differences are measured in the given units. */
 function nearest({ width, height }: Size, unit: Size): Size {
   let nearest: Size = { ...DEFAULT_SIZE };
-  let least = Infinity;
+  let smallest = Infinity;
   // Descending, so that the widest wins a tie.
-  for (let wide = LONGEST; wide >= STEP; wide -= STEP) {
-    const lowest = Math.ceil(Math.max(wide / RATIO, FEWEST / wide) / STEP) * STEP;
-    const highest = Math.floor(Math.min(wide * RATIO, LONGEST, MOST / wide) / STEP) * STEP;
+  for (let wide = MAX_SIDE; wide >= STEP; wide -= STEP) {
+    const lowest = Math.ceil(Math.max(wide / RATIO, MIN_PIXELS / wide) / STEP) * STEP;
+    const highest = Math.floor(Math.min(wide * RATIO, MAX_SIDE, MAX_PIXELS / wide) / STEP) * STEP;
     if (lowest > highest) continue;
     // A half rounds up, to more pixels.
     const high = Math.min(highest, Math.max(lowest, Math.floor(height / STEP + 1 / 2) * STEP));
     const distance = ((wide - width) / unit.width) ** 2 + ((high - height) / unit.height) ** 2;
     const hasMore = wide * high > nearest.width * nearest.height;
-    if (distance < least || (distance === least && hasMore)) {
-      least = distance;
+    if (distance < smallest || (distance === smallest && hasMore)) {
+      smallest = distance;
       nearest = { width: wide, height: high };
     }
   }
@@ -84,9 +84,9 @@ function nearest({ width, height }: Size, unit: Size): Size {
 /** The rectangle nearest in aspect ratio, then in area, that obeys every rule except multiples. */
 function scaleIntoRules({ width, height }: Size): Size {
   const ratio = Math.min(RATIO, Math.max(1 / RATIO, width / height));
-  const pixels = Math.min(MOST, Math.max(FEWEST, width * height));
+  const pixels = Math.min(MAX_PIXELS, Math.max(MIN_PIXELS, width * height));
   const scaled = { width: Math.sqrt(pixels * ratio), height: Math.sqrt(pixels / ratio) };
-  const shrink = Math.min(1, LONGEST / Math.max(scaled.width, scaled.height));
+  const shrink = Math.min(1, MAX_SIDE / Math.max(scaled.width, scaled.height));
   return { width: scaled.width * shrink, height: scaled.height * shrink };
 }
 

@@ -2,7 +2,7 @@
 import { type GatewayError, toGatewayError, unreadError } from "../errors.ts";
 import { formatFrame } from "../server/sse.ts";
 import { writeJson } from "../json/mod.ts";
-import { MOST_LATE_MS, type PhaseTimers, type StreamTimer } from "../phase_timers.ts";
+import { MAX_LATE_MS, type PhaseTimers, type StreamTimer } from "../phase_timers.ts";
 import { openaiError } from "../protocols/error_bodies.ts";
 import { imageObject, joined } from "./json_chunks.ts";
 import { numInputImages, writeUsage } from "./write_result.ts";
@@ -26,7 +26,7 @@ export interface ImageStream {
    */
   charge: (isDisconnected: boolean) => Promise<string>;
   /** Called with the delivered images and previews when the client disconnects early or reads too slowly. */
-  disconnected: (got: ImageBill) => void;
+  disconnected: (received: ImageBill) => void;
   /** Called when the client disconnects; true if the feed is read to its end and charged in full. */
   drains: () => boolean;
 }
@@ -49,8 +49,8 @@ export async function streamImages(stream: ImageStream): Promise<ReadableStream<
   let isDisconnected = false;
   const steps = writeSteps({ ...stream, charge: () => stream.charge(isDisconnected) }, reader);
   /** Bill of the images and previews sent so far, and including the event being sent. */
-  let got = stream.counter.billWithPreviews;
-  let given = got;
+  let received = stream.counter.billWithPreviews;
+  let sent = received;
   let opening: IteratorResult<Iterable<string>> | undefined;
   try {
     opening = await steps.next();
@@ -72,7 +72,7 @@ export async function streamImages(stream: ImageStream): Promise<ReadableStream<
   async function disconnect(): Promise<void> {
     isDisconnected = true;
     timer.stop();
-    if (!stream.drains()) stream.disconnected(got);
+    if (!stream.drains()) stream.disconnected(received);
     // The client has disconnected; the rest is read for the bill only.
     else while ((await steps.next()).done !== true);
     reader.stop();
@@ -92,11 +92,11 @@ export async function streamImages(stream: ImageStream): Promise<ReadableStream<
           timer.begin(unread);
           return;
         }
-        got = given;
+        received = sent;
         const step = opening ?? await steps.next();
         opening = undefined;
         if (isDisconnected) return;
-        given = stream.counter.billWithPreviews;
+        sent = stream.counter.billWithPreviews;
         if (step.done === true) {
           reader.stop();
           controller.close();
@@ -126,7 +126,7 @@ class PatientReader {
     const { feed, keepAliveMs } = this.#stream;
     this.#reading ??= feed.read();
     const silence = Promise.withResolvers<"silence">();
-    this.#timer.begin({ ms: keepAliveMs - MOST_LATE_MS, expire: () => silence.resolve("silence") });
+    this.#timer.begin({ ms: keepAliveMs - MAX_LATE_MS, expire: () => silence.resolve("silence") });
     try {
       const event = await Promise.race([this.#reading, silence.promise]);
       if (event !== "silence") this.#reading = undefined;

@@ -120,26 +120,26 @@ export function closingQuote(text: string, open: number): number {
 /** Returns the end of a number. @throws {JsonError} if it is no number, or too long */
 export function numberEnd(text: string, start: number): number {
   let at = start;
-  const most = start + NUMBER_LENGTH;
+  const limit = start + NUMBER_LENGTH;
   if (text.charCodeAt(at) === MINUS) at++;
-  at = text.charCodeAt(at) === ZERO ? at + 1 : digitsEnd(text, at, most);
-  if (text.charCodeAt(at) === DOT) at = digitsEnd(text, at + 1, most);
+  at = text.charCodeAt(at) === ZERO ? at + 1 : digitsEnd(text, at, limit);
+  if (text.charCodeAt(at) === DOT) at = digitsEnd(text, at + 1, limit);
   const exponent = text[at];
   if (exponent === "e" || exponent === "E") {
     const sign = text[at + 1];
-    at = digitsEnd(text, sign === "+" || sign === "-" ? at + 2 : at + 1, most);
+    at = digitsEnd(text, sign === "+" || sign === "-" ? at + 2 : at + 1, limit);
   }
   return at;
 }
 
-function digitsEnd(text: string, start: number, most: number): number {
+function digitsEnd(text: string, start: number, limit: number): number {
   let at = start;
   while (true) {
     const code = text.charCodeAt(at);
     if (!(code >= ZERO && code <= NINE)) break;
     // A text may be nothing but digits: it is not gone through for that.
-    if (++at > most) {
-      throw new JsonError(`Expected a number of at most ${NUMBER_LENGTH} characters`, most - NUMBER_LENGTH);
+    if (++at > limit) {
+      throw new JsonError(`Expected a number of at most ${NUMBER_LENGTH} characters`, limit - NUMBER_LENGTH);
     }
   }
   if (at === start) throw new JsonError("Expected a digit", at);

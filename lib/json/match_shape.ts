@@ -76,7 +76,7 @@ const outerStates = new Int32Array(5 * 1024);
 /** Names that no shape knows, of all open objects, those of the innermost one last. */
 const freeNames: string[] = [];
 /** Most such names of one object, which are compared one by one. */
-const MOST_FREE_NAMES = 256;
+const MAX_FREE_NAMES = 256;
 
 /**
  * Checks the value at the cursor. Sets the cursor to its end and, for a list, `scanState.entries`.
@@ -186,8 +186,8 @@ export function matchShape(root: Shape | undefined, limits: JsonLimits): boolean
         let kinds = 0;
         if (containerShape !== undefined) {
           if (isList) {
-            const { least, most } = containerShape as ListShape;
-            if (count < least || count > most) return false;
+            const { min, max } = containerShape as ListShape;
+            if (count < min || count > max) return false;
             if (depth === 1) scanState.entries = count;
             const owner = ownerMembers[depth];
             if (owner !== undefined) kinds = bits << owner.kindShift;
@@ -226,7 +226,7 @@ export function matchShape(root: Shape | undefined, limits: JsonLimits): boolean
     member = isKnown ? object.members.get(name) : undefined;
     shape = member === undefined ? undefined : member.shape;
     if (member === undefined) {
-      if (isKnown && !object.isOpen || endName - firstName === MOST_FREE_NAMES) return false;
+      if (isKnown && !object.isOpen || endName - firstName === MAX_FREE_NAMES) return false;
       for (let index = firstName; index < endName; index++) if (freeNames[index] === name) return false;
       freeNames[endName++] = name;
     }
@@ -238,12 +238,12 @@ export function matchShape(root: Shape | undefined, limits: JsonLimits): boolean
 
 /** The index of the matching word, or 0 without words; -1 if the string has another shape. */
 function matchText(
-  { words, least, most, isName, isRead, isSealed, image }: TextShape,
+  { words, min, max, isName, isRead, isSealed, image }: TextShape,
   start: number,
   end: number,
 ): number {
   const length = end - start;
-  if (length < least || length > most) return -1;
+  if (length < min || length > max) return -1;
   if (isRead) {
     scanState.textBytes += length;
     scanState.texts++;
@@ -279,9 +279,9 @@ function afterDataUrl(start: number): number {
 function isBase64(start: number, end: number): boolean {
   if (!(start < end) || (end - start) % 4 !== 0) return false;
   const padding = bytes[end - 1] !== PADDING ? 0 : bytes[end - 2] !== PADDING ? 1 : 2;
-  let wrong = 0;
-  for (let at = start; at < end - padding; at++) wrong |= IS_NOT_BASE64[bytes[at] ?? 0] ?? 1;
-  return wrong === 0;
+  let mismatches = 0;
+  for (let at = start; at < end - padding; at++) mismatches |= IS_NOT_BASE64[bytes[at] ?? 0] ?? 1;
+  return mismatches === 0;
 }
 
 function isAt(word: Uint8Array, start: number): boolean {

@@ -5,7 +5,7 @@ import { parseFast, parseFound } from "./fast_parser.ts";
 import { JSON_LIMITS, JsonError, type JsonLimits, type Member, type ParsedJson, type SourcePosition } from "./lexer.ts";
 import { type ContentSizes, scanBody, type ScannedBody, type ScanPlan } from "./scan.ts";
 import { type ObjectBytes, scanMembers } from "./splice.ts";
-import { findStrings, MOST_BYTES, restoreNames } from "./strings.ts";
+import { findStrings, MAX_BYTES, restoreNames } from "./strings.ts";
 import { isObject, isRawNumber, type Json, type JsonObject, toDouble } from "./values.ts";
 import { LARGE_BODY_BYTES, runSliced, runSlicedNow, runToEnd } from "../scheduler.ts";
 import { decodeUtf8, decodeUtf8Steps } from "../text.ts";
@@ -76,24 +76,24 @@ function parseUsual(
   source: string | Uint8Array<ArrayBuffer>,
   { limits = JSON_LIMITS, doubleLevels = 0, scan }: ParseOptions = {},
 ): JsonDocument | undefined {
-  const given = typeof source === "string" ? source : withoutMark(source);
-  if (given.length > MOST_BYTES) return undefined;
-  const few = { ...limits, nodes: Math.min(limits.nodes, FEW_VALUES) };
-  const length = findStrings(given);
-  if (scan !== undefined && length !== undefined && typeof given !== "string" && isUtf8(given)) {
-    const scanned = scanBody(given, few, scan);
-    const head = scanned && parseHead(scanned, few, doubleLevels);
+  const input = typeof source === "string" ? source : withoutMark(source);
+  if (input.length > MAX_BYTES) return undefined;
+  const quickLimits = { ...limits, nodes: Math.min(limits.nodes, FEW_VALUES) };
+  const length = findStrings(input);
+  if (scan !== undefined && length !== undefined && typeof input !== "string" && isUtf8(input)) {
+    const scanned = scanBody(input, quickLimits, scan);
+    const head = scanned && parseHead(scanned, quickLimits, doubleLevels);
     if (scanned !== undefined && head !== undefined) {
-      return new ScannedDocument(given, scanned.members, { head, sizes: scanned.sizes }, doubleLevels);
+      return new ScannedDocument(input, scanned.members, { head, sizes: scanned.sizes }, doubleLevels);
     }
     if (scanned === undefined) restoreNames();
-    else findStrings(given);
+    else findStrings(input);
   }
-  const parsed = parseFound(given, length, few);
+  const parsed = parseFound(input, length, quickLimits);
   if (parsed === undefined) return undefined;
   if (parsed.hasRaw) runToEnd(roundSteps(parsed.value, doubleLevels));
-  if (typeof given !== "string") return new BytesDocument(given, parsed);
-  return { value: parsed.value, text: given, members: parsed.members };
+  if (typeof input !== "string") return new BytesDocument(input, parsed);
+  return { value: parsed.value, text: input, members: parsed.members };
 }
 
 /** Parses any document carefully, in slices if it is long. @throws as `parseDocument` */

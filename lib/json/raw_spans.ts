@@ -9,9 +9,9 @@ import { isObject, type Json, type JsonObject } from "./values.ts";
 export const RAW_SPAN_BYTES = 256;
 
 /** Minimum share of its raw spans in a text: among many other values, the search costs more than it saves. */
-const LEAST_PART = 0.5;
+const MIN_PART = 0.5;
 /** Minimum size of all raw spans together, in bytes: fewer bytes are written as fast. */
-const LEAST_BYTES = 2_048;
+const MIN_BYTES = 2_048;
 
 /** Long strings of a JSON text, in their order, spelled there as `writeJson` would spell them. */
 export interface RawSpans {
@@ -45,7 +45,7 @@ const encoder = new TextEncoder();
  * must not change until it is written.
  */
 export function writeWithRawSpans(value: Json, { bytes, rawSpans }: RawSpanSource): RawSpanJson | undefined {
-  if (rawSpans === undefined || rawSpans.bytes < Math.max(LEAST_BYTES, bytes.length * LEAST_PART)) return undefined;
+  if (rawSpans === undefined || rawSpans.bytes < Math.max(MIN_BYTES, bytes.length * MIN_PART)) return undefined;
   const finder = new Finder(rawSpans);
   const marked = finder.mark(value);
   const { offsets } = finder;

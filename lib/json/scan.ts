@@ -17,8 +17,8 @@ export interface ScanPlan {
   /** Members without which the scan fails. */
   readonly needed: readonly string[];
   /** Maximum number of marks of the prompt cache. */
-  readonly mostMarks: number;
-  readonly mostImages: number;
+  readonly maxMarks: number;
+  readonly maxImages: number;
   /** Returns false for a model whose requests are decoded anyway: then the scan stops. */
   readonly isWanted: (model: string) => boolean;
 }
@@ -102,7 +102,7 @@ function scanMembersOf(
   if (bytes[at] !== OPEN_OBJECT) return undefined;
   let before = at + 1;
   let cut = 0;
-  const kept: number[] = [];
+  const headBytes: number[] = [];
   for (at = skipSpace(bytes, before);;) {
     if (bytes[at] !== QUOTE) return undefined;
     const reading = tape[scanState.nextWord + 2] ?? 0;
@@ -120,7 +120,7 @@ function scanMembersOf(
     if (!matchShape(shape, limits)) return undefined;
     if (shape !== undefined) {
       recognized.set(name, scanState.entries);
-      kept.push(cut, start);
+      headBytes.push(cut, start);
       cut = scanState.cursor;
     } else {
       scanState.nodes = first;
@@ -131,26 +131,28 @@ function scanMembersOf(
     if (bytes[before] !== COMMA) break;
     at = skipSpace(bytes, before + 1);
   }
-  if (bytes[before] !== CLOSE_OBJECT || skipSpace(bytes, before + 1) < length || scanState.marks > plan.mostMarks) {
+  if (bytes[before] !== CLOSE_OBJECT || skipSpace(bytes, before + 1) < length || scanState.marks > plan.maxMarks) {
     return undefined;
   }
-  if (scanState.images.length > plan.mostImages * 2) return undefined;
+  if (scanState.images.length > plan.maxImages * 2) return undefined;
   if (!plan.needed.every((name) => recognized.has(name))) return undefined;
-  kept.push(cut, length);
+  headBytes.push(cut, length);
   const { textBytes, texts, sealedBytes, sealed, rare, nodes } = scanState;
   const images = scanState.images.length === 0 ? undefined : new ImageTexts(body, scanState.images);
   const sizes = { textBytes, texts, sealedBytes, sealed, rare, images, entries: recognized };
-  return { members, head: headOf(kept), sizes, nodes };
+  return { members, head: headOf(headBytes), sizes, nodes };
 }
 
 /** The bytes between the cuts, with a zero at each cut. */
-function headOf(kept: readonly number[]): Uint8Array<ArrayBuffer> {
-  let size = kept.length / 2 - 1;
-  for (let index = 0; index < kept.length; index += 2) size += (kept[index + 1] ?? 0) - (kept[index] ?? 0);
+function headOf(headBytes: readonly number[]): Uint8Array<ArrayBuffer> {
+  let size = headBytes.length / 2 - 1;
+  for (let index = 0; index < headBytes.length; index += 2) {
+    size += (headBytes[index + 1] ?? 0) - (headBytes[index] ?? 0);
+  }
   const head = new Uint8Array(size).fill(ZERO);
   let to = 0;
-  for (let index = 0; index < kept.length; index += 2) {
-    const part = bytes.subarray(kept[index], kept[index + 1]);
+  for (let index = 0; index < headBytes.length; index += 2) {
+    const part = bytes.subarray(headBytes[index], headBytes[index + 1]);
     head.set(part, to);
     to += part.length + 1;
   }

@@ -16,8 +16,8 @@ export interface Shape {
 export interface TextShape {
   /** The allowed strings in UTF-8, spelled without escapes; absent: any. */
   readonly words: readonly Uint8Array[] | undefined;
-  readonly least: number;
-  readonly most: number;
+  readonly min: number;
+  readonly max: number;
   /** True: only letters, digits and `_ - . :`. */
   readonly isName: boolean;
   /** True: the model reads it, so its tokens count. */
@@ -34,8 +34,8 @@ export const SEAL_PREFIX = "sluice1.";
 /** An array. */
 export interface ListShape {
   readonly items: Shape;
-  readonly least: number;
-  readonly most: number;
+  readonly min: number;
+  readonly max: number;
 }
 
 /** An object. */
@@ -85,8 +85,8 @@ function shapeOf({ text, list, object, isNullable = false, isBoolean = false }: 
 
 const ANY_TEXT: TextShape = {
   words: undefined,
-  least: 0,
-  most: Infinity,
+  min: 0,
+  max: Infinity,
   isName: false,
   isRead: false,
   isSealed: false,
@@ -98,7 +98,7 @@ const encoder = new TextEncoder();
 export const readText: Shape = shapeOf({ text: { ...ANY_TEXT, isRead: true } });
 
 /** A string of at least one byte that the model reads. */
-export const someText: Shape = shapeOf({ text: { ...ANY_TEXT, least: 1, isRead: true } });
+export const someText: Shape = shapeOf({ text: { ...ANY_TEXT, min: 1, isRead: true } });
 
 /** Any string. */
 export const anyText: Shape = shapeOf({ text: ANY_TEXT });
@@ -118,14 +118,14 @@ export const IMAGE_TYPES = ["image/png", "image/jpeg", "image/gif", "image/webp"
 /** Only null. */
 export const nothing: Shape = shapeOf({ isNullable: true });
 
-/** A string of 1 to `most` bytes. */
-export function idText(most: number): Shape {
-  return shapeOf({ text: { ...ANY_TEXT, least: 1, most } });
+/** A string of 1 to `max` bytes. */
+export function idText(max: number): Shape {
+  return shapeOf({ text: { ...ANY_TEXT, min: 1, max } });
 }
 
-/** A string of 1 to `most` bytes that the model reads. */
-export function nameText(most: number, { isName }: { isName: boolean }): Shape {
-  return shapeOf({ text: { ...ANY_TEXT, least: 1, most, isName, isRead: true } });
+/** A string of 1 to `max` bytes that the model reads. */
+export function nameText(max: number, { isName }: { isName: boolean }): Shape {
+  return shapeOf({ text: { ...ANY_TEXT, min: 1, max, isName, isRead: true } });
 }
 
 /** One of these strings. */
@@ -137,8 +137,8 @@ export function words(...texts: string[]): Shape {
 export const boolean: Shape = shapeOf({ isBoolean: true });
 
 /** An array. */
-export function list(items: Shape, { least = 0, most }: { least?: number; most: number }): Shape {
-  return shapeOf({ list: { items, least, most } });
+export function list(items: Shape, { min = 0, most: max }: { min?: number; most: number }): Shape {
+  return shapeOf({ list: { items, min, max } });
 }
 
 /** Any object, which the model reads. */

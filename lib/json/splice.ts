@@ -23,17 +23,17 @@ export function documentSize(body: ObjectText): number {
 
 /**
  * The text of a top-level member's value; `undefined` where there is no such member.
- * @param most UTF-16 code units after which it is cut off; absent: the whole
+ * @param limit UTF-16 code units after which it is cut off; absent: the whole
  */
-export function memberText(body: ObjectText, wanted: string, most: number = Infinity): string | undefined {
+export function memberText(body: ObjectText, wantedName: string, limit: number = Infinity): string | undefined {
   const { members } = body.utf8 ?? body;
-  const member = members.find(({ name }) => name === wanted);
+  const member = members.find(({ name }) => name === wantedName);
   if (member === undefined) return undefined;
   const { start, end } = member;
-  if (body.utf8 === undefined) return body.text.slice(start, Math.min(end, start + most));
+  if (body.utf8 === undefined) return body.text.slice(start, Math.min(end, start + limit));
   // A code unit takes three bytes at most. One more keeps a character that the end cuts out of the text.
-  const bytes = body.utf8.bytes.subarray(start, Math.min(end, start + 3 * most + 1));
-  return decoder.decode(bytes).slice(0, most);
+  const bytes = body.utf8.bytes.subarray(start, Math.min(end, start + 3 * limit + 1));
+  return decoder.decode(bytes).slice(0, limit);
 }
 
 /** A JSON object in UTF-8, and where its members stand in that, in bytes. */
@@ -71,10 +71,10 @@ export function findValue(text: string, path: readonly string[]): Span | undefin
   return found;
 }
 
-/** Finds the top-level members of a JSON object's text without parsing their values. @param most absent: all members */
-export function scanMembers(text: string, most?: number): ObjectText {
+/** Finds the top-level members of a JSON object's text without parsing their values. @param limit absent: all members */
+export function scanMembers(text: string, limit?: number): ObjectText {
   const members = membersAt(text, skipSpace(text, 0));
-  return { text, members: [...(most === undefined ? members : members.take(most))] };
+  return { text, members: [...(limit === undefined ? members : members.take(limit))] };
 }
 
 /**
@@ -107,13 +107,13 @@ function cutAt(
 ): (Span | string)[] {
   const cuts: (Span | string)[] = [];
   let copied = 0;
-  let kept = 0;
+  let keptMembers = 0;
   for (let index = 0; index < members.length; index++) {
     const member = members[index];
     if (member === undefined) break;
     const { name } = member;
     if (!Object.hasOwn(edits, name)) {
-      kept++;
+      keptMembers++;
       continue;
     }
     const value = edits[name];
@@ -121,10 +121,10 @@ function cutAt(
       cuts.push({ start: copied, end: member.before });
       const next = members[index + 1];
       // The first member left has no comma before it.
-      copied = kept === 0 && next !== undefined ? next.before + 1 : member.end;
+      copied = keptMembers === 0 && next !== undefined ? next.before + 1 : member.end;
       continue;
     }
-    kept++;
+    keptMembers++;
     cuts.push({ start: copied, end: member.start }, value);
     copied = member.end;
   }
@@ -132,7 +132,7 @@ function cutAt(
   for (const name in edits) {
     const value = edits[name];
     if (value === undefined || members.some((member) => member.name === name)) continue;
-    added += `${kept++ > 0 ? "," : ""}${JSON.stringify(name)}:${value}`;
+    added += `${keptMembers++ > 0 ? "," : ""}${JSON.stringify(name)}:${value}`;
   }
   if (added !== "") {
     cuts.push({ start: copied, end: close }, added);
@@ -193,7 +193,7 @@ function findRemoved(
   if (!hasNames && text.charCodeAt(open) !== OPEN_ARRAY) return valueEnd(text, open);
   const close = hasNames ? CLOSE_OBJECT : CLOSE_ARRAY;
   let before = open + 1;
-  let kept = 0;
+  let keptMembers = 0;
   for (let index = 0;; index++) {
     let at = skipSpace(text, before + (index === 0 ? 0 : 1));
     if (at >= text.length || text.charCodeAt(at) === close) return at + 1;
@@ -208,8 +208,8 @@ function findRemoved(
     const comma = skipSpace(text, end);
     const hasNext = text.charCodeAt(comma) === COMMA;
     // The first one that is left has no comma before it.
-    if (inner === "all") removed.push({ start: before, end: kept === 0 && hasNext ? comma + 1 : end });
-    else kept++;
+    if (inner === "all") removed.push({ start: before, end: keptMembers === 0 && hasNext ? comma + 1 : end });
+    else keptMembers++;
     if (!hasNext) return comma + 1;
     before = comma;
   }
@@ -227,8 +227,8 @@ function withoutRemoved(value: Json | undefined, removals: Removals): Json | und
   };
   if (Array.isArray(value)) return value.map((item, index) => inside(item, index) ?? null);
   if (!isObject(value)) return value;
-  const kept = Object.entries(value).filter(([name]) => removals.get(name) !== "all");
-  return Object.fromEntries(kept.map(([name, member]) => [name, inside(member, name)]));
+  const entries = Object.entries(value).filter(([name]) => removals.get(name) !== "all");
+  return Object.fromEntries(entries.map(([name, member]) => [name, inside(member, name)]));
 }
 
 /** Positions of the elements of a JSON array; none where the text is no array. Does not parse the elements. */

@@ -21,22 +21,22 @@ const { memory: { buffer }, find, input, output, outputBytes, slashes, tape: tap
 export type Source = string | Uint8Array;
 
 /** Bytes that a text may have. */
-export const MOST_BYTES = 1_048_576;
+export const MAX_BYTES = 1_048_576;
 /**
  * Longest text with characters beyond Latin-1, in characters. To encode 60 KB of Chinese takes 50 µs, as long as the
  * careful parser needs for all of it.
  */
-const MOST_FOREIGN = 4_096;
+const MAX_FOREIGN = 4_096;
 const FOREIGN = /[^\0-\xff]/;
 /** Number of cached names. */
-const MOST_NAMES = 1024;
+const MAX_NAMES = 1024;
 const NAME_BYTES = 32;
 
 /** The last source in UTF-8, followed by zeros. */
-export const bytes = new Uint8Array(buffer, input.value, MOST_BYTES + 64);
-const inputBytes = bytes.subarray(0, MOST_BYTES);
-const copiedBytes = new Uint8Array(buffer, output.value, MOST_BYTES);
-const nameBytes = new Uint8Array(buffer, namesStart.value, MOST_NAMES * NAME_BYTES);
+export const bytes = new Uint8Array(buffer, input.value, MAX_BYTES + 64);
+const inputBytes = bytes.subarray(0, MAX_BYTES);
+const copiedBytes = new Uint8Array(buffer, output.value, MAX_BYTES);
+const nameBytes = new Uint8Array(buffer, namesStart.value, MAX_NAMES * NAME_BYTES);
 
 /** The strings of the last source, in order: `STRING_WORDS` numbers for each. */
 export const tape = new Int32Array(buffer, tapeStart.value, (input.value - tapeStart.value) / 4);
@@ -56,7 +56,7 @@ export const NAMED = -3;
 let isText = false;
 
 /** Cached names, at the indices that the module gives them. */
-const names: string[] = new Array(MOST_NAMES).fill("");
+const names: string[] = new Array(MAX_NAMES).fill("");
 /** Cached names that were replaced since the strings were found, each after its index. */
 const replacedNames: (number | string)[] = [];
 
@@ -72,11 +72,11 @@ const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
  */
 export function findStrings(source: Source): number | undefined {
   let length = source.length;
-  if (length > MOST_BYTES) return undefined;
+  if (length > MAX_BYTES) return undefined;
   replacedNames.length = 0;
   isText = typeof source === "string";
   if (typeof source === "string") {
-    if (length > MOST_FOREIGN && FOREIGN.test(source)) return undefined;
+    if (length > MAX_FOREIGN && FOREIGN.test(source)) return undefined;
     // A lone surrogate has no UTF-8: the encoder would replace it.
     if (!source.isWellFormed()) return undefined;
     const { read, written } = encoder.encodeInto(source, inputBytes);
@@ -114,9 +114,9 @@ function textOf(from: Uint8Array, start: number, end: number): string {
 /** Reads the name from `start` to `end`, from the cache if `reading` has its index. @throws {SyntaxError} as `pieceOf` */
 export function readName(reading: number, start: number, end: number): string {
   const place = NAMED - reading;
-  if (place < MOST_NAMES) return names[place] ?? "";
-  replacedNames.push(place - MOST_NAMES, names[place - MOST_NAMES] ?? "");
-  return names[place - MOST_NAMES] = ownText(pieceOf(start, end));
+  if (place < MAX_NAMES) return names[place] ?? "";
+  replacedNames.push(place - MAX_NAMES, names[place - MAX_NAMES] ?? "");
+  return names[place - MAX_NAMES] = ownText(pieceOf(start, end));
 }
 
 /**

@@ -122,25 +122,25 @@ class Writer {
 }
 
 /** Returns the rest of a weight after a value: one per character, `VALUE_WEIGHT` per value. Stops below 0. */
-export function weigh(value: Json | undefined, most: number): number {
-  const left = most - VALUE_WEIGHT;
-  if (typeof value === "string") return left - value.length;
-  if (typeof value !== "object" || value === null) return left;
-  if (isRawNumber(value)) return left - value.rawJSON.length;
-  if (Array.isArray(value)) return weighAll(value, left);
-  let rest = left;
+export function weigh(value: Json | undefined, limit: number): number {
+  const remaining = limit - VALUE_WEIGHT;
+  if (typeof value === "string") return remaining - value.length;
+  if (typeof value !== "object" || value === null) return remaining;
+  if (isRawNumber(value)) return remaining - value.rawJSON.length;
+  if (Array.isArray(value)) return weighAll(value, remaining);
+  let budget = remaining;
   for (const name in value) {
-    rest = weigh(value[name], rest - name.length);
-    if (rest < 0) break;
+    budget = weigh(value[name], budget - name.length);
+    if (budget < 0) break;
   }
-  return rest;
+  return budget;
 }
 
-function weighAll(items: readonly Json[], most: number): number {
-  let rest = most;
+function weighAll(items: readonly Json[], limit: number): number {
+  let remaining = limit;
   for (const item of items) {
-    rest = weigh(item, rest);
-    if (rest < 0) break;
+    remaining = weigh(item, remaining);
+    if (remaining < 0) break;
   }
-  return rest;
+  return remaining;
 }

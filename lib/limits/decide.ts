@@ -2,7 +2,7 @@
 import type { AdmissionRequest, LimitDecision, LimitRequest } from "./limiter.ts";
 
 /** Bounds of the wait for a slot, in milliseconds: one may be free at any time. */
-const LEAST_SLOT_WAIT_MS = 1_000;
+const MIN_SLOT_WAIT_MS = 1_000;
 const LONGEST_SLOT_WAIT_MS = 5_000;
 
 /** Returns whether a number can be counted. Any other would corrupt a sum. */
@@ -30,7 +30,7 @@ export function assertAdmissionRequest(
 /** A decision without statuses. */
 type Outcome = Omit<LimitDecision, "statuses">;
 
-const ADMITTED: Outcome = { admitted: true, over: [], retryAfterMs: 0 };
+const ADMITTED: Outcome = { admitted: true, exceeded: [], retryAfterMs: 0 };
 
 /**
  * Decides whether a request is admitted.
@@ -41,23 +41,23 @@ export function decide(
   waitFor: (limitRequest: LimitRequest, index: number) => number,
 ): Outcome {
   if (limitRequests.every((limitRequest, index) => waitFor(limitRequest, index) === 0)) return ADMITTED;
-  const over = limitRequests
+  const exceeded = limitRequests
     .map((limitRequest, index) => ({ limitRequest, waitMs: boundWait(limitRequest, waitFor(limitRequest, index)) }))
     .filter(({ waitMs }) => waitMs > 0)
     .sort((a, b) =>
       Number(a.limitRequest.reportOnly) - Number(b.limitRequest.reportOnly) || compareWaits(b.waitMs, a.waitMs)
     );
-  const refusal = over[0]?.limitRequest.reportOnly === false ? over[0] : undefined;
+  const refusal = exceeded[0]?.limitRequest.reportOnly === false ? exceeded[0] : undefined;
   return {
     admitted: refusal === undefined,
-    over: over.map(({ limitRequest }) => limitRequest),
+    exceeded: exceeded.map(({ limitRequest }) => limitRequest),
     retryAfterMs: refusal?.waitMs ?? 0,
   };
 }
 
 function boundWait({ unit }: LimitRequest, waitMs: number): number {
   if (unit !== "concurrency" || waitMs === 0 || waitMs === Infinity) return waitMs;
-  return Math.min(Math.max(waitMs, LEAST_SLOT_WAIT_MS), LONGEST_SLOT_WAIT_MS);
+  return Math.min(Math.max(waitMs, MIN_SLOT_WAIT_MS), LONGEST_SLOT_WAIT_MS);
 }
 
 /** Compares waits; two infinite waits are equal. */

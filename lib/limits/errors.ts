@@ -25,9 +25,9 @@ function counted(count: number, noun: string): string {
  * needs more than a whole limit, as no wait helps.
  */
 export function createLimitError(
-  { over, retryAfterMs, statuses }: Pick<LimitDecision, "over" | "retryAfterMs" | "statuses">,
+  { exceeded, retryAfterMs, statuses }: Pick<LimitDecision, "exceeded" | "retryAfterMs" | "statuses">,
 ): GatewayError {
-  const refusing = over.find(({ reportOnly }) => !reportOnly);
+  const refusing = exceeded.find(({ reportOnly }) => !reportOnly);
   if (refusing === undefined) throw new RangeError("Cannot explain why a request was refused: no limit refuses it");
   const { unit, cost, limit } = refusing;
   const code = CODES[unit];

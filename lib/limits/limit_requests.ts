@@ -70,12 +70,12 @@ function limitRequestsFor(
   tokens: TokenEstimate,
 ): LimitRequest[] {
   if (limits === undefined) return [];
-  const { requests_per_minute: requests, tokens_per_minute: most, concurrency, report_only: reportOnly } = limits;
+  const { requests_per_minute: requests, tokens_per_minute: tokenLimit, concurrency, report_only: reportOnly } = limits;
   const found: LimitRequest[] = [];
   if (requests !== undefined) found.push({ name, unit: "requests", limit: requests, cost: 1, reportOnly });
-  if (most !== undefined) {
-    const cost = Math.min(tokens.input + tokens.output, Math.max(most, tokens.input));
-    found.push({ name, unit: "tokens", limit: most, cost, reportOnly });
+  if (tokenLimit !== undefined) {
+    const cost = Math.min(tokens.input + tokens.output, Math.max(tokenLimit, tokens.input));
+    found.push({ name, unit: "tokens", limit: tokenLimit, cost, reportOnly });
   }
   if (concurrency !== undefined) found.push({ name, unit: "concurrency", limit: concurrency, cost: 1, reportOnly });
   return found;

@@ -34,7 +34,7 @@ export interface LimitDecision {
    * Limits without room for the request: those that refuse it first, longest wait first. If the request is admitted,
    * these are report-only limits.
    */
-  over: LimitRequest[];
+  exceeded: LimitRequest[];
   /** Milliseconds until there is room, as far as is known: 0 if admitted, `Infinity` above a whole limit. */
   retryAfterMs: number;
 }

@@ -52,7 +52,7 @@ export function createMemoryLimiter({ monotonic }: { monotonic: () => number }):
       const now = clock();
       windows.sweep(now);
       sweepRequests(now);
-      const { admitted, over, retryAfterMs } = decide(
+      const { admitted, exceeded, retryAfterMs } = decide(
         limitRequests,
         (limitRequest) => windows.waitFor(limitRequest, now),
       );
@@ -62,7 +62,7 @@ export function createMemoryLimiter({ monotonic }: { monotonic: () => number }):
         requests.set(id, reserved);
       }
       const statuses = admitted && skipStatuses ? [] : windows.statuses(limitRequests, now);
-      return { admitted, over, retryAfterMs, statuses };
+      return { admitted, exceeded, retryAfterMs, statuses };
     },
     end(id, tokens) {
       const now = clock();

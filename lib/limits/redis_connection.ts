@@ -73,8 +73,8 @@ class ScriptConnection implements RedisConnection {
   async open(): Promise<void> {
     const redis = this.#redis;
     try {
-      await this.#within(CONNECT_MS, redis.connect());
-      await this.#within(CONNECT_MS, Promise.all(Object.values(SCRIPTS).map((text) => redis.script("LOAD", text))));
+      await this.#limitTime(CONNECT_MS, redis.connect());
+      await this.#limitTime(CONNECT_MS, Promise.all(Object.values(SCRIPTS).map((text) => redis.script("LOAD", text))));
       this.#state = "open";
     } catch (error) {
       this.#lose(wordOf(error));
@@ -85,7 +85,7 @@ class ScriptConnection implements RedisConnection {
 
   run(script: ScriptName, args: readonly (string | number)[]): Promise<ScriptReply> {
     if (this.#state !== "open") return Promise.reject(new RedisUnreachable("closed"));
-    return this.#within(this.#options.timeoutMs, this.#evaluate(script, args));
+    return this.#limitTime(this.#options.timeoutMs, this.#evaluate(script, args));
   }
 
   async close(): Promise<void> {
@@ -107,7 +107,7 @@ class ScriptConnection implements RedisConnection {
   }
 
   /** Rejects after the timeout, once all replies that have arrived are read. */
-  #within<Value>(ms: number, reply: Promise<Value>): Promise<Value> {
+  #limitTime<Value>(ms: number, reply: Promise<Value>): Promise<Value> {
     return new Promise((resolve, reject) => {
       const wait = (parts: number): void => {
         if (parts === 0) check({ checksLeft: CHECKS, seen: -1 });

@@ -80,7 +80,7 @@ class SharedLimiter implements Limiter {
   async take(request: AdmissionRequest): Promise<LimitDecision> {
     const { id, limitRequests } = request;
     assertAdmissionRequest(request, { known: this.#requests.has(id) || this.#pending.has(id) });
-    if (limitRequests.length === 0) return { admitted: true, statuses: [], over: [], retryAfterMs: 0 };
+    if (limitRequests.length === 0) return { admitted: true, statuses: [], exceeded: [], retryAfterMs: 0 };
     this.#sweep();
     const decision = this.#takeFromAll(request);
     this.#pending.set(id, decision);

@@ -15,11 +15,11 @@ export function divideLimits(limitRequests: readonly LimitRequest[], nodes: numb
 
 /** Replaces shares by the full limits in a decision. */
 export function nameLimits(
-  { statuses, over, ...taking }: LimitDecision,
+  { statuses, exceeded, ...taking }: LimitDecision,
   { limitRequests, shares }: { limitRequests: readonly LimitRequest[]; shares: readonly LimitRequest[] },
 ): LimitDecision {
   const limitOf = (share: LimitRequest) => limitRequests[shares.indexOf(share)] ?? share;
-  return { ...taking, statuses: nameLimitsInStatuses(statuses, limitRequests), over: over.map(limitOf) };
+  return { ...taking, statuses: nameLimitsInStatuses(statuses, limitRequests), exceeded: exceeded.map(limitOf) };
 }
 
 /** Replaces shares by the full limits in statuses. */

@@ -73,9 +73,9 @@ export class Window {
     const at = this.#find(end);
     const bucket = this.#buckets[at];
     if (bucket?.end !== end) return;
-    const given = Math.min(amount, bucket.amount);
-    bucket.amount -= given;
-    this.#sum -= given;
+    const returned = Math.min(amount, bucket.amount);
+    bucket.amount -= returned;
+    this.#sum -= returned;
     if (bucket.amount > 0) return;
     if (at === this.#buckets.length - 1) this.#buckets.pop();
     else this.#buckets.splice(at, 1);

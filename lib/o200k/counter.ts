@@ -75,7 +75,7 @@ function* tokenize(table: RankTable, bytes: Uint8Array, ends?: number[]): Genera
   const search = new PieceSearch(bytes);
   for (let from = 0; from < bytes.length;) {
     let to = search.begin(from);
-    for (; to < 0; to = search.goOn()) yield;
+    for (; to < 0; to = search.resume()) yield;
     if (table.rank(bytes, from, to) >= 0) {
       count++;
       ends?.push(to);

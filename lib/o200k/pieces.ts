@@ -127,7 +127,7 @@ export class PieceSearch {
     this.#step = step;
   }
 
-  /** End of the piece that begins at byte `from`, before the text's end; -1 if the search pauses: then call `goOn`. */
+  /** End of the piece that begins at byte `from`, before the text's end; -1 if the search pauses: then call `resume`. */
   begin(from: number): number {
     const bytes = this.#bytes;
     const first = classAt(bytes, from);
@@ -144,7 +144,7 @@ export class PieceSearch {
   }
 
   /** Continues a paused search: the end of the piece, or -1 again. */
-  goOn(): number {
+  resume(): number {
     switch (this.#run) {
       case "head":
         return this.#head(this.#at, this.#last);

@@ -177,10 +177,10 @@ export interface Vitals {
 }
 
 /** Most breakers shown; closed ones are left out first. */
-const MOST_BREAKERS = 150;
+const MAX_BREAKERS = 150;
 
 /** Most budgets and limits of groups shown; the least used are left out first. */
-const MOST_GROUP_READINGS = 40;
+const MAX_GROUP_READINGS = 40;
 
 /** Declares the metrics read from the gateway. */
 export function vitalMetrics(registry: Registry, vitals: Vitals): void {
@@ -210,11 +210,11 @@ export function vitalMetrics(registry: Registry, vitals: Vitals): void {
       "Targets by the upstream's own model id: 0 closed, 1 half open, 2 cooling, 3 open, 4 quarantined. The 150 worst.",
     labels: ["upstream", "model"],
     type: "gauge",
-    most: MOST_BREAKERS,
+    maxSeries: MAX_BREAKERS,
     from: vitals.breakers,
   });
   const ofGroups = (name: string, labels: readonly string[], help: string, from: () => readonly Reading[]) =>
-    registry.read(name, { help, labels, type: "gauge", most: MOST_GROUP_READINGS, from });
+    registry.read(name, { help, labels, type: "gauge", maxSeries: MAX_GROUP_READINGS, from });
   const limitLabels = ["group", "unit"];
   ofGroups("sluice_group_budget_usd", ["group"], "Budgets of groups, in USD. The 40 most used.", vitals.groupBudgets);
   ofGroups(

@@ -1,7 +1,7 @@
 /** Counters and histograms in Prometheus format. The number of series is bounded. */
 
 /** Most lines with a value. */
-const MOST_SERIES = 1_200;
+const MAX_SERIES = 1_200;
 
 /** Label value of all series beyond the bound. */
 const OTHER = "other";
@@ -42,10 +42,10 @@ export interface Registry {
   amounts(name: string, options: FamilyOptions & { write: (amount: bigint) => string }): AmountCounter;
   /** Declares a histogram. `buckets` are ascending upper bounds. */
   histogram(name: string, options: FamilyOptions & { buckets: readonly number[] }): Histogram;
-  /** Declares values read at each rendering: the first `most` of them. */
+  /** Declares values read at each rendering: the first `maxSeries` of them. */
   read(
     name: string,
-    options: FamilyOptions & { type: "gauge" | "counter"; most?: number; from: () => readonly Reading[] },
+    options: FamilyOptions & { type: "gauge" | "counter"; maxSeries?: number; from: () => readonly Reading[] },
   ): void;
   /** Renders everything in the text format 0.0.4. */
   render(): string;
@@ -58,17 +58,17 @@ interface Branch<S> {
 }
 
 /** Creates an empty registry. Each metric reserves one series `other`, which collects everything beyond the bound. */
-export function createRegistry(most = MOST_SERIES): Registry {
-  return new SeriesRegistry(most);
+export function createRegistry(maxSeries = MAX_SERIES): Registry {
+  return new SeriesRegistry(maxSeries);
 }
 
 class SeriesRegistry implements Registry {
-  readonly #most: number;
+  readonly #maxSeries: number;
   readonly #families = new Map<string, () => string>();
   #reserved = 0;
 
-  constructor(most: number) {
-    this.#most = most;
+  constructor(maxSeries: number) {
+    this.#maxSeries = maxSeries;
   }
 
   counter(name: string, { help, labels = [] }: FamilyOptions): Counter {
@@ -136,9 +136,9 @@ class SeriesRegistry implements Registry {
 
   read(
     name: string,
-    { help, type, most: lines = 1, from }: FamilyOptions & {
+    { help, type, maxSeries: lines = 1, from }: FamilyOptions & {
       type: "gauge" | "counter";
-      most?: number;
+      maxSeries?: number;
       from: () => readonly Reading[];
     },
   ): void {
@@ -163,7 +163,7 @@ class SeriesRegistry implements Registry {
   #declare(name: string, { head, lines }: { head: string; lines: number }, body: () => string): void {
     if (!/^[a-z_][a-z0-9_]*$/.test(name)) throw new RangeError(`Cannot name a metric "${name}"`);
     if (this.#families.has(name)) throw new RangeError(`Cannot have two metrics "${name}"`);
-    if (this.#reserved + lines > this.#most) {
+    if (this.#reserved + lines > this.#maxSeries) {
       throw new RangeError(`Cannot add metric "${name}": too many series`);
     }
     this.#reserved += lines;
@@ -176,22 +176,22 @@ class SeriesRegistry implements Registry {
     const root: Branch<S> = { series: undefined, next: new Map() };
     let rest: S | undefined;
     function insert(values: readonly string[]): S {
-      const made = make(labelText(labels, values));
-      all.push(made);
+      const created = make(labelText(labels, values));
+      all.push(created);
       let branch = root;
       for (const value of values) {
         const next: Branch<S> = branch.next.get(value) ?? { series: undefined, next: new Map() };
         branch.next.set(value, next);
         branch = next;
       }
-      branch.series = made;
-      return made;
+      branch.series = created;
+      return created;
     }
 
     const add = (values: readonly string[]): S => {
       // Its lines were reserved at the declaration.
       const isOther = values.every((value) => value === OTHER);
-      if (isOther || this.#reserved + lines > this.#most) return rest ??= insert(labels.map(() => OTHER));
+      if (isOther || this.#reserved + lines > this.#maxSeries) return rest ??= insert(labels.map(() => OTHER));
       this.#reserved += lines;
       return insert(values);
     };

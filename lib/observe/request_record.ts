@@ -47,7 +47,7 @@ export interface RequestRecord {
   /** Client address, if the operator has enabled it in the log. */
   address?: string;
   /** Public id of the requested model; `other` if it is not in the catalog. */
-  asked?: string;
+  requestedModel?: string;
   /** Protocol of the upstream. */
   upstreamProtocol?: string;
   /** Names of dropped members, as in `memberName`. */
@@ -152,7 +152,7 @@ export interface RequestLogLine {
 }
 
 /** Most member names in one line. */
-const MOST_NAMES = 32;
+const MAX_NAMES = 32;
 
 /** Creates the log line of an ended request. `ms`: its duration. */
 export function requestLogLine(record: RequestRecord, { ms, ending }: { ms: number; ending: string }): RequestLogLine {
@@ -173,11 +173,11 @@ export function requestLogLine(record: RequestRecord, { ms, ending }: { ms: numb
     key_name: record.keyName,
     group: record.group,
     client_address: record.address,
-    model: record.asked,
+    model: record.requestedModel,
     model_answered: answeredBy(record),
     upstream_protocol: record.upstreamProtocol,
     streamed: record.streamed,
-    dropped: dropped.length === 0 ? undefined : dropped.slice(0, MOST_NAMES).join(","),
+    dropped: dropped.length === 0 ? undefined : dropped.slice(0, MAX_NAMES).join(","),
     bytes_in: record.bytesIn,
     bytes_out: record.bytesOut,
     total_ms: Math.round(ms),

@@ -126,7 +126,7 @@ function attributesOf(record: RequestRecord, operation: string): Record<string, 
   const input = tokens.prompt + tokens.input_cache_read + tokens.input_cache_write_5m + tokens.input_cache_write_1h;
   return {
     "gen_ai.operation.name": operation,
-    "gen_ai.request.model": record.asked ?? entry.model,
+    "gen_ai.request.model": record.requestedModel ?? entry.model,
     "sluice.request_id": entry.id,
     "sluice.attempts": entry.attempts,
     ...(entry.attempts > 0 && { "gen_ai.response.model": entry.model }),

@@ -21,7 +21,7 @@ const PAGE = {
 };
 
 /** An operation that asks a model. */
-function asking(summary: string, body: z.ZodType, reply: z.ZodType, more: Partial<Operation> = {}): Operation {
+function postOperation(summary: string, body: z.ZodType, reply: z.ZodType, more: Partial<Operation> = {}): Operation {
   return { summary, body, reply, others: [502, 504], ...more };
 }
 
@@ -65,15 +65,15 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
     reply: answers.compatibleModelSchema,
     others: [304, 404],
   },
-  "POST /v1/chat/completions": asking("Create a chat completion", chat.schema, answers.chatReplySchema, {
+  "POST /v1/chat/completions": postOperation("Create a chat completion", chat.schema, answers.chatReplySchema, {
     streams: true,
   }),
   "GET /v1/responses": {
     summary: "Open a WebSocket; each of its `response.create` messages has the body of `POST /v1/responses`",
     status: 101,
   },
-  "POST /v1/responses": asking("Create a response", responses.schema, answers.responseSchema, { streams: true }),
-  "POST /v1/responses/compact": asking(
+  "POST /v1/responses": postOperation("Create a response", responses.schema, answers.responseSchema, { streams: true }),
+  "POST /v1/responses/compact": postOperation(
     "Compact a conversation into its user messages and one item for everything else",
     responses.schema,
     answers.compactionSchema,
@@ -83,17 +83,26 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
     body: responses.schema,
     reply: answers.inputTokensSchema,
   },
-  "POST /v1/images/generations": asking("Make images from a description", generationSchema, answers.imageResultSchema, {
-    streams: true,
-  }),
-  "POST /v1/images/edits": asking(
+  "POST /v1/images/generations": postOperation(
+    "Make images from a description",
+    generationSchema,
+    answers.imageResultSchema,
+    {
+      streams: true,
+    },
+  ),
+  "POST /v1/images/edits": postOperation(
     "Edit images; `image` may be sent up to 16 times, also as `image[]`",
     editSchema,
     answers.imageResultSchema,
     { files: { image: "list", mask: "one" }, streams: true },
   ),
-  "POST /v1/embeddings": asking("Make vectors of texts", embeddingsSchema, answers.embeddingListSchema),
-  "POST /v1/rerank": asking("Order documents by their relevance to a query", rerankSchema, answers.rerankingSchema),
+  "POST /v1/embeddings": postOperation("Make vectors of texts", embeddingsSchema, answers.embeddingListSchema),
+  "POST /v1/rerank": postOperation(
+    "Order documents by their relevance to a query",
+    rerankSchema,
+    answers.rerankingSchema,
+  ),
   "GET /anthropic/api/hello": {
     summary: "Check that the gateway answers, as Claude Code does",
     reply: answers.healthSchema,
@@ -115,7 +124,9 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
     reply: answers.nativeModelSchema,
     others: [304, 404],
   },
-  "POST /anthropic/v1/messages": asking("Create a message", messages.schema, answers.messageSchema, { streams: true }),
+  "POST /anthropic/v1/messages": postOperation("Create a message", messages.schema, answers.messageSchema, {
+    streams: true,
+  }),
   "POST /anthropic/v1/messages/count_tokens": {
     summary: "Count the tokens of a message request",
     body: countTokensSchema,

@@ -88,22 +88,22 @@ const OLDER_NAMES: Readonly<Record<string, string>> = { web_search_preview: "web
 
 /**
  * Adds the features that an answer reports to its usage.
- * @param asked the requested tier: the default tier is added only if another one was requested
+ * @param requestedTier the requested tier: the default tier is added only if another one was requested
  */
 export function withReported(
   usage: TokenUsage,
-  { tier, hostedCalls, asked }: {
+  { tier, hostedCalls, requestedTier }: {
     tier?: string | undefined;
     hostedCalls?: Readonly<Record<string, number>> | undefined;
-    asked?: string | undefined;
+    requestedTier?: string | undefined;
   },
 ): TokenUsage {
-  const tells = tier !== undefined && (asked !== undefined || !PLAIN_TIERS.has(tier)) && isName(tier);
+  const isReported = tier !== undefined && (requestedTier !== undefined || !PLAIN_TIERS.has(tier)) && isName(tier);
   const calls = Object.entries(hostedCalls ?? {}).filter(([name, count]) => count > 0 && isName(name));
-  if (!tells && calls.length === 0) return usage;
+  if (!isReported && calls.length === 0) return usage;
   return {
     ...usage,
-    ...(tells && { tiers: [tier] }),
+    ...(isReported && { tiers: [tier] }),
     ...(calls.length > 0 && { hostedCalls: Object.fromEntries(calls) }),
   };
 }

@@ -255,6 +255,6 @@ function isPlain(value: unknown): value is Record<string, unknown> {
 
 /** Recursive schemas get their validator at first use. */
 function lazyCheck(getter: () => Schema): FastPathValidator {
-  let made: FastPathValidator | undefined;
-  return (value) => (made ??= fastPathValidator(getter()))(value);
+  let validator: FastPathValidator | undefined;
+  return (value) => (validator ??= fastPathValidator(getter()))(value);
 }

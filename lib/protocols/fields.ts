@@ -12,13 +12,13 @@ export const COUNTS = { messages: 4_096, parts: 1_024, images: 64, tools: 256, s
 export const objectField: z.ZodType<Record<string, unknown>> = z.record(z.string(), z.unknown());
 
 /** Creates the message for a value that no option of a union accepts. */
-export function unknownType(thing: string): { error: (issue: z.core.$ZodRawIssue) => string | undefined } {
+export function unknownType(value: string): { error: (issue: z.core.$ZodRawIssue) => string | undefined } {
   return {
     error({ code, input }) {
       if (code !== "invalid_union" || typeof input !== "object" || input === null) return undefined;
       const type: unknown = "type" in input ? input.type : undefined;
-      if (type === undefined) return `Expected the type of the ${thing}`;
-      return `Unexpected ${thing} type ${JSON.stringify(typeof type === "string" ? type.slice(0, 64) : type)}`;
+      if (type === undefined) return `Expected the type of the ${value}`;
+      return `Unexpected ${value} type ${JSON.stringify(typeof type === "string" ? type.slice(0, 64) : type)}`;
     },
   };
 }
@@ -99,15 +99,15 @@ export const providerField: z.ZodType<Record<string, unknown>> = z.looseObject({
 export const fallbacksField: z.ZodType<string[]> = z.array(z.string().min(1).max(256)).max(COUNTS.fallbacks);
 
 /** Cached validators of whole bodies. */
-const sure = new WeakMap<z.ZodType, FastPathValidator>();
+const fastValidators = new WeakMap<z.ZodType, FastPathValidator>();
 
 /**
  * Checks a request body without copying it.
  * @throws {GatewayError} `invalid`, naming the first invalid member
  */
 export function checkBody(schema: z.ZodType, body: JsonObject): void {
-  let isSure = sure.get(schema);
-  if (isSure === undefined) sure.set(schema, isSure = fastPathValidator(schema));
+  let isSure = fastValidators.get(schema);
+  if (isSure === undefined) fastValidators.set(schema, isSure = fastPathValidator(schema));
   if (isSure(body)) return;
   for (const value of new Set([cutAfterFault(body, isSure), body])) {
     const result = schema.safeParse(value, { reportInput: true });

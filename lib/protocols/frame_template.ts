@@ -237,8 +237,8 @@ function splitAtMarks(text: string, marks: readonly string[]): string[] | undefi
 }
 
 /** Decodes the inside of a JSON string. */
-function decodeString(inside: string): string {
-  return inside.length > MAX_SLICE || inside.includes("\\") ? JSON.parse(`"${inside}"`) : inside;
+function decodeString(content: string): string {
+  return content.length > MAX_SLICE || content.includes("\\") ? JSON.parse(`"${content}"`) : content;
 }
 
 function parsed(text: string): Json | undefined {

@@ -60,11 +60,11 @@ type Present<T> =
 
 /** Returns an object without its undefined members. The names must be constants, never a client's. */
 export function present<const T extends object>(members: T): Present<T> {
-  const kept: Partial<T> = {};
+  const present: Partial<T> = {};
   for (const name in members) {
-    if (members[name] !== undefined) kept[name] = members[name];
+    if (members[name] !== undefined) present[name] = members[name];
   }
-  return kept as unknown as Present<T>;
+  return present as unknown as Present<T>;
 }
 
 /** Returns an object without its undefined members, whatever their names; `undefined` if none is left. */

@@ -145,11 +145,11 @@ function statusOfCodes(codes: readonly string[]): number | undefined {
 }
 
 function readBody(body: Json | undefined): ErrorBody {
-  const nothing: ErrorBody = { message: undefined, codes: [], param: undefined, status: undefined, moderated: false };
-  if (typeof body === "string") return { ...nothing, message: plainText(body) };
+  const unknown: ErrorBody = { message: undefined, codes: [], param: undefined, status: undefined, moderated: false };
+  if (typeof body === "string") return { ...unknown, message: plainText(body) };
   // Google wraps stream errors into a list.
   const object = Array.isArray(body) ? body.find(isObject) : body;
-  if (!isObject(object)) return nothing;
+  if (!isObject(object)) return unknown;
   const error = objectOf(object.error) ?? object;
   const metadata = objectOf(error.metadata) ?? {};
   const inner = readRaw(metadata.raw);

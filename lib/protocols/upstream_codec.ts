@@ -18,7 +18,7 @@ export interface Dialect {
   /** Hosted tools of these protocols are passed on; others are dropped and named. */
   hostedFrom: readonly Protocol[];
   /** The upstream's minimum for the token limit; the gateway enforces lower limits itself. Absent: none. */
-  leastTokens?: number;
+  minTokens?: number;
   /** Most stop sequences that the upstream accepts; the gateway enforces the others itself. */
   stops: number;
   toolName: TextRule;

@@ -102,7 +102,7 @@ export class RecentResponses {
     const key = keyOf(owner, response.id);
     this.#remove(key);
     const entry = { owner, keyId, response, bytes: bytesOf(owner, response), isOwn, expiresAt: this.#expiry() };
-    if (entry.bytes > this.#mostBytes) return false;
+    if (entry.bytes > this.#maxBytes) return false;
     this.#add(key, entry);
     for (const { id } of response.items) this.#items.set(keyOf(owner, id), entry);
     this.#evict();
@@ -136,7 +136,7 @@ export class RecentResponses {
     this.#timer = undefined;
   }
 
-  get #mostBytes(): number {
+  get #maxBytes(): number {
     return this.#limits.megabytes * 1024 * 1024;
   }
 
@@ -190,7 +190,7 @@ export class RecentResponses {
       if (expiresAt > now) break;
       this.#remove(key);
     }
-    while (this.#bytes > this.#mostBytes) {
+    while (this.#bytes > this.#maxBytes) {
       const [oldest] = this.#largestAccount()?.entries ?? [];
       if (oldest === undefined) return;
       const [key, { owner, response, isOwn }] = oldest;

@@ -3,7 +3,7 @@ import { requireCaller } from "../access/permissions.ts";
 import type { Model } from "../catalog/model.ts";
 import type { RouteContext } from "../server/router.ts";
 import { limitRequestsOf } from "../limits/limit_requests.ts";
-import { mostCost } from "../billing/token_bound.ts";
+import { costBound } from "../billing/token_bound.ts";
 import { budgetClaims } from "../billing/budgets.ts";
 import type { Meter } from "../billing/meter.ts";
 import type { AdmissionTerms } from "../billing/reservation.ts";
@@ -25,7 +25,7 @@ export async function admitImages(
   await meter.admit({
     ...terms,
     limitRequests: limitRequestsOf({ caller: requireCaller(context.caller), model, tokens }),
-    most: mostCost(tokens, terms.sheet) + costOfExtras(extras, terms.sheet),
+    maxCost: costBound(tokens, terms.sheet) + costOfExtras(extras, terms.sheet),
   });
 }
 
@@ -33,14 +33,14 @@ export async function admitImages(
 export async function admitReplay(
   { meter, model, context }: { meter: Meter; model: Model; context: RouteContext },
 ): Promise<void> {
-  await meter.admit({ ...termsOf({ meter, model, context }), limitRequests: [], most: 0n });
+  await meter.admit({ ...termsOf({ meter, model, context }), limitRequests: [], maxCost: 0n });
 }
 
 /** Returns the terms that do not depend on the size of a request. Its prices are those of the moment `now`. */
 function termsOf(
   { meter, model, context }: { meter: Meter; model: Model; context: RouteContext },
   now = context.gateway.now(),
-): Omit<AdmissionTerms, "limitRequests" | "most"> {
+): Omit<AdmissionTerms, "limitRequests" | "maxCost"> {
   const { gateway, caller } = context;
   const at = { factor: requireCaller(caller).group.price_factor, now };
   return {

@@ -85,20 +85,20 @@ async function admitFirst(
   const limitRequests = limitRequestsFor(first, caller);
   // Before any reservation, so that no other request waits for it.
   if (context.record.bytesIn > LONG_REQUEST_BYTES) await yieldToEventLoop();
-  const taking = meter.admit({
+  const reserving = meter.admit({
     model: first.model,
     sheet: first.sheet,
     extraPrices: first.extraPrices,
     tier: first.prompt.extras?.tier,
     budgets,
     limitRequests,
-    most: plan.most,
+    maxCost: plan.maxCost,
     // Reading what is left costs time, and most budgets suffice: only a refusal needs it.
-    within: canBeLess ? (left) => (plan = planSpending({ ...spending, left })).most : undefined,
+    costWithin: canBeLess ? (left) => (plan = planSpending({ ...spending, available: left })).maxCost : undefined,
     forMs: longestMs([first, ...others], gateway.config),
-    whole: !first.prompt.stream,
+    isWhole: !first.prompt.stream,
   });
-  if (taking !== undefined) await taking;
+  if (reserving !== undefined) await reserving;
   const { cap, payable } = plan;
   return [
     admittedModel(first, { cap, limitRequests: [] }, request),
@@ -110,17 +110,19 @@ async function admitFirst(
 }
 
 function admittedModel(
-  { model, prompt: asked, dropped, sheet, extraPrices }: Candidate,
-  { cap: most, limitRequests }: Pick<AdmittedModel, "cap" | "limitRequests">,
+  { model, prompt: original, dropped, sheet, extraPrices }: Candidate,
+  { cap: outputCap, limitRequests }: Pick<AdmittedModel, "cap" | "limitRequests">,
   request: ReadRequest,
 ): AdmittedModel {
   const { screened, state: { codec, request: { headers } } } = request;
   const { body } = screened;
   // A model that cannot write as much needs no cap.
-  const cap = most !== undefined && most.tokens < model.top_provider.max_completion_tokens ? most : undefined;
-  const prompt = cap === undefined ? asked : withSettings(asked, { maxTokens: cap.tokens });
-  const named = codec.extras.betas === undefined ? null : headers.get(BETAS);
-  const betas = named === null ? undefined : screened.betasFor(model, named);
+  const cap = outputCap !== undefined && outputCap.tokens < model.top_provider.max_completion_tokens
+    ? outputCap
+    : undefined;
+  const prompt = cap === undefined ? original : withSettings(original, { maxTokens: cap.tokens });
+  const header = codec.extras.betas === undefined ? null : headers.get(BETAS);
+  const betas = header === null ? undefined : screened.betasFor(model, header);
   for (const name of betas?.dropped ?? []) dropped.add(name);
   return {
     model,

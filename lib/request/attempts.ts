@@ -31,7 +31,7 @@ export function attemptsWith<T>(
     ask,
     isOver,
     health,
-    most: config.routing.attempts,
+    maxAttempts: config.routing.attempts,
     monotonic,
     random,
     pause: (ms) => delay(ms, signal),
@@ -85,7 +85,7 @@ function entryAttempt(
 }
 
 /** Most targets that are remembered; those that failed longest ago go first. */
-const MOST_TARGETS = 1_000;
+const MAX_TARGETS = 1_000;
 
 /** A failure of a target. The log has the same facts as `target_failed`: nothing of a prompt or an answer. */
 export interface TargetFailure {
@@ -113,7 +113,7 @@ function recordFailure(health: Health, target: TargetKey, error: GatewayError, n
     message: plainText(vendor?.message ?? error.message, MESSAGE_CHARACTERS),
   });
   const [oldest] = known.keys();
-  if (known.size > MOST_TARGETS && oldest !== undefined) known.delete(oldest);
+  if (known.size > MAX_TARGETS && oldest !== undefined) known.delete(oldest);
 }
 
 /** The last failure of a target since the start of this process. */
@@ -122,7 +122,7 @@ export function lastFailure(health: Health, target: TargetKey): TargetFailure | 
 }
 
 /** Shorter answers say nothing about speed. */
-const LEAST_TOKENS = 16;
+const MIN_TOKENS = 16;
 
 /** A stream and its target. */
 export interface MeasuredStream extends Pick<Gateway, "health" | "monotonic"> {
@@ -166,6 +166,6 @@ export class TargetMeasurement {
   #end(tokens = 0): void {
     const { health, monotonic, permit } = this.#stream;
     const ms = this.#firstAt === undefined ? 0 : monotonic() - this.#firstAt;
-    if (tokens >= LEAST_TOKENS && ms > 0) health.recordSpeed(permit.target, { tokensPerSecond: tokens * 1_000 / ms });
+    if (tokens >= MIN_TOKENS && ms > 0) health.recordSpeed(permit.target, { tokensPerSecond: tokens * 1_000 / ms });
   }
 }

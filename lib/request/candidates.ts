@@ -40,13 +40,13 @@ export interface Candidates {
  * allows is passed over where another one is left.
  * @throws {GatewayError} the first one's error where none is left; `overloaded` where the client's preferences leave none
  */
-export function findCandidates(asked: Prompt, context: RouteContext, body: NamedBody): Candidates {
-  const { provider, fallbacks } = asked;
+export function findCandidates(prompt: Prompt, context: RouteContext, body: NamedBody): Candidates {
+  const { provider, fallbacks } = prompt;
   const preferences = readPreferences(provider, context.gateway);
-  const ids = fallbacks === undefined ? [asked.model] : new Set([asked.model, ...fallbacks]);
+  const ids = fallbacks === undefined ? [prompt.model] : new Set([prompt.model, ...fallbacks]);
   return {
     preferences,
-    candidates: collectCandidates(ids, preferences, (id) => candidateOf(id, asked, { context, body })),
+    candidates: collectCandidates(ids, preferences, (id) => candidateOf(id, prompt, { context, body })),
   };
 }
 
@@ -90,14 +90,14 @@ export function noTargetLeft(why: string): GatewayError {
 
 function candidateOf(
   id: string,
-  asked: Prompt,
+  original: Prompt,
   { context, body: { dropped: lost, body } }: { context: RouteContext; body: NamedBody },
 ): Candidate {
-  const param = PARAMETER_NAMES[asked.protocol].fallbacks;
-  const model = id === asked.model ? findModel(id, context) : findNamedFallback(id, { context, param });
+  const param = PARAMETER_NAMES[original.protocol].fallbacks;
+  const model = id === original.model ? findModel(id, context) : findNamedFallback(id, { context, param });
   const dropped = new UnsupportedParameters();
   for (const name of lost) dropped.add(name);
-  const prompt = checkModelRules(asked, model, dropped, {
+  const prompt = checkModelRules(original, model, dropped, {
     body,
     privateNetworks: context.gateway.config.private_networks,
   });
@@ -160,7 +160,7 @@ export function findModel(id: string, context: RouteContext, kind: keyof typeof 
   const caller = requireCaller(context.caller);
   const model = gateway.catalog.find(id);
   // Unknown names are free text of the client's.
-  record.asked = model?.id ?? "other";
+  record.requestedModel = model?.id ?? "other";
   if (model !== undefined) requireModel(caller, model.id, { name: id });
   if (model === undefined || isExpired(model, gateway.now())) {
     const missing = missingModel(id, { gateway, caller });

@@ -84,13 +84,13 @@ export interface Shown {
  * Returns false if there may be hidden output, or input that only the upstream can count. A whole answer shows nothing
  * before its end.
  */
-export function isCountable(prompt: Prompt, asked: SentRequest, shown: Shown): boolean {
-  if (!prompt.stream || shown.reasoning || (prompt.n ?? 1) > 1 || mayRunHostedTools(prompt)) return false;
+export function isCountable(prompt: Prompt, request: SentRequest, received: Shown): boolean {
+  if (!prompt.stream || received.reasoning || (prompt.n ?? 1) > 1 || mayRunHostedTools(prompt)) return false;
   // Only text is counted.
-  if (asked.model.architecture.output_modalities.some((modality) => modality !== "text")) return false;
+  if (request.model.architecture.output_modalities.some((modality) => modality !== "text")) return false;
   // Rejected prediction tokens are billed but not shown.
-  if (mayReason(prompt, asked) || prompt.unknownMembers?.members.prediction !== undefined) return false;
-  return shown.input || prompt.plain !== undefined || !prompt.messages.some(hasFile);
+  if (mayReason(prompt, request) || prompt.unknownMembers?.members.prediction !== undefined) return false;
+  return received.input || prompt.plain !== undefined || !prompt.messages.some(hasFile);
 }
 
 /** True if the model can reason and reasoning is not effectively disabled. */
@@ -131,7 +131,7 @@ export interface DisconnectedRequest {
   sheet: Readonly<PriceSheet>;
   /** True if the sent events can be counted. */
   isCountable: () => boolean;
-  meter: Pick<Meter, "asked" | "done">;
+  meter: Pick<Meter, "hasAttempted" | "done">;
 }
 
 /**
@@ -144,7 +144,7 @@ export function beginDrain(
   { gateway, requestId }: Pick<RouteContext, "gateway" | "requestId">,
 ): boolean {
   const wants = on_disconnect === "drain" || (on_disconnect === "auto" && costsAnything(sheet) && !isCountable());
-  if (!wants || !meter.asked) return false;
+  if (!wants || !meter.hasAttempted) return false;
   const { config, drains, log } = gateway;
   const isBegun = drains.begin(meter.done, config.resource_limits.drained_requests);
   if (!isBegun) log({ level: "warn", event: "drain_limit_reached", request_id: requestId });

@@ -22,7 +22,7 @@ const PART_CHARS = 4_096;
 const SEARCHED_CHARS = 262_144;
 
 /** Bodies below this have no prefix that vendors cache: they do so from 1,024 tokens on. */
-const LEAST_BYTES = 4_096;
+const MIN_BYTES = 4_096;
 
 /** Members at the start of a prompt, which stay the same in every turn of a conversation. */
 const PREFIX_MEMBERS = ["system", "instructions", "tools"];
@@ -55,10 +55,10 @@ export function affinityOf(conversation: Conversation, target: TargetKey): Affin
  * the first message of the user. `undefined` for a short prompt without any of them.
  */
 function conversationOf(body: JsonBody, headers: Pick<Headers, "get">, bytes: number): string | undefined {
-  const named = sessionOf(body, headers);
+  const session = sessionOf(body, headers);
   const model = String(headOf(body).model);
-  if (named !== undefined) return conversationId([model, named.slice(0, LONGEST_ID)]);
-  if (bytes < LEAST_BYTES) return undefined;
+  if (session !== undefined) return conversationId([model, session.slice(0, LONGEST_ID)]);
+  if (bytes < MIN_BYTES) return undefined;
   const members = PREFIX_MEMBERS.map((name) => memberText(body, name, PART_CHARS) ?? "");
   const messages = firstMessages(body).flatMap((text) => [String(text.length), text.slice(0, PART_CHARS)]);
   return conversationId([model, ...members, ...messages]);

@@ -119,8 +119,8 @@ export class Screened implements Permits {
   checkItem(item: JsonObject, param: string): void {
     const { nested, lookedUp = {}, toolReports } = this.#codec.extras;
     const type = String(item.type);
-    const whole = Object.hasOwn(lookedUp, type) ? lookedUp[type] : undefined;
-    if (whole !== undefined && !this.vendorState && asksForSomething(item.id) && !asksForSomething(item[whole])) {
+    const extra = Object.hasOwn(lookedUp, type) ? lookedUp[type] : undefined;
+    if (extra !== undefined && !this.vendorState && asksForSomething(item.id) && !asksForSomething(item[extra])) {
       throw this.permissions.refusal({ asks: "vendor_state" }, `${param}.id`);
     }
     const ownTools = nested?.types.has(type) || toolReports?.has(type);
@@ -156,7 +156,7 @@ export class Screened implements Permits {
     if (betas === undefined) return { value: header, dropped: [] };
     const known = Object.entries(betas);
     const dropped: string[] = [];
-    const left = header.split(",").map((name) => name.trim()).filter((name) => {
+    const permitted = header.split(",").map((name) => name.trim()).filter((name) => {
       const [, extra] = known.find(([start]) => name.toLowerCase().startsWith(start)) ?? [];
       const mayPass = extra === undefined ||
         (extra.asks === "long_context" ? context_length > extra.over : this.permissions.permits(extra));
@@ -164,7 +164,7 @@ export class Screened implements Permits {
       return mayPass;
     });
     if (dropped.length === 0) return { value: header, dropped };
-    return { value: left.length === 0 ? null : left.join(","), dropped };
+    return { value: permitted.length === 0 ? null : permitted.join(","), dropped };
   }
 }
 

@@ -103,8 +103,8 @@ export function truncate(
   }
   if (size > limit) return undefined;
   if (dropped === 0) return { prompt, dropped, tokens };
-  const kept = messages.filter(({ role }, index) => index >= end || role === "system");
-  return { prompt: { ...prompt, messages: kept }, dropped, tokens };
+  const remaining = messages.filter(({ role }, index) => index >= end || role === "system");
+  return { prompt: { ...prompt, messages: remaining }, dropped, tokens };
 }
 
 /** Indices at which turns begin, the first of them 0. */
@@ -141,11 +141,11 @@ function insidePairs(messages: readonly Message[]): Set<number> {
       add(index + 1, -1);
     }
   });
-  const inside = new Set<number>();
+  const positions = new Set<number>();
   let open = 0;
   change.forEach((pairs, index) => {
     open += pairs;
-    if (open > 0) inside.add(index);
+    if (open > 0) positions.add(index);
   });
-  return inside;
+  return positions;
 }

@@ -51,7 +51,7 @@ export function streamedAnswer(
       others: n > 1 && answer.type === "frames" ? new OtherAnswers({ protocol: codec.protocol, n }) : undefined,
       wantsUsage: prompt.includeUsage === true,
       request: state,
-      kept: keeper?.written,
+      stored: keeper?.written,
       noteFailure: (error) => observer.failed(record, error),
     }),
   };

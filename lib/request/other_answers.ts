@@ -58,17 +58,17 @@ export async function otherBlocks(text: string, { protocol, n }: SeveralAnswers)
 
 /** The running count of the answers beside the first of a stream. */
 export class OtherAnswers {
-  readonly #asked: SeveralAnswers;
+  readonly #request: SeveralAnswers;
   readonly #answers = new Map<number, { reader: Machine<Frame, ReplyEvent>; counter: ReplyTokenCounter }>();
 
-  constructor(asked: SeveralAnswers) {
-    this.#asked = asked;
+  constructor(request: SeveralAnswers) {
+    this.#request = request;
   }
 
   /** Adds the next frames of the stream. */
   push(frames: readonly Frame[]): void {
     for (const { event, data } of frames) {
-      for (const { index, body } of othersIn(parse(data), this.#asked.n)) {
+      for (const { index, body } of othersIn(parse(data), this.#request.n)) {
         const { reader, counter } = this.#answer(index);
         const frame = { ...(event !== undefined && { event }), data: JSON.stringify(body) };
         for (const found of reader.push(frame)) void counter.push(found);
@@ -91,7 +91,7 @@ export class OtherAnswers {
   #answer(index: number): { reader: Machine<Frame, ReplyEvent>; counter: ReplyTokenCounter } {
     let answer = this.#answers.get(index);
     if (answer === undefined) {
-      answer = { reader: UPSTREAM_CODECS[this.#asked.protocol].reader(ORIGIN), counter: new ReplyTokenCounter() };
+      answer = { reader: UPSTREAM_CODECS[this.#request.protocol].reader(ORIGIN), counter: new ReplyTokenCounter() };
       this.#answers.set(index, answer);
     }
     return answer;

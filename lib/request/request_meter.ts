@@ -180,7 +180,7 @@ const TAGS_HEADER = "x-sluice-tags";
 const USER_CHARACTERS = 256;
 const TAG_CHARACTERS = 64;
 /** Most tags of a request. */
-const MOST_TAGS = 10;
+const MAX_TAGS = 10;
 
 /** Reads the headers of a request. @throws {GatewayError} `invalid` where they are malformed */
 export function attributeRequest(meter: Attributed, headers: Pick<Headers, "get">): void {
@@ -204,10 +204,10 @@ export function readUserHeader(headers: Pick<Headers, "get">): string | undefine
 function readTags(text: string): string[] {
   const tags = [...new Set(text.split(",").map((tag) => tag.trim()))];
   const isTag = (tag: string) => tag.length <= TAG_CHARACTERS && /^[A-Za-z0-9._:/=@+-]+$/.test(tag);
-  if (tags.length <= MOST_TAGS && tags.every(isTag)) return tags;
+  if (tags.length <= MAX_TAGS && tags.every(isTag)) return tags;
   throw new GatewayError(
     "invalid",
-    `Cannot read the header "${TAGS_HEADER}": expected at most ${MOST_TAGS} tags, separated by commas, of 1 to ` +
+    `Cannot read the header "${TAGS_HEADER}": expected at most ${MAX_TAGS} tags, separated by commas, of 1 to ` +
       `${TAG_CHARACTERS} letters, digits and . _ : / = @ + - each`,
   );
 }
@@ -225,9 +225,9 @@ export function attributeUser(
   meter: Attributed,
   { safety_identifier, user, metadata }: { safety_identifier?: Json; user?: Json; metadata?: Json },
 ): void {
-  const named = stringOf(safety_identifier) ?? stringOf(user) ??
+  const userName = stringOf(safety_identifier) ?? stringOf(user) ??
     (isObject(metadata) ? stringOf(metadata.user_id) : undefined);
-  if (named === undefined) return;
-  const clean = endUserName(named);
+  if (userName === undefined) return;
+  const clean = endUserName(userName);
   if (clean !== "") meter.attribute({ user: clean });
 }

@@ -38,16 +38,16 @@ export function checkModelRules(
   if (tools > 0 && !model.supported_parameters.includes("tools")) {
     throw new GatewayError("invalid", `Cannot give tools to ${model.id}: it calls none`, { param: "tools" });
   }
-  const asked = { protocol, model, vendorState: prompt.vendorState === true, privateNetworks };
+  const facts = { protocol, model, vendorState: prompt.vendorState === true, privateNetworks };
   // Plain messages have no media but images in base64.
-  if (plain?.images !== undefined) checkModality("image", asked);
-  if (plain === undefined) { for (const { blocks } of prompt.messages) checkBlocks(blocks, asked); }
+  if (plain?.images !== undefined) checkModality("image", facts);
+  if (plain === undefined) { for (const { blocks } of prompt.messages) checkBlocks(blocks, facts); }
   if (reasoning === undefined) return prompt;
   if (model.reasoning !== undefined) {
     checkReasoning(reasoning, { prompt, model, ...model.reasoning });
     return prompt;
   }
-  for (const name of askedReasoning(reasoning, protocol)) dropped.add(name);
+  for (const name of requestedReasoning(reasoning, protocol)) dropped.add(name);
   return withSettings(prompt, { reasoning: undefined });
 }
 
@@ -55,35 +55,35 @@ function tooManyTokens(prompt: Prompt, { id, top_provider }: Model, body: RuleFa
   const { maxTokens, protocol } = prompt;
   const name = PARAMETER_NAMES[protocol].maxTokens;
   const param = body === undefined ? name : clientParameterName(name, { prompt, request: body.value });
-  const most = top_provider.max_completion_tokens;
+  const limit = top_provider.max_completion_tokens;
   return new GatewayError(
     "invalid",
-    `${param}: ${maxTokens} > ${most}, which is the maximum allowed number of output tokens for ${id}`,
-    { param, rule: `at most ${most} output tokens for ${id}` },
+    `${param}: ${maxTokens} > ${limit}, which is the maximum allowed number of output tokens for ${id}`,
+    { param, rule: `at most ${limit} output tokens for ${id}` },
   );
 }
 
-interface AskedOfModel {
+interface MediaFacts {
   protocol: Protocol;
   model: Model;
   vendorState: boolean;
   privateNetworks: readonly string[] | undefined;
 }
 
-function checkBlocks(blocks: readonly ContentBlock[], asked: AskedOfModel): void {
+function checkBlocks(blocks: readonly ContentBlock[], facts: MediaFacts): void {
   for (const block of blocks) {
-    if (block.type === "tool_result") checkBlocks(block.blocks, asked);
-    if (block.type === "vendor_specific") { for (const { url } of addressesIn(block.value)) checkHost(url, asked); }
+    if (block.type === "tool_result") checkBlocks(block.blocks, facts);
+    if (block.type === "vendor_specific") { for (const { url } of addressesIn(block.value)) checkHost(url, facts); }
     if (block.type !== "media") continue;
-    checkModality(modalityOf(block.media, block.name), asked);
+    checkModality(modalityOf(block.media, block.name), facts);
     if (block.media.kind !== "url") continue;
-    if (!asked.vendorState) checkUrl(block.media.url, asked);
-    checkHost(block.media.url, asked);
+    if (!facts.vendorState) checkUrl(block.media.url, facts);
+    checkHost(block.media.url, facts);
   }
 }
 
 /** Upstreams of the operator's own open addresses from inside its network, where clients must not reach. */
-function checkHost(url: string, { protocol, privateNetworks }: AskedOfModel): void {
+function checkHost(url: string, { protocol, privateNetworks }: MediaFacts): void {
   const address = literalAddress(url.trim());
   if (address === undefined) return;
   try {
@@ -100,7 +100,7 @@ function checkHost(url: string, { protocol, privateNetworks }: AskedOfModel): vo
 /** Paths of the files that Google keeps. */
 const GOOGLE_FILE = /\/files?\//i;
 
-function checkUrl(url: string, { protocol }: AskedOfModel): void {
+function checkUrl(url: string, { protocol }: MediaFacts): void {
   if (isPublic(url.trim())) return;
   throw new GatewayError(
     "invalid",
@@ -119,8 +119,8 @@ function isPublic(url: string): boolean {
   const { hostname, pathname } = new URL(url);
   if (!/(?:^|\.)googleapis\.com\.*$/.test(hostname)) return true;
   try {
-    const once = decodeURIComponent(pathname);
-    return ![pathname, once, decodeURIComponent(once)].some((path) => GOOGLE_FILE.test(path));
+    const decoded = decodeURIComponent(pathname);
+    return ![pathname, decoded, decodeURIComponent(decoded)].some((path) => GOOGLE_FILE.test(path));
   } catch {
     return false;
   }
@@ -128,7 +128,7 @@ function isPublic(url: string): boolean {
 
 function checkModality(
   modality: string,
-  { protocol, model: { id, architecture } }: AskedOfModel,
+  { protocol, model: { id, architecture } }: MediaFacts,
 ): void {
   // Every model reads text, in a file of its own too.
   if (modality === "text" || architecture.input_modalities.includes(modality)) return;
@@ -184,11 +184,11 @@ function checkReasoning(
 }
 
 /** Names of the parameters that ask for reasoning; none for a request that turns it off. */
-function askedReasoning({ mode, effort, display }: Reasoning, protocol: Protocol): string[] {
+function requestedReasoning({ mode, effort, display }: Reasoning, protocol: Protocol): string[] {
   const names = PARAMETER_NAMES[protocol];
   const byEffort = effort !== undefined && effort !== "none";
-  const shown = display !== undefined && mode !== "off" && effort === undefined;
-  const byMode = mode === "manual" || mode === "adaptive" || shown;
+  const byDisplay = display !== undefined && mode !== "off" && effort === undefined;
+  const byMode = mode === "manual" || mode === "adaptive" || byDisplay;
   if (protocol === "responses") return byEffort || byMode ? [names.reasoning] : [];
   return [...(byMode ? [names.reasoning] : []), ...(byEffort ? [names.effort] : [])];
 }

@@ -36,7 +36,7 @@ export class ToolScreening {
   readonly #permissions: ExtraPermissions;
   readonly #edits: BodyEdits;
   /** Names of tools that were taken out. */
-  readonly #gone = new Set<string>();
+  readonly #removed = new Set<string>();
 
   constructor({ value, scanned, table, permissions, edits }: ToolScreeningParts) {
     this.#value = value;
@@ -53,7 +53,7 @@ export class ToolScreening {
     let left = this.#screenTools();
     if (nested !== undefined && Array.isArray(this.#value[nested.list])) left = this.#screenEntries(nested) || left;
     if (choice !== undefined && choice !== null) this.#screenChoice(choice, left);
-    if (!left && this.#gone.size > 0) this.#dropVoid();
+    if (!left && this.#removed.size > 0) this.#dropVoid();
   }
 
   /** Checks a tool that is defined within an item. @throws {GatewayError} `invalid` where it may not be used */
@@ -87,11 +87,11 @@ export class ToolScreening {
   }
 
   #screenList(tools: readonly Json[], path: string): ToolList {
-    const left: ToolList = { tools: [], cuts: [] };
+    const permitted: ToolList = { tools: [], cuts: [] };
     for (const [index, entry] of tools.entries()) {
       let tool = entry;
       if (!isObject(tool)) {
-        left.tools.push(tool);
+        permitted.tools.push(tool);
         continue;
       }
       const spellings = spellingsInTool(tool);
@@ -99,42 +99,42 @@ export class ToolScreening {
         for (const spelling of spellings) {
           const name = String(spelling.at(-1));
           this.#permissions.dropSpelling(`tools.${name}`, usualName(name));
-          left.cuts.push([index, ...spelling]);
+          permitted.cuts.push([index, ...spelling]);
         }
         tool = withoutPaths(tool, spellings);
       }
       if (tool.type === "namespace" && Array.isArray(tool.tools)) {
         const inner = this.#screenList(tool.tools, `${path}[${index}].tools`);
-        if (inner.tools.length === 0 && inner.cuts.length > 0) left.cuts.push([index]);
+        if (inner.tools.length === 0 && inner.cuts.length > 0) permitted.cuts.push([index]);
         else {
-          left.tools.push(inner.cuts.length === 0 ? tool : { ...tool, tools: inner.tools });
-          for (const cut of inner.cuts) left.cuts.push([index, "tools", ...cut]);
+          permitted.tools.push(inner.cuts.length === 0 ? tool : { ...tool, tools: inner.tools });
+          for (const cut of inner.cuts) permitted.cuts.push([index, "tools", ...cut]);
         }
-      } else if (this.#keeps(tool, `${path}[${index}]`)) left.tools.push(tool);
-      else left.cuts.push([index]);
+      } else if (this.#isPermitted(tool, `${path}[${index}]`)) permitted.tools.push(tool);
+      else permitted.cuts.push([index]);
     }
-    return left;
+    return permitted;
   }
 
   /** Tools whose members say what they are: those that are not permitted go, and tools without any member left. */
   #screenToolMembers(tools: readonly Json[], path: string): ToolList {
-    const left: ToolList = { tools: [], cuts: [] };
+    const permitted: ToolList = { tools: [], cuts: [] };
     for (const [index, tool] of tools.entries()) {
       if (!isObject(tool)) {
-        left.tools.push(tool);
+        permitted.tools.push(tool);
         continue;
       }
-      const gone = Object.keys(tool).filter((name) =>
+      const removed = Object.keys(tool).filter((name) =>
         !this.#keepsMember(name, tool[name], `${path}[${index}].${name}`)
       );
-      if (gone.length === 0) left.tools.push(tool);
-      else if (gone.length === Object.keys(tool).length) left.cuts.push([index]);
+      if (removed.length === 0) permitted.tools.push(tool);
+      else if (removed.length === Object.keys(tool).length) permitted.cuts.push([index]);
       else {
-        left.tools.push(withoutPaths(tool, gone.map((name) => [name])));
-        for (const name of gone) left.cuts.push([index, name]);
+        permitted.tools.push(withoutPaths(tool, removed.map((name) => [name])));
+        for (const name of removed) permitted.cuts.push([index, name]);
       }
     }
-    return left;
+    return permitted;
   }
 
   /** True if a member of a tool stays. */
@@ -146,13 +146,13 @@ export class ToolScreening {
       throw this.#permissions.refusal({ asks: "vendor_state" }, path + state);
     }
     if (this.#permissions.takes(extra)) return true;
-    this.#gone.add(name);
+    this.#removed.add(name);
     this.#permissions.drop(extra, `tools.${name}`);
     return false;
   }
 
   /** True if a tool stays. */
-  #keeps(tool: JsonObject, path: string): boolean {
+  #isPermitted(tool: JsonObject, path: string): boolean {
     const extra = extraOfTool(tool, this.#table);
     if (extra === undefined) return true;
     const state = stateInTool(tool);
@@ -161,7 +161,7 @@ export class ToolScreening {
       throw this.#permissions.refusal({ asks: "vendor_state" }, path + state);
     }
     if (this.#permissions.takes(extra, tool)) return true;
-    this.#gone.add(String(tool.name ?? tool.type));
+    this.#removed.add(String(tool.name ?? tool.type));
     this.#permissions.drop(extra, `tools.${String(tool.type)}`);
     return false;
   }
@@ -196,14 +196,14 @@ export class ToolScreening {
     return left;
   }
 
-  #screenChoice(choice: Json, left: boolean): void {
+  #screenChoice(choice: Json, isShortened: boolean): void {
     const isForced = choice === "required" || (isObject(choice) && choice.type === "any");
-    if (isForced && !left && this.#gone.size > 0) throw this.#forced();
+    if (isForced && !isShortened && this.#removed.size > 0) throw this.#forced();
     if (!isObject(choice)) return;
-    const inside = isObject(choice.allowed_tools) ? choice.allowed_tools : choice;
-    if (choice.type === "allowed_tools") return this.#screenAllowed(inside);
+    const allowed = isObject(choice.allowed_tools) ? choice.allowed_tools : choice;
+    if (choice.type === "allowed_tools") return this.#screenAllowed(allowed);
     if (choice.type === this.#table.namedChoice) {
-      if (this.#gone.has(String(choice.name))) throw this.#forced();
+      if (this.#removed.has(String(choice.name))) throw this.#forced();
       return;
     }
     if (OWN_CHOICES.has(String(choice.type))) return;
@@ -220,13 +220,13 @@ export class ToolScreening {
     });
     const [first] = forbidden;
     if (first === undefined) return;
-    const left = tools.filter((_, index) => !forbidden.some((tool) => tool.index === index));
-    if (left.length === 0 && mode === "required") throw this.#permissions.refusal(first.extra, "tool_choice");
+    const permitted = tools.filter((_, index) => !forbidden.some((tool) => tool.index === index));
+    if (permitted.length === 0 && mode === "required") throw this.#permissions.refusal(first.extra, "tool_choice");
     const choice = this.#value.tool_choice;
-    const inner = isObject(choice) && isObject(choice.allowed_tools) ? { allowed_tools: { mode, tools: left } } : {
-      tools: left,
+    const inner = isObject(choice) && isObject(choice.allowed_tools) ? { allowed_tools: { mode, tools: permitted } } : {
+      tools: permitted,
     };
-    this.#edits.set("tool_choice", left.length === 0 || !isObject(choice) ? "none" : { ...choice, ...inner });
+    this.#edits.set("tool_choice", permitted.length === 0 || !isObject(choice) ? "none" : { ...choice, ...inner });
   }
 
   /** A choice among no tools says nothing; some upstreams refuse it. */
@@ -237,7 +237,7 @@ export class ToolScreening {
   }
 
   #forced(): GatewayError {
-    const [tool = ""] = this.#gone;
+    const [tool = ""] = this.#removed;
     const { groupName } = this.#permissions;
     return new GatewayError(
       "invalid",

@@ -3,8 +3,8 @@ import { PARAMETER_NAMES } from "../protocols/canonical/parameter_names.ts";
 import type { Prompt } from "../protocols/canonical/types.ts";
 import type { Model, Target } from "../catalog/model.ts";
 import type { Gateway } from "../gateway.ts";
-import { affordableOutput, estimateTokens, type InputBounds, mostCost, mostTokens } from "../billing/token_bound.ts";
-import { mostCostOfTools } from "../billing/extras.ts";
+import { affordableOutput, costBound, estimateTokens, type InputBounds, tokenBound } from "../billing/token_bound.ts";
+import { toolCostBound } from "../billing/extras.ts";
 import type { Amount } from "../billing/money.ts";
 import { costsAnything, sheetFor } from "../billing/price.ts";
 import type { BudgetClaim, PriceSheet } from "../store/ledger.ts";
@@ -25,7 +25,7 @@ export interface SpendingPlan {
   cap: OutputCap | undefined;
   /** Of the others, those that the budgets can pay for. */
   payable: readonly Candidate[];
-  most: Amount;
+  maxCost: Amount;
 }
 
 /** The limits that a candidate counts against, with the tokens that it is expected to use. */
@@ -36,41 +36,41 @@ export function limitRequestsFor({ prompt, model }: Candidate, caller: Caller): 
   return limitRequestsOf({ caller, model, tokens: { input, output: total - input } });
 }
 
-/** Plans the spending. @param left the least that a budget has left; absent: budgets are assumed to suffice */
+/** Plans the spending. @param available the least that a budget has left; absent: budgets are assumed to suffice */
 export function planSpending(
-  { first, others, budgets, gateway, left }: {
+  { first, others, budgets, gateway, available }: {
     first: Candidate;
     others: readonly Candidate[];
     budgets: readonly BudgetClaim[];
     gateway: Gateway;
-    left?: Amount;
+    available?: Amount;
   },
 ): SpendingPlan {
-  const cap = left === undefined ? undefined : capFor(first, { left, gateway });
+  const cap = available === undefined ? undefined : capFor(first, { available, gateway });
   const payable: Candidate[] = [];
-  let most = mostOf(first, { cap, budgets, gateway });
+  let maxCost = boundOf(first, { cap, budgets, gateway });
   for (const other of others) {
-    const own = mostOf(other, { cap, budgets, gateway });
-    if (left !== undefined && own > left) continue;
+    const own = boundOf(other, { cap, budgets, gateway });
+    if (available !== undefined && own > available) continue;
     payable.push(other);
-    if (own > most) most = own;
+    if (own > maxCost) maxCost = own;
   }
-  return { cap, payable, most };
+  return { cap, payable, maxCost };
 }
 
 /** Without a budget only whether it can cost anything matters. */
-function mostOf(
+function boundOf(
   { prompt, model, sheet, extraPrices }: Candidate,
   { cap, budgets, gateway }: { cap: OutputCap | undefined; budgets: readonly BudgetClaim[]; gateway: Gateway },
 ): Amount {
-  const tools = mostCostOfTools(prompt, extraPrices);
+  const tools = toolCostBound(prompt, extraPrices);
   if (budgets.length === 0) {
-    const dearest = dearestSheet({ sheet, extraPrices }, model.context_length);
-    return costsAnything(dearest) || tools > 0n ? 1n : 0n;
+    const sheetAtContext = dearestSheet({ sheet, extraPrices }, model.context_length);
+    return costsAnything(sheetAtContext) || tools > 0n ? 1n : 0n;
   }
   const maxTokens = cap?.tokens ?? atLeast(prompt, model, gateway);
-  const tokens = mostTokens(prompt, boundsOf({ prompt, model }, gateway), maxTokens);
-  return mostCost(tokens, dearestSheet({ sheet, extraPrices }, tokens.input)) + tools;
+  const tokens = tokenBound(prompt, boundsOf({ prompt, model }, gateway), maxTokens);
+  return costBound(tokens, dearestSheet({ sheet, extraPrices }, tokens.input)) + tools;
 }
 
 /** The dearest prices that a request with an input of at most this size can pay. */
@@ -84,20 +84,20 @@ export function dearestSheet(
 /** A limit that a target does not take is raised to its minimum, and what that costs is paid. */
 function atLeast({ maxTokens, protocol }: Prompt, { targets }: Model, { upstreams }: Gateway): number | undefined {
   if (maxTokens === undefined) return undefined;
-  const leastOf = (target: Target) => upstreams.get(target.upstream)?.leastTokens?.(protocol, target) ?? 0;
-  return Math.max(maxTokens, ...targets.map(leastOf));
+  const minOf = (target: Target) => upstreams.get(target.upstream)?.minTokens?.(protocol, target) ?? 0;
+  return Math.max(maxTokens, ...targets.map(minOf));
 }
 
 function capFor(
   { prompt, model, sheet, extraPrices }: Candidate,
-  { left, gateway }: { left: Amount; gateway: Gateway },
+  { available, gateway }: { available: Amount; gateway: Gateway },
 ): OutputCap | undefined {
   if (prompt.maxTokens !== undefined) return undefined;
-  const most = mostTokens(prompt, boundsOf({ prompt, model }, gateway));
-  const dearest = dearestSheet({ sheet, extraPrices }, most.input);
-  const forTokens = left - mostCostOfTools(prompt, extraPrices);
-  if (mostCost(most, dearest) <= forTokens) return undefined;
-  const tokens = affordableOutput({ left: forTokens, inputTokens: most.input, sheet: dearest, n: prompt.n });
+  const bound = tokenBound(prompt, boundsOf({ prompt, model }, gateway));
+  const sheetAtInput = dearestSheet({ sheet, extraPrices }, bound.input);
+  const forTokens = available - toolCostBound(prompt, extraPrices);
+  if (costBound(bound, sheetAtInput) <= forTokens) return undefined;
+  const tokens = affordableOutput({ available: forTokens, inputTokens: bound.input, sheet: sheetAtInput, n: prompt.n });
   return tokens === undefined ? undefined : { param: PARAMETER_NAMES[prompt.protocol].maxTokens, tokens };
 }
 

@@ -108,13 +108,13 @@ export class RequestState {
    * Begins to drain the answer of a client that has disconnected, if the bill depends on it.
    * @returns true if the answer is drained, within the target's time limit
    */
-  drainForBill(shown: Readonly<Shown>): boolean {
+  drainForBill(received: Readonly<Shown>): boolean {
     if (this.#isDraining || this.attempt === undefined || this.signal.aborted) return this.#isDraining;
     const { attempt, dropped, context, meter } = this;
     const { model } = attempt;
     const { prompt, sheet } = this.admittedAs(model);
     const countable = () =>
-      isCountable(prompt, { model, upstreamProtocol: context.record.upstreamProtocol, dropped }, shown);
+      isCountable(prompt, { model, upstreamProtocol: context.record.upstreamProtocol, dropped }, received);
     this.#isDraining = beginDrain({ model, sheet, isCountable: countable, meter }, context);
     if (!this.#isDraining) return false;
     const late = new GatewayError("timeout", "The upstream took too long for a client that has disconnected");
@@ -126,7 +126,7 @@ export class RequestState {
 
   /** Drains or cancels the call of a client that disconnects before the answer has begun. */
   drainOrCancel(): void {
-    if (!this.meter.asked || !this.drainForBill(NOTHING_SHOWN)) this.#upstreamCall.abort();
+    if (!this.meter.hasAttempted || !this.drainForBill(NOTHING_SHOWN)) this.#upstreamCall.abort();
   }
 
   /** Settles a request whose client disconnected and that no target answered. */

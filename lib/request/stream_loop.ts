@@ -5,7 +5,7 @@
 import { GatewayError, toGatewayError, unreadError } from "../errors.ts";
 import { encodeText, formatFrames } from "../server/sse.ts";
 import { type ObservableBody, setBodyObservable } from "../observe/observer.ts";
-import { MOST_LATE_MS, type Phase, type PhaseTimers, type StreamTimer } from "../phase_timers.ts";
+import { MAX_LATE_MS, type Phase, type PhaseTimers, type StreamTimer } from "../phase_timers.ts";
 import { yieldToEventLoop } from "../scheduler.ts";
 import type { ReplyEvent } from "../protocols/canonical/types.ts";
 import type { Frame, StreamFraming } from "../protocols/codec.ts";
@@ -29,7 +29,7 @@ export type StreamedAnswer =
 /** The part of the request state that the loop calls. */
 export interface StreamedRequest {
   /** Begins to drain an answer whose client has disconnected. @returns false if it is to be cancelled */
-  drainForBill(shown: Readonly<Shown>): boolean;
+  drainForBill(received: Readonly<Shown>): boolean;
   /** Drains or cancels the call of a client that disconnects before the answer has begun. */
   drainOrCancel(): void;
   /** Settles a request whose client disconnected and that no target answered. */
@@ -55,10 +55,10 @@ export interface StreamLoopOptions {
 }
 
 /** Characters encoded at once. Encoding 8 million Han characters at once blocked the event loop for 60 ms. */
-const MOST_CHARACTERS = 262_144;
+const MAX_CHARACTERS = 262_144;
 
 /** Length of frames that may wait for an answer's first event, in characters. More of them commit to the target. */
-const MOST_OPENING = 1_048_576;
+const MAX_OPENING = 1_048_576;
 /** Memory of a frame beside its data, or of a step, in characters. */
 const FRAME_SIZE = 100;
 
@@ -100,7 +100,7 @@ export class StreamLoop {
   #isLate = false;
   #isDisconnected = false;
   /** Unsent rest of a long step. */
-  #rest = "";
+  #unsent = "";
   /** Total time that data waited for the client, in milliseconds. */
   #heldUpMs = 0;
   #ended: PromiseWithResolvers<void> | undefined;
@@ -109,7 +109,7 @@ export class StreamLoop {
     this.#options = options;
     this.contentType = options.framing?.contentType;
     this.#timer = options.timers.stream();
-    this.#silence = { ms: options.keepAliveMs - MOST_LATE_MS, expire: () => this.#sendKeepAlive() };
+    this.#silence = { ms: options.keepAliveMs - MAX_LATE_MS, expire: () => this.#sendKeepAlive() };
     this.#unread = { ms: options.unreadMs, expire: () => this.#giveUp() };
   }
 
@@ -188,7 +188,7 @@ export class StreamLoop {
   }
 
   #next(): void {
-    if (this.#rest !== "") void yieldToEventLoop().then(() => this.#sendRest());
+    if (this.#unsent !== "") void yieldToEventLoop().then(() => this.#sendRest());
     else if (this.#stage === "open" && !this.#sendReady() && !this.#isReading) this.#read();
   }
 
@@ -200,8 +200,8 @@ export class StreamLoop {
 
   #read(): void {
     this.#isReading = true;
-    const behind = this.#answer?.meter.behind;
-    if (behind !== undefined) void behind.then(() => this.#read(), this.#fail);
+    const counting = this.#answer?.meter.counting;
+    if (counting !== undefined) void counting.then(() => this.#read(), this.#fail);
     else if (this.#answer?.writer?.isOver === true) this.#take(undefined);
     else this.#answer?.feed.read().then(this.#take, this.#failRead);
   }
@@ -248,7 +248,7 @@ export class StreamLoop {
   #deliverOpening(step: Step | undefined): void {
     this.#ready.push(step);
     this.#openingSize += sizeOf(step);
-    let hasBegun = step === undefined || this.#openingSize > MOST_OPENING;
+    let hasBegun = step === undefined || this.#openingSize > MAX_OPENING;
     for (const event of step?.events ?? []) {
       if (event.type === "error" && !hasBegun) return this.#fail(event.error);
       hasBegun ||= event.type !== "start";
@@ -281,7 +281,7 @@ export class StreamLoop {
   }
 
   #sendRest(): void {
-    if (this.#stage !== "over" && !this.#isDisconnected) this.#put(this.#rest);
+    if (this.#stage !== "over" && !this.#isDisconnected) this.#put(this.#unsent);
   }
 
   /** Sends text, or the first part of a long text. */
@@ -289,8 +289,8 @@ export class StreamLoop {
     this.#isAsked = false;
     this.#timer.begin(this.#unread);
     // enqueue() may call pull() synchronously.
-    const end = text.length <= MOST_CHARACTERS ? text.length : characterEnd(text, MOST_CHARACTERS);
-    this.#rest = text.slice(end);
+    const end = text.length <= MAX_CHARACTERS ? text.length : characterEnd(text, MAX_CHARACTERS);
+    this.#unsent = text.slice(end);
     this.#enqueue(text.slice(0, end));
   }
 
@@ -343,7 +343,7 @@ export class StreamLoop {
     this.#stage = "open";
     this.#ready.splice(0, Infinity, undefined);
     if (this.#isAsked) this.#put(text);
-    else this.#rest = text;
+    else this.#unsent = text;
   }
 
   /** Attributes a timeout to the target, unless the client delayed the answer. */
@@ -359,7 +359,7 @@ export class StreamLoop {
   /** Cancels or drains an answer whose client has disconnected. */
   #drainOrCancel(): void {
     const { meter } = this.#answer as StreamedAnswer;
-    const drains = this.#options.request.drainForBill(meter.shown);
+    const drains = this.#options.request.drainForBill(meter.received);
     meter.disconnected(drains);
     if (!drains || this.#ready.includes(undefined)) return this.#stop();
     this.#stage = "draining";
@@ -370,7 +370,7 @@ export class StreamLoop {
   #giveUp(): void {
     const frames = this.#errorFrames(unreadError(this.#options.unreadMs));
     void this.disconnect();
-    this.#enqueue(this.#rest + this.#format(frames) + (this.#options.framing?.end() ?? ""));
+    this.#enqueue(this.#unsent + this.#format(frames) + (this.#options.framing?.end() ?? ""));
     this.#controller?.close();
   }
 

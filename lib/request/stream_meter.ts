@@ -16,8 +16,8 @@ import type { OtherAnswers } from "./other_answers.ts";
 import { CLIENT_DISCONNECTED, failDisconnected, reasonOf, SHUTDOWN } from "./request_meter.ts";
 
 /** Most frames that are held back, and their length in characters: a flood of them would fill the memory. */
-const MOST_HELD = 1_024;
-const MOST_HELD_LENGTH = 1_048_576;
+const MAX_HELD = 1_024;
+const MAX_HELD_LENGTH = 1_048_576;
 
 /** Options of a stream meter. */
 export interface StreamCharge {
@@ -39,7 +39,7 @@ export interface StreamCharge {
     readonly isInterrupted: boolean;
   };
   /** Resolves when requests that refer to the answer can find it; absent: there is nothing to wait for. */
-  kept?: (() => Promise<void> | undefined) | undefined;
+  stored?: (() => Promise<void> | undefined) | undefined;
   /** Logs why an answer ended early. */
   noteFailure: (error: GatewayError) => void;
 }
@@ -56,14 +56,14 @@ export class StreamMeter {
   /** Events of steps that were read but not yet sent. */
   readonly #unsent: (readonly ReplyEvent[])[] = [];
   /** Token counting that lags far behind the answer. */
-  #behind: Promise<void> | undefined;
+  #counting: Promise<void> | undefined;
   /** The possibly last frame with usage, and all later frames. */
-  #held: Frame[] = [];
+  #heldFrames: Frame[] = [];
   #heldLength = 0;
   /** Latest frame that is a JSON object. */
   #latest: Frame | undefined;
   #input: TokenUsage = {};
-  readonly #shown: Shown = { reasoning: false, input: false };
+  readonly #received: Shown = { reasoning: false, input: false };
   #hasBegun = false;
   /** True if the client received any part of the answer. */
   #wasSent = false;
@@ -77,13 +77,13 @@ export class StreamMeter {
   }
 
   /** Facts about the stream for `isCountable`. */
-  get shown(): Readonly<Shown> {
-    return this.#shown;
+  get received(): Readonly<Shown> {
+    return this.#received;
   }
 
   /** Token counting that must end before the next read; absent: none. */
-  get behind(): Promise<void> | undefined {
-    return this.#behind?.then(() => this.#behind = undefined);
+  get counting(): Promise<void> | undefined {
+    return this.#counting?.then(() => this.#counting = undefined);
   }
 
   /** Returns the step to send; a promise if it waits for the charge. */
@@ -94,7 +94,7 @@ export class StreamMeter {
     for (const event of step.events) {
       if (event.type === "start") {
         this.#input = event.usage ?? this.#input;
-        this.#shown.input = this.#input.prompt !== undefined && this.#input.counted === undefined;
+        this.#received.input = this.#input.prompt !== undefined && this.#input.counted === undefined;
       } else if (event.type === "finish") return this.#finish(step, event);
       else if (event.type === "error") return this.#takeError(step, event.error);
       else {
@@ -102,7 +102,7 @@ export class StreamMeter {
           this.#charge.meter.first();
           this.#hasBegun = true;
         }
-        if (event.type === "open" && event.block.type === "reasoning") this.#shown.reasoning = true;
+        if (event.type === "open" && event.block.type === "reasoning") this.#received.reasoning = true;
       }
     }
     return this.#holdBack(step);
@@ -121,7 +121,7 @@ export class StreamMeter {
     if (this.#isCancelled) return false;
     this.#charge.backgroundTasks.add(this.#endEarly(error));
     this.#unsent.push([]);
-    this.#held = [];
+    this.#heldFrames = [];
     return true;
   }
 
@@ -139,7 +139,7 @@ export class StreamMeter {
 
   #observe(events: readonly ReplyEvent[]): void {
     const { hostedCalls } = this.#charge;
-    for (const event of events) this.#behind = this.#count.push(event) ?? this.#behind;
+    for (const event of events) this.#counting = this.#count.push(event) ?? this.#counting;
     if (hostedCalls !== undefined) { for (const event of events) hostedCalls.push(event); }
   }
 
@@ -165,7 +165,7 @@ export class StreamMeter {
     if (this.#hasBegun) await this.#endEarly(error);
     this.#stopCounting();
     this.#queue(step.events);
-    this.#held = [];
+    this.#heldFrames = [];
     return step;
   }
 
@@ -177,7 +177,7 @@ export class StreamMeter {
     this.#stopCounting();
     this.#charge.noteFailure(error);
     await this.#charge.meter.deliver({ status: 200, ending: "length", ...charged });
-    this.#held = [];
+    this.#heldFrames = [];
     return step;
   }
 
@@ -210,10 +210,10 @@ export class StreamMeter {
       ending: isDisconnected ? "client_disconnected" : reason,
       ...charged,
     });
-    const kept = this.#charge.kept?.();
-    if (kept !== undefined) await kept;
-    const frames = this.#withBill([...this.#held, ...step.frames], charged, cost);
-    this.#held = [];
+    const stored = this.#charge.stored?.();
+    if (stored !== undefined) await stored;
+    const frames = this.#withBill([...this.#heldFrames, ...step.frames], charged, cost);
+    this.#heldFrames = [];
     return { ...step, frames };
   }
 
@@ -263,12 +263,12 @@ export class StreamMeter {
     this.#queue(events);
     this.#latest = frames.findLast(isObject) ?? this.#latest;
     // Most steps have no usage, so their frames are not inspected.
-    if (this.#held.length === 0 && contentFrames === frames.length) return { frames, events };
-    const passed = contentFrames > 0 ? this.#release(this.#held.length) : [];
+    if (this.#heldFrames.length === 0 && contentFrames === frames.length) return { frames, events };
+    const passed = contentFrames > 0 ? this.#release(this.#heldFrames.length) : [];
     const first = frames.findIndex((frame, index) => index >= contentFrames && this.#charge.codec.hasUsage(frame));
-    const from = this.#held.length > 0 ? 0 : first === -1 ? frames.length : first;
+    const from = this.#heldFrames.length > 0 ? 0 : first === -1 ? frames.length : first;
     for (const frame of frames.slice(from)) {
-      this.#held.push(frame);
+      this.#heldFrames.push(frame);
       this.#heldLength += frame.data.length;
     }
     return { frames: [...passed, ...frames.slice(0, from), ...this.#releaseExcess()], events };
@@ -280,17 +280,17 @@ export class StreamMeter {
    */
   #releaseExcess(): Frame[] {
     if (!this.#holdsTooMuch) return [];
-    const frames = this.#release(this.#held.findLastIndex((frame) => this.#charge.codec.hasUsage(frame)));
+    const frames = this.#release(this.#heldFrames.findLastIndex((frame) => this.#charge.codec.hasUsage(frame)));
     if (!this.#holdsTooMuch) return frames;
     throw new GatewayError("upstream", "Cannot read the upstream's stream: too much follows its usage");
   }
 
   get #holdsTooMuch(): boolean {
-    return this.#held.length > MOST_HELD || this.#heldLength > MOST_HELD_LENGTH;
+    return this.#heldFrames.length > MAX_HELD || this.#heldLength > MAX_HELD_LENGTH;
   }
 
   #release(count: number): Frame[] {
-    const frames = this.#held.splice(0, count);
+    const frames = this.#heldFrames.splice(0, count);
     for (const { data } of frames) this.#heldLength -= data.length;
     return frames;
   }

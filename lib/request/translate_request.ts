@@ -22,10 +22,10 @@ export function translateRequest(
   { codec, destinationOf }: { codec: Codec; destinationOf: (model: string) => Omit<Destination, "dropped"> },
 ): TranslatedRequest {
   checkBody(codec.schema, request);
-  const asked = codec.readPrompt(request);
-  const destination = destinationOf(asked.model);
-  const dropped = new UnsupportedParameters({ prompt: asked, request });
-  const prompt = checkModelRules(asked, destination.row, dropped);
+  const original = codec.readPrompt(request);
+  const destination = destinationOf(original.model);
+  const dropped = new UnsupportedParameters({ prompt: original, request });
+  const prompt = checkModelRules(original, destination.row, dropped);
   const { body } = translatePrompt(prompt, { ...destination, dropped });
   return { body, dropped: dropped.names };
 }

@@ -89,7 +89,7 @@ function addAnswerHeaders(state: RequestState, cost?: Amount): void {
 }
 
 /** Most characters of the header: names of unknown members are free text of the client. */
-const MOST = 2_000;
+const MAX_HEADER_LENGTH = 2_000;
 
 /** The header `x-sluice-dropped`; none without dropped parameters. Other characters than ASCII are percent-encoded. */
 export function droppedHeader({ names }: UnsupportedParameters): AnswerHeader[] {
@@ -97,7 +97,9 @@ export function droppedHeader({ names }: UnsupportedParameters): AnswerHeader[] 
   let value = "";
   for (const name of names) {
     const next = name.toWellFormed().replace(/[^\x21-\x24\x26-\x2b\x2d-\x7e]/gu, encodeURIComponent);
-    if (value.length + next.length > MOST) return [["x-sluice-dropped", `${value}${value === "" ? "" : ", "}...`]];
+    if (value.length + next.length > MAX_HEADER_LENGTH) {
+      return [["x-sluice-dropped", `${value}${value === "" ? "" : ", "}...`]];
+    }
     value += value === "" ? next : `, ${next}`;
   }
   return [["x-sluice-dropped", value]];

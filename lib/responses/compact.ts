@@ -66,8 +66,8 @@ export async function compactedResponse(response: Response, compaction: Compacti
   if (response.headers.get("content-type")?.startsWith("text/event-stream") === true) {
     return new Response(response.body.pipeThrough(compactEvents(compaction)), response);
   }
-  const whole = parseJson(await response.text());
-  const compacted = isObject(whole) ? await compact(whole, compaction) : undefined;
+  const answer = parseJson(await response.text());
+  const compacted = isObject(answer) ? await compact(answer, compaction) : undefined;
   if (compacted === undefined) throw noSummary();
   return jsonResponse(compacted.response);
 }

@@ -42,7 +42,7 @@ export async function recallBody(
   const { previous_response_id: previous, input } = head;
   const resolve = (items: string) =>
     resolveItems(items, memory, {
-      mostBytes: context.gateway.config.resource_limits.json_body_bytes,
+      maxBytes: context.gateway.config.resource_limits.json_body_bytes,
       compactsUpstream: compactsUpstream(head, context.gateway),
     });
   const recalled = (whole: JsonBody, added: NewInput): RecalledBody => ({
@@ -79,14 +79,14 @@ function keeperOf(body: JsonBody, { base, input }: NewInput, memory: ResponseMem
   const isStored = memory.limits !== null && store !== false;
   const keeper = { isStored, ...(typeof previous === "string" && previous !== "" && { previousId: previous }) };
   if (memory.limits === null || !isStored && !memory.keepsAll) return keeper;
-  let written: Promise<void> | undefined;
+  let writing: Promise<void> | undefined;
   return {
     ...keeper,
     keep({ id, output }) {
       const response = { id, ...(base !== undefined && { base }), input: input(), ...keptOutput(output) };
-      written = memory.put(response, isStored);
+      writing = memory.put(response, isStored);
     },
-    written: () => written,
+    written: () => writing,
   };
 }
 

@@ -20,7 +20,7 @@ const LONGEST_CHAIN = 10_000;
 const ITEMS_PER_TURN = 1_000;
 
 /** Most compactions of one request: each replaces everything before it, and takes 0.1 ms to decrypt. */
-const MOST_COMPACTIONS = 64;
+const MAX_COMPACTIONS = 64;
 
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 
@@ -57,7 +57,7 @@ export interface ResolvedItems {
 /** Settings of `resolveItems`. */
 export interface Resolving {
   /** Bound of the result, since many references may name one item. */
-  mostBytes: number;
+  maxBytes: number;
   /** True if the upstream may have made the compaction items of other gateways. */
   compactsUpstream: boolean;
 }
@@ -69,7 +69,7 @@ export interface Resolving {
 export async function resolveItems(
   items: string,
   memory: ResponseMemory,
-  { mostBytes, compactsUpstream }: Resolving,
+  { maxBytes, compactsUpstream }: Resolving,
 ): Promise<ResolvedItems> {
   const list = `[${items}]`;
   const texts: string[] = [];
@@ -79,7 +79,7 @@ export async function resolveItems(
   const open = async (text: string) => {
     const item = text.includes('"compaction"') ? parsePlain(text) : undefined;
     if (!isSealed(item)) return text;
-    if (++compactions > MOST_COMPACTIONS) throw tooManyCompactions(texts.length);
+    if (++compactions > MAX_COMPACTIONS) throw tooManyCompactions(texts.length);
     const message = await openCompaction(item, memory.secret);
     if (message !== undefined) return JSON.stringify(message);
     if (compactsUpstream) return text;
@@ -100,9 +100,9 @@ export async function resolveItems(
     const item = found?.items.findLast((item) => item.id === id);
     if (found === undefined || item === undefined) throw itemGone(id, { index: texts.length, memory });
     bytes += item.end - item.start;
-    if (bytes > mostBytes) throw bodyTooLarge(mostBytes);
-    const kept = decoder.decode(found.output.subarray(item.start, item.end));
-    texts.push(await open(kept));
+    if (bytes > maxBytes) throw bodyTooLarge(maxBytes);
+    const itemText = decoder.decode(found.output.subarray(item.start, item.end));
+    texts.push(await open(itemText));
     last = found;
   }
   return { text: texts.join(","), last };
@@ -148,7 +148,7 @@ function itemGone(id: string, { index, memory }: { index: number; memory: Respon
 }
 
 function tooManyCompactions(index: number): GatewayError {
-  return new GatewayError("invalid", `Cannot decrypt more than ${MOST_COMPACTIONS} compaction items of one request`, {
+  return new GatewayError("invalid", `Cannot decrypt more than ${MAX_COMPACTIONS} compaction items of one request`, {
     param: `input[${index}]`,
   });
 }

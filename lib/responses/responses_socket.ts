@@ -25,16 +25,16 @@ const PONG_SECONDS = 60;
 const LIFE_MS = 3_600_000;
 
 /** Most concurrent streams of one connection. */
-const MOST_STREAMS = 8;
+const MAX_STREAMS = 8;
 
 /** Most queued messages of one stream. */
-const MOST_WAITING = 64;
+const MAX_WAITING = 64;
 
 /**
  * Bytes that wait for the client before the next event or message is read, and the time between two looks, in
  * milliseconds.
  */
-const MOST_BUFFERED = 1_048_576;
+const MAX_BUFFERED = 1_048_576;
 const LOOK_MS = 10;
 
 /** Close codes (RFC 6455, 7.4.1). */
@@ -67,7 +67,7 @@ export function openResponsesSocket(request: Request, context: RouteContext): Re
     host: connection,
     keyId,
     local: recall.openLocal(keyId),
-    mostBytes: resource_limits.json_body_bytes,
+    maxBytes: resource_limits.json_body_bytes,
     idleMs: websocket.idle_seconds * 1000,
     monotonic,
   });
@@ -81,7 +81,7 @@ interface SocketOptions {
   keyId: string;
   local: LocalResponses;
   /** Most bytes of a message, and of those that wait, which take two for each UTF-16 unit. */
-  mostBytes: number;
+  maxBytes: number;
   /** Longest idle time, in milliseconds. */
   idleMs: number;
   monotonic: () => number;
@@ -119,9 +119,9 @@ class ResponsesSocket {
 
   #receive(data: unknown): void {
     if (typeof data !== "string") return this.#refuse("Cannot read a binary message: expected text");
-    const { mostBytes } = this.#options;
+    const { maxBytes } = this.#options;
     // A character takes at least one byte.
-    if (data.length > mostBytes) return this.#refuse(bodyTooLarge(mostBytes));
+    if (data.length > maxBytes) return this.#refuse(bodyTooLarge(maxBytes));
     try {
       // A message waits until the previous one is read.
       if (this.#unread > 0 || data.length > LONG_TEXT_CHARS) this.#readLater(data);
@@ -133,7 +133,7 @@ class ResponsesSocket {
 
   /** Reads a message in several turns. @throws {GatewayError} where too many are being read, or take too much memory */
   #readLater(data: string): void {
-    if (this.#unread >= MOST_WAITING) {
+    if (this.#unread >= MAX_WAITING) {
       throw new GatewayError("invalid", "Cannot accept the message: too many are waiting for an earlier one");
     }
     this.#options.host.waiting.reserve(2 * data.length);
@@ -162,11 +162,11 @@ class ResponsesSocket {
   #enqueue(message: CreateMessage): void {
     const { streamId } = message;
     const waiting = this.#streams.get(streamId);
-    if (waiting === undefined && this.#streams.size >= MOST_STREAMS) {
-      return this.#refuse(`Cannot open another stream: ${MOST_STREAMS} are running`, streamId);
+    if (waiting === undefined && this.#streams.size >= MAX_STREAMS) {
+      return this.#refuse(`Cannot open another stream: ${MAX_STREAMS} are running`, streamId);
     }
     const isFull = waiting !== undefined &&
-      (waiting.length >= MOST_WAITING || this.#waitingBytes + memoryOf(message) > this.#options.mostBytes);
+      (waiting.length >= MAX_WAITING || this.#waitingBytes + memoryOf(message) > this.#options.maxBytes);
     if (isFull) {
       return this.#refuse("Cannot accept the message: too many are waiting for an earlier response", streamId);
     }
@@ -244,7 +244,7 @@ class ResponsesSocket {
 
   /** Resolves when the client has read most of the sent data, or has disconnected. */
   async #drained(): Promise<void> {
-    while (this.#isOpen && this.#socket.bufferedAmount > MOST_BUFFERED) {
+    while (this.#isOpen && this.#socket.bufferedAmount > MAX_BUFFERED) {
       await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
     }
   }
@@ -259,7 +259,7 @@ class ResponsesSocket {
 
   /** Rejects a message. A client that does not read these errors is disconnected. */
   #refuse(problem: string | GatewayError, streamId?: string): void {
-    if (this.#isOpen && this.#socket.bufferedAmount > MOST_BUFFERED) {
+    if (this.#isOpen && this.#socket.bufferedAmount > MAX_BUFFERED) {
       return this.#socket.close(POLICY_VIOLATION, "Too many errors were not read");
     }
     const error = typeof problem === "string" ? new GatewayError("invalid", problem) : problem;

@@ -26,15 +26,15 @@ export async function serveResponses(
   const own: RouteContext = {
     ...context,
     readJson: async (scan) => {
-      const whole = { ...context, scan };
-      const { body, keeper, compactionKeeper } = await recallBody(await context.readJson(scan), memory, whole);
+      const withScan = { ...context, scan };
+      const { body, keeper, compactionKeeper } = await recallBody(await context.readJson(scan), memory, withScan);
       own.keeper = keeper;
       received?.(body);
       if (!needsSummary(headOf(body), context.gateway)) return body;
       const { keep: _keep, written: _written, ...shown } = keeper;
       own.keeper = shown;
       compaction = { secret: memory.secret, keeper: compactionKeeper() };
-      return await summaryBody(body, whole);
+      return await summaryBody(body, withScan);
     },
   };
   const response = await (turn?.isWarmUp === true ? warmUp(own) : serve(responses, request, own));

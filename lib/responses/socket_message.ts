@@ -57,8 +57,8 @@ export async function readLongMessage(text: string): Promise<ClientMessage> {
 
 function toMessage(scanned: ObjectText): ClientMessage {
   const { text } = scanned;
-  const valueOf = (wanted: string): string | undefined => {
-    const member = scanned.members.findLast(({ name }) => name === wanted);
+  const valueOf = (wantedName: string): string | undefined => {
+    const member = scanned.members.findLast(({ name }) => name === wantedName);
     return member && text.slice(member.start, member.end);
   };
   const type = stringIn(valueOf("type"));

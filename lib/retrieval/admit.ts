@@ -40,13 +40,13 @@ export function admitRetrieval<R extends RetrievalRequest>(
       extraPrices: first.extraPrices,
       budgets,
       limitRequests: limitsOf(first),
-      most: dearest([first, ...others]),
-      within(left) {
-        payable = others.filter(({ most }) => most <= left);
-        return dearest([first, ...payable]);
+      maxCost: maxCost([first, ...others]),
+      costWithin(left) {
+        payable = others.filter(({ maxCost }) => maxCost <= left);
+        return maxCost([first, ...payable]);
       },
       forMs: longestMs([first, ...others], gateway.config),
-      whole: true,
+      isWhole: true,
     });
     const isOfModel = (limit: LimitRequest) => limitOwnerOf(limit).type === "model";
     return [
@@ -56,6 +56,6 @@ export function admitRetrieval<R extends RetrievalRequest>(
   });
 }
 
-function dearest(candidates: readonly Pick<RetrievalCandidate<RetrievalRequest>, "most">[]): Amount {
-  return candidates.reduce((dearest, { most }) => most > dearest ? most : dearest, 0n);
+function maxCost(candidates: readonly Pick<RetrievalCandidate<RetrievalRequest>, "maxCost">[]): Amount {
+  return candidates.reduce((dearest, { maxCost }) => maxCost > dearest ? maxCost : dearest, 0n);
 }

@@ -4,7 +4,7 @@ import type { Model } from "../catalog/model.ts";
 import { pricingAt } from "../catalog/catalog.ts";
 import type { Amount } from "../billing/money.ts";
 import { costOfExtras, type ExtraPrices, pricesAt } from "../billing/price.ts";
-import { mostCost } from "../billing/token_bound.ts";
+import { costBound } from "../billing/token_bound.ts";
 import { dearestSheet } from "../request/spending_plan.ts";
 import type { RouteContext } from "../server/router.ts";
 import type { BilledExtra, PriceSheet } from "../store/ledger.ts";
@@ -20,7 +20,7 @@ export interface CandidatePrices {
   /** USD per search; absent: searches are free. */
   searchPrice: string | undefined;
   /** The most that the request can cost. */
-  most: Amount;
+  maxCost: Amount;
 }
 
 /** Finds the prices of a new request at a model. */
@@ -34,9 +34,10 @@ export function candidatePrices(
   const { sheet, extraPrices } = pricesAt(model, at);
   const searchPrice = request.kind === "rerank" ? pricingAt(model, now).request : undefined;
   const size = measureRequest(request, model);
-  const most = mostCost({ input: size.most, output: 0 }, dearestSheet({ sheet, extraPrices }, size.most)) +
-    costOfExtras(billedSearches(size.mostSearches, searchPrice), sheet);
-  return { size, sheet, extraPrices, searchPrice, most };
+  const maxCost =
+    costBound({ input: size.maxTokens, output: 0 }, dearestSheet({ sheet, extraPrices }, size.maxTokens)) +
+    costOfExtras(billedSearches(size.maxSearches, searchPrice), sheet);
+  return { size, sheet, extraPrices, searchPrice, maxCost };
 }
 
 /** Searches as a billed item; none if they are free. */

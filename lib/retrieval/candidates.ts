@@ -32,12 +32,12 @@ export function findRetrievalCandidates<R extends RetrievalRequest>(
   { kind, read }: { kind: "embedding" | "rerank"; read: (body: JsonBody, model: Model) => R },
 ): RetrievalCandidates<R> {
   const { model: requested, models, provider } = body.value;
-  const wanted = String(requested);
-  const first = findModel(wanted, context, kind);
+  const requestedText = String(requested);
+  const first = findModel(requestedText, context, kind);
   const preferences = readPreferences(isObject(provider) ? provider : undefined, context.gateway);
-  const ids = new Set([wanted, ...(Array.isArray(models) ? models.map(String) : [])]);
+  const ids = new Set([requestedText, ...(Array.isArray(models) ? models.map(String) : [])]);
   const candidates = collectCandidates(ids, preferences, (id) => {
-    const model = id === wanted ? first : findNamedFallback(id, { context, param: "models", kind });
+    const model = id === requestedText ? first : findNamedFallback(id, { context, param: "models", kind });
     const request = read(body, model);
     return { model, request, ...candidatePrices(request, model, context) };
   });

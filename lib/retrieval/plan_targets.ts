@@ -31,10 +31,10 @@ export function planRetrievalTargets(
  * @returns as `beginDrain`
  */
 export function drainRetrieval(
-  { model, sheet, most }: AdmittedCandidate<RetrievalRequest>,
+  { model, sheet, maxCost }: AdmittedCandidate<RetrievalRequest>,
   meter: Meter,
   context: RouteContext,
 ): boolean {
-  const policy = model.on_disconnect === "auto" ? most > 0n ? "drain" : "cancel" : model.on_disconnect;
+  const policy = model.on_disconnect === "auto" ? maxCost > 0n ? "drain" : "cancel" : model.on_disconnect;
   return beginDrain({ model: { on_disconnect: policy }, sheet, isCountable: () => false, meter }, context);
 }

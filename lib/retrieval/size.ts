@@ -24,9 +24,9 @@ export interface RetrievalSize {
   /** Expected tokens, for limits. */
   expected: number;
   /** Most tokens that can be billed. */
-  most: number;
+  maxTokens: number;
   /** Most searches that can be billed; 0 for embeddings. */
-  mostSearches: number;
+  maxSearches: number;
 }
 
 /** Most tokens of one input at a model. */
@@ -35,7 +35,7 @@ function inputLimit({ embedding, context_length }: Pick<Model, "embedding" | "co
 }
 
 /** Bytes of an input's text: byte-level tokenizers make at most one token per byte. */
-function mostTokensOf(input: EmbeddingInput): number {
+function tokenBoundOf(input: EmbeddingInput): number {
   return typeof input === "string" ? Buffer.byteLength(input) : input.length;
 }
 
@@ -43,16 +43,16 @@ function mostTokensOf(input: EmbeddingInput): number {
 export function measureRequest(request: RetrievalRequest, model: Model): RetrievalSize {
   const limit = inputLimit(model);
   let expected = 0;
-  let most = 0;
+  let maxTokens = 0;
   let chunks = 0;
-  const query = request.kind === "rerank" ? mostTokensOf(request.query) : 0;
+  const query = request.kind === "rerank" ? tokenBoundOf(request.query) : 0;
   for (const input of request.kind === "rerank" ? request.documents : request.inputs) {
-    const tokens = query + mostTokensOf(input);
+    const tokens = query + tokenBoundOf(input);
     expected += Math.min(limit, typeof input === "string" ? tokensOfBytes(tokens) : tokens);
-    most += Math.min(limit, tokens + INPUT_FRAME);
+    maxTokens += Math.min(limit, tokens + INPUT_FRAME);
     if (request.kind === "rerank") chunks += Math.max(1, Math.ceil(tokens / SEARCH_TOKENS));
   }
-  return { expected, most, mostSearches: Math.ceil(chunks / SEARCH_DOCUMENTS) };
+  return { expected, maxTokens, maxSearches: Math.ceil(chunks / SEARCH_DOCUMENTS) };
 }
 
 /** A counter of o200k tokens that yields to the event loop between inputs. */

@@ -6,8 +6,8 @@ import { createHash } from "node:crypto";
 import { type TargetKey, targetName } from "./health.ts";
 
 /** Conversations that are remembered for one API key, and for all. */
-const MOST_OF_KEY = 2_000;
-const MOST = 50_000;
+const MAX_OF_KEY = 2_000;
+const MAX_ENTRIES = 50_000;
 
 /** Hash of the texts that identify a conversation. */
 export function conversationId(texts: readonly string[]): string {
@@ -55,11 +55,11 @@ export class ConversationTargets {
     // The last entry of a map is the most recently used one.
     ofKey.delete(id);
     ofKey.set(id, { name: targetName(target), until: this.#monotonic() + forMs });
-    if (ofKey.size > MOST_OF_KEY) ofKey.delete(firstOf(ofKey) ?? "");
+    if (ofKey.size > MAX_OF_KEY) ofKey.delete(firstOf(ofKey) ?? "");
     this.#byKey.delete(keyId);
     this.#byKey.set(keyId, ofKey);
     this.#size += ofKey.size - before;
-    if (this.#size > MOST) this.#forgetOldest();
+    if (this.#size > MAX_ENTRIES) this.#forgetOldest();
   }
 
   /** Forgets the oldest conversation of the key that was used least recently. */

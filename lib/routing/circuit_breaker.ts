@@ -8,7 +8,7 @@ import { OutcomeWindow } from "./target_statistics.ts";
 /** Time after which a trial without an outcome makes room for the next, in milliseconds. */
 const TRIAL_MS = 30_000;
 /** A breaker stays open for up to this many times its first time. */
-const MOST_STEPS = 3;
+const MAX_STEPS = 3;
 
 /** Identifies a request that passed a breaker. */
 export interface BreakerTicket {
@@ -117,8 +117,8 @@ export class CircuitBreaker {
 
   /** Opens it, and returns for how long. @param jitter varies a time at random */
   open(now: number, { openMs, restMs }: BreakerTimes, jitter: (ms: number) => number): number {
-    const soon = this.isOpen || now - this.#closedAt < restMs;
-    this.#step = soon ? Math.min(MOST_STEPS, this.#step + 1) : 1;
+    const isRepeated = this.isOpen || now - this.#closedAt < restMs;
+    this.#step = isRepeated ? Math.min(MAX_STEPS, this.#step + 1) : 1;
     const forMs = jitter(openMs * this.#step);
     this.epoch++;
     this.isOpen = true;
@@ -197,7 +197,7 @@ function compareSeverity(a: ScopeState, b: ScopeState): number {
 }
 
 /** Most client keys whose failures at a target are kept apart. */
-const MOST_KEYS = 32;
+const MAX_KEYS = 32;
 
 /**
  * Scopes of single client keys at one target, for keys whose requests failed there or met a limit: the content of a request
@@ -216,7 +216,7 @@ export class ClientScopes {
   findOrAdd(key: string, now: number): BreakerScope {
     const found = this.byKey.get(key);
     if (found !== undefined) return found;
-    if (this.byKey.size >= MOST_KEYS) {
+    if (this.byKey.size >= MAX_KEYS) {
       const isIdle = ({ breaker, coolUntil }: BreakerScope) => !breaker.isOpen && coolUntil <= now;
       const [first] = [...this.byKey].find(([, scope]) => isIdle(scope)) ?? [...this.byKey][0] ?? [];
       if (first !== undefined) this.byKey.delete(first);

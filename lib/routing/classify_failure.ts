@@ -6,7 +6,7 @@ import type { TargetOutcome } from "./health.ts";
 export interface FailureClass {
   outcome: TargetOutcome;
   /** Order of a second attempt at the same target: at once, after all others, or never. */
-  again: "first" | "last" | "never";
+  repeat: "first" | "last" | "never";
   /** Targets that may be asked next: any, those of the next model that the client names, or none. */
   next: "target" | "model" | "none";
   /** True: another attempt may need as much time again. */
@@ -31,7 +31,7 @@ const MODEL_ERRORS: ReadonlySet<string | undefined> = new Set(["context_length_e
 const LONGEST_PAUSE_MS = 2_000;
 
 /** A target that names no time is not asked again: the client can wait better. */
-function againAfterPause(retryAfterMs: number | undefined): FailureClass["again"] {
+function againAfterPause(retryAfterMs: number | undefined): FailureClass["repeat"] {
   return retryAfterMs !== undefined && retryAfterMs <= LONGEST_PAUSE_MS ? "last" : "never";
 }
 
@@ -61,44 +61,44 @@ export function outcomeOfFailure(error: unknown, { type }: TargetOutcome): Attem
 }
 
 const NEITHER: TargetOutcome = { type: "neither" };
-const FINAL: FailureClass = { outcome: NEITHER, again: "never", next: "none" };
+const FINAL: FailureClass = { outcome: NEITHER, repeat: "never", next: "none" };
 
 /** Classifies an error that was thrown before the client saw any of the answer. */
 export function classifyFailure(error: unknown, { once = false, isTrial = false }: AttemptFacts = {}): FailureClass {
   if (!(error instanceof GatewayError)) return FINAL;
   const found = classifyKind(error);
   if (!once || !error.final || NOT_BEGUN.has(error.fault) || (isTrial && error.fault === "status")) return found;
-  return { ...found, again: "never", next: "none" };
+  return { ...found, repeat: "never", next: "none" };
 }
 
 function classifyKind({ kind, fault, code, retryAfterMs }: GatewayError): FailureClass {
   switch (fault) {
     case "unfit":
     case "oversized":
-      return { outcome: NEITHER, again: "never", next: "target" };
+      return { outcome: NEITHER, repeat: "never", next: "target" };
     case "unreachable":
-      return { outcome: { type: "unreachable" }, again: "first", next: "target" };
+      return { outcome: { type: "unreachable" }, repeat: "first", next: "target" };
     case "key":
-      return { outcome: { type: "refused" }, again: "never", next: "target" };
+      return { outcome: { type: "refused" }, repeat: "never", next: "target" };
     case "access":
-      return { outcome: NEITHER, again: "never", next: "target" };
+      return { outcome: NEITHER, repeat: "never", next: "target" };
     case "credit":
-      return { outcome: { type: "limited", retryAfterMs }, again: "never", next: "target" };
+      return { outcome: { type: "limited", retryAfterMs }, repeat: "never", next: "target" };
   }
   switch (kind) {
     case "exhausted":
-      return { outcome: { type: "limited", retryAfterMs }, again: againAfterPause(retryAfterMs), next: "target" };
+      return { outcome: { type: "limited", retryAfterMs }, repeat: againAfterPause(retryAfterMs), next: "target" };
     case "overloaded":
-      return { outcome: { type: "busy", retryAfterMs }, again: againAfterPause(retryAfterMs), next: "target" };
+      return { outcome: { type: "busy", retryAfterMs }, repeat: againAfterPause(retryAfterMs), next: "target" };
     case "timeout":
-      return { outcome: { type: "failure" }, again: "never", next: "target", slow: fault !== "status" };
+      return { outcome: { type: "failure" }, repeat: "never", next: "target", slow: fault !== "status" };
     case "upstream":
-      return { outcome: { type: "failure" }, again: "never", next: "target" };
+      return { outcome: { type: "failure" }, repeat: "never", next: "target" };
     case "not_found":
     case "too_large":
-      return { outcome: NEITHER, again: "never", next: "model" };
+      return { outcome: NEITHER, repeat: "never", next: "model" };
     case "invalid":
-      return MODEL_ERRORS.has(code) ? { outcome: NEITHER, again: "never", next: "model" } : FINAL;
+      return MODEL_ERRORS.has(code) ? { outcome: NEITHER, repeat: "never", next: "model" } : FINAL;
     default:
       return FINAL;
   }

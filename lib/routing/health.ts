@@ -14,7 +14,7 @@ export interface BreakerOptions {
   /** Time that outcomes count for, in milliseconds. */
   windowMs: number;
   /** With fewer requests in the window their share of failures decides nothing. */
-  leastSamples: number;
+  minSamples: number;
   /** Share of failures, from 0 to 1, that opens it. */
   failureShare: number;
   /** Failures of any kind, one after another, that open it at once. */

@@ -167,10 +167,10 @@ class HealthTracker implements Health {
     const name = targetName(target);
     for (const targets of this.#models.values()) {
       const others = new Map(targets.map((other) => [targetName(other), other]));
-      const most = Math.max(1, Math.floor(others.size / 2));
+      const limit = Math.max(1, Math.floor(others.size / 2));
       if (!others.delete(name)) continue;
       const open = [...others.values()].filter((other) => this.#isOpen(other, key)).length;
-      if (open + 1 > most) return false;
+      if (open + 1 > limit) return false;
     }
     return true;
   }

@@ -5,10 +5,10 @@
 import type { ProbeAnswer, UpstreamProbe } from "./health.ts";
 
 /** Least time between two probes caused by requests, in milliseconds. */
-const LEAST_GAP_MS = 5_000;
+const MIN_GAP_MS = 5_000;
 /** Time until a refused key is probed again, in milliseconds: doubled each time, up to the last. */
 const AGAIN_MS = 15_000;
-const MOST_AGAIN_MS = 300_000;
+const MAX_RETRY_DELAY_MS = 300_000;
 
 /** Parts of a check. */
 export interface KeyCheckOptions {
@@ -49,7 +49,7 @@ export class KeyCheck {
   /** Probes the upstream after a 401 to find out whether it refuses the key. */
   suspect(): void {
     const { monotonic } = this.#options;
-    if (this.#isRefused || this.#probing !== undefined || monotonic() - this.#probedAt < LEAST_GAP_MS) return;
+    if (this.#isRefused || this.#probing !== undefined || monotonic() - this.#probedAt < MIN_GAP_MS) return;
     void this.probe();
   }
 
@@ -104,7 +104,7 @@ export class KeyCheck {
 
   #again(): void {
     const { jitter, later, monotonic } = this.#options;
-    const forMs = jitter(Math.min(MOST_AGAIN_MS, AGAIN_MS * 2 ** Math.min(this.#refusals - 1, 10)));
+    const forMs = jitter(Math.min(MAX_RETRY_DELAY_MS, AGAIN_MS * 2 ** Math.min(this.#refusals - 1, 10)));
     this.#nextAt = monotonic() + forMs;
     this.#cancel?.();
     this.#cancel = later(forMs, () => {

@@ -56,8 +56,8 @@ export function planChoices({ models, preferences = NO_PREFERENCES, facts, draw 
       preferences,
     );
   });
-  const together = preferences.sort?.acrossModels === true && preferences.order === undefined;
-  const choices = together ? byModel.flat().sort(comparator(preferences)) : byModel.flat();
+  const acrossModels = preferences.sort?.acrossModels === true && preferences.order === undefined;
+  const choices = acrossModels ? byModel.flat().sort(comparator(preferences)) : byModel.flat();
   return choices.map(({ model, target }) => ({ model, target }));
 }
 
@@ -135,12 +135,12 @@ function compare(a: bigint, b: bigint): number {
  */
 function shuffle(choices: readonly Ranked[], draw: PlanParts["draw"]): Ranked[] {
   const times = new Map(choices.map((choice) => [choice, timeOf(choice.target, draw)]));
-  const drawn = choices.toSorted(by((choice) => times.get(choice) ?? Infinity));
+  const sorted = choices.toSorted(by((choice) => times.get(choice) ?? Infinity));
   const native = by(({ facts: { isNative } }) => isNative ? 0 : 1);
   const equals = (choice: Ranked) => `${choice.target.priority} ${choice.target.weight}`;
-  const byWeight = Map.groupBy(drawn, equals);
+  const byWeight = Map.groupBy(sorted, equals);
   for (const group of byWeight.values()) group.sort(native).reverse();
-  return drawn.flatMap((choice) => byWeight.get(equals(choice))?.pop() ?? []);
+  return sorted.flatMap((choice) => byWeight.get(equals(choice))?.pop() ?? []);
 }
 
 function timeOf(target: Target, draw: PlanParts["draw"]): number {

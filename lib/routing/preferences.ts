@@ -133,7 +133,7 @@ function readMaxPrice(value: Json | undefined): PriceLimit {
 /** Decimals between USD per million tokens and 1e-12 USD per token. */
 const DECIMALS = 6;
 /** More digits than any price has: larger prices are cut to this. */
-const MOST_DIGITS = 40;
+const MAX_DIGITS = 40;
 
 /**
  * Converts USD per million tokens, a decimal number as text or JSON, to whole 1e-12 USD per token. The result is exact:
@@ -147,7 +147,7 @@ function readPrice(value: Json | undefined, param: string): bigint {
   if (match === null) throw invalid(param, 'USD per million tokens, such as "1.25"');
   const [, whole = "", fraction = "", exponent = "0"] = match;
   const places = whole.length + Number(exponent) + DECIMALS;
-  if (places > MOST_DIGITS) return 10n ** BigInt(MOST_DIGITS);
+  if (places > MAX_DIGITS) return 10n ** BigInt(MAX_DIGITS);
   return places <= 0 ? 0n : BigInt((whole + fraction).padEnd(places, "0").slice(0, places));
 }
 

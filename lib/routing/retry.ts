@@ -6,9 +6,9 @@ import { type AttemptOutcome, classifyFailure, type FailureClass, outcomeOfFailu
 
 /** Bound of the random time before a retry, in milliseconds: at first, doubled each time, and at most. */
 const BACKOFF_MS = 100;
-const MOST_BACKOFF_MS = 2_000;
+const MAX_BACKOFF_MS = 2_000;
 /** Longest sum of the waits of one request for a target, in milliseconds. */
-const MOST_WAIT_MS = 5_000;
+const MAX_WAIT_MS = 5_000;
 
 /** Most targets that the error of a request names to the operator. */
 const NAMED_TARGETS = 8;
@@ -41,7 +41,7 @@ export interface AttemptOptions<T> {
   key: string;
   health: Health;
   /** Most attempts. Repeats at a target leave enough of them for the targets that were not asked yet. */
-  most: number;
+  maxAttempts: number;
   /** Time in which the last attempt must begin, in milliseconds. */
   deadlineMs: number;
   /** True: an attempt that may have begun its work is not repeated. */
@@ -75,14 +75,14 @@ export function attemptTargets<T>(parts: AttemptOptions<T>): Promise<T> {
 
 /** Draws the time before a retry. Full jitter keeps requests that failed together from coming back together. */
 export function backoffMs(retries: number, random: () => number): number {
-  return random() * Math.min(MOST_BACKOFF_MS, BACKOFF_MS * 2 ** Math.min(retries, 10));
+  return random() * Math.min(MAX_BACKOFF_MS, BACKOFF_MS * 2 ** Math.min(retries, 10));
 }
 
 /** A choice that may still be asked. */
 interface Candidate {
   choice: Choice;
   /** True if the target was tried before. */
-  asked: boolean;
+  isRepeat: boolean;
 }
 
 /** An attempt under way. */
@@ -104,11 +104,11 @@ interface Found {
 class TargetAttempts<T> {
   readonly #parts: AttemptOptions<T>;
   readonly #start: number;
-  readonly #asked: Choice[] = [];
+  readonly #attempted: Choice[] = [];
   /** Candidates, the next first. */
-  #left: Candidate[] = [];
+  #pending: Candidate[] = [];
   /** Candidates to ask again where no other is left. */
-  #again: Candidate[] = [];
+  #repeats: Candidate[] = [];
   #attempts = 0;
   /** Attempts that were sent. A target that cannot take the request at all is not counted. */
   #counted = 0;
@@ -119,22 +119,22 @@ class TargetAttempts<T> {
   constructor(parts: AttemptOptions<T>) {
     this.#parts = parts;
     this.#start = parts.monotonic();
-    for (const choice of parts.choices) this.#left.push({ choice, asked: false });
+    for (const choice of parts.choices) this.#pending.push({ choice, isRepeat: false });
   }
 
   async run(): Promise<T> {
     const { health, ask, ended } = this.#parts;
     while (true) {
-      if (this.#left[0]?.asked === true) await this.#parts.pause(backoffMs(this.#waits++, this.#parts.random));
-      const found = this.#find(this.#left) ?? await this.#wait();
+      if (this.#pending[0]?.isRepeat === true) await this.#parts.pause(backoffMs(this.#waits++, this.#parts.random));
+      const found = this.#find(this.#pending) ?? await this.#wait();
       if (found === undefined) return this.#giveUp();
       const { candidate, permit, isLast = false } = found;
-      if (isLast) this.#left = [];
-      remove(this.#left, candidate);
-      remove(this.#again, candidate);
+      if (isLast) this.#pending = [];
+      remove(this.#pending, candidate);
+      remove(this.#repeats, candidate);
       const { model, target } = candidate.choice;
       if (this.#counted++ === 0) health.retryBudget(target).deposit();
-      this.#asked.push(candidate.choice);
+      this.#attempted.push(candidate.choice);
       const attempt = { model, target, permit, number: ++this.#attempts };
       const begunAt = this.#parts.monotonic();
       try {
@@ -159,9 +159,9 @@ class TargetAttempts<T> {
    * first.
    */
   #find(candidates: readonly Candidate[]): Found | undefined {
-    const { health, key, most } = this.#parts;
-    if (this.#counted > 0 && this.#counted >= most - 1) {
-      const unasked = candidates.filter(({ asked }) => !asked);
+    const { health, key, maxAttempts } = this.#parts;
+    if (this.#counted > 0 && this.#counted >= maxAttempts - 1) {
+      const unasked = candidates.filter(({ isRepeat }) => !isRepeat);
       const found = this.#findAskable(unasked.filter(({ choice }) => health.isUp(choice.target, key))) ??
         this.#findAskable(unasked);
       if (found !== undefined) return found;
@@ -173,9 +173,9 @@ class TargetAttempts<T> {
   #findAskable(candidates: readonly Candidate[]): Found | undefined {
     const { health, key, monotonic } = this.#parts;
     for (const candidate of candidates) {
-      const { choice: { target }, asked } = candidate;
+      const { choice: { target }, isRepeat } = candidate;
       // A target that was not asked yet and has not failed lately needs no budget.
-      const needsBudget = this.#counted > 0 && (asked || health.isFailing(target, key));
+      const needsBudget = this.#counted > 0 && (isRepeat || health.isFailing(target, key));
       if (needsBudget && !health.retryBudget(target).has(monotonic())) continue;
       const permit = this.#admit(candidate);
       if (permit === undefined) continue;
@@ -183,7 +183,7 @@ class TargetAttempts<T> {
       return { candidate, permit };
     }
     for (const candidate of candidates.toReversed()) {
-      const permit = candidate.asked ? undefined : this.#admit(candidate);
+      const permit = candidate.isRepeat ? undefined : this.#admit(candidate);
       if (permit !== undefined) return { candidate, permit, isLast: true };
     }
     return undefined;
@@ -196,7 +196,7 @@ class TargetAttempts<T> {
   #findOpen(candidates: readonly Candidate[]): Found | undefined {
     for (const candidate of candidates) {
       const budget = this.#parts.health.retryBudget(candidate.choice.target);
-      if (candidate.asked || !budget.has(this.#parts.monotonic())) continue;
+      if (candidate.isRepeat || !budget.has(this.#parts.monotonic())) continue;
       const permit = this.#admit(candidate, true);
       if (permit === undefined) continue;
       budget.take();
@@ -216,14 +216,14 @@ class TargetAttempts<T> {
   /** Waits for a target that says when it can be asked again. `undefined` where no wait helps. */
   async #wait(): Promise<Found | undefined> {
     const { random, pause, deadlineMs } = this.#parts;
-    while (this.#attempts > 0 && this.#waitedMs < MOST_WAIT_MS) {
-      const waits = this.#again.flatMap((candidate) => this.#pauseMs(candidate) ?? []);
+    while (this.#attempts > 0 && this.#waitedMs < MAX_WAIT_MS) {
+      const waits = this.#repeats.flatMap((candidate) => this.#pauseMs(candidate) ?? []);
       const ms = Math.min(...waits) + Math.max(1, backoffMs(this.#waits++, random));
       // Without a candidate the wait is infinite.
       if (this.#elapsedMs() + ms > deadlineMs) return undefined;
       this.#waitedMs += ms;
       await pause(ms);
-      const found = this.#find([...this.#left, ...this.#again]);
+      const found = this.#find([...this.#pending, ...this.#repeats]);
       if (found !== undefined) return found;
     }
     return undefined;
@@ -260,34 +260,34 @@ class TargetAttempts<T> {
 
   /** Updates the candidates after a failure. */
   #updateCandidates(candidate: Candidate, { failure, error }: { failure: FailureClass; error: GatewayError }): void {
-    const { again, next } = failure;
-    const { choice, asked } = candidate;
+    const { repeat, next } = failure;
+    const { choice, isRepeat } = candidate;
     if (error.fault === "unfit") this.#counted--;
     if (next === "model") {
       const isOther = (other: Candidate) => other.choice.model !== choice.model;
-      this.#left = this.#left.filter(isOther);
-      this.#again = this.#again.filter(isOther);
+      this.#pending = this.#pending.filter(isOther);
+      this.#repeats = this.#repeats.filter(isOther);
     }
-    if (asked || again === "never") return;
-    const once = { choice, asked: true };
-    if (again === "first" && this.#hasAttemptToSpare()) this.#left.unshift(once);
-    else this.#again.push(once);
+    if (isRepeat || repeat === "never") return;
+    const repeated = { choice, isRepeat: true };
+    if (repeat === "first" && this.#hasAttemptToSpare()) this.#pending.unshift(repeated);
+    else this.#repeats.push(repeated);
   }
 
   /** Returns true if attempts are left for all untried targets and one more. */
   #hasAttemptToSpare(): boolean {
     const { health, key } = this.#parts;
-    const unasked = this.#left.filter(({ choice, asked }) =>
-      !asked && health.unavailability(choice.target, key) === undefined
+    const unasked = this.#pending.filter(({ choice, isRepeat }) =>
+      !isRepeat && health.unavailability(choice.target, key) === undefined
     );
-    return this.#parts.most - this.#counted > unasked.length;
+    return this.#parts.maxAttempts - this.#counted > unasked.length;
   }
 
   #mayGoOn({ next, slow = false }: FailureClass): boolean {
-    const { deadlineMs, most } = this.#parts;
+    const { deadlineMs, maxAttempts } = this.#parts;
     const elapsed = this.#elapsedMs();
-    return next !== "none" && this.#counted < most && elapsed < (slow ? deadlineMs / 2 : deadlineMs) &&
-      this.#left.length + this.#again.length > 0;
+    return next !== "none" && this.#counted < maxAttempts && elapsed < (slow ? deadlineMs / 2 : deadlineMs) &&
+      this.#pending.length + this.#repeats.length > 0;
   }
 
   #giveUp(): never {
@@ -308,7 +308,7 @@ class TargetAttempts<T> {
       (model === answered.model
         ? target.priority <= answered.target.priority
         : models.indexOf(model) < models.indexOf(answered.model));
-    const unasked = choices.filter((choice) => !this.#asked.includes(choice) && isBefore(choice));
+    const unasked = choices.filter((choice) => !this.#attempted.includes(choice) && isBefore(choice));
     const refusals = refusalsOf({ ...this.#parts, choices: unasked });
     if (refusals.length > 0) skipped(refusals.slice(0, NAMED_TARGETS));
   }

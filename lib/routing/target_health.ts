@@ -10,7 +10,7 @@ import { FailureStreak, OutcomeWindow, RecentAttempts, RetryBudget, SpeedSamples
 import type { BreakerOptions, Permit, TargetKey } from "./health.ts";
 
 /** Longest pause of a target at its limit that is believed, in milliseconds. */
-const MOST_COOL_MS = 60_000;
+const MAX_COOL_MS = 60_000;
 
 /** Effect of a failure on the breakers of its target. */
 export interface FailureEffect {
@@ -185,7 +185,7 @@ export class TargetHealth {
 
   /** Pauses for a key whose request met a limit; for all keys as soon as another key meets it as well. */
   cool(key: string, { forMs, now }: { forMs: number; now: number }): void {
-    const until = now + Math.min(forMs, MOST_COOL_MS);
+    const until = now + Math.min(forMs, MAX_COOL_MS);
     this.all.coolUntil = Math.max(this.all.coolUntil, Math.min(until, this.clients.othersCoolUntil(key, now)));
     const own = this.clients.findOrAdd(key, now);
     own.coolUntil = Math.max(own.coolUntil, until);
@@ -222,7 +222,7 @@ function isDecisive(breaker: CircuitBreaker, ticket: BreakerTicket, now: number)
 
 function isBadShare(
   { samples, failures }: { samples: number; failures: number },
-  { leastSamples, failureShare }: BreakerOptions,
+  { minSamples, failureShare }: BreakerOptions,
 ): boolean {
-  return samples >= leastSamples && failures >= samples * failureShare;
+  return samples >= minSamples && failures >= samples * failureShare;
 }

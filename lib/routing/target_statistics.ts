@@ -50,7 +50,7 @@ function sum(counts: Float64Array): number {
 }
 
 /** Most keys; failures of further ones are not counted. */
-const MOST_KEYS = 64;
+const MAX_KEYS = 64;
 
 /** Failures of a target since its last success, by the client key whose request failed. */
 export class FailureStreak {
@@ -71,7 +71,7 @@ export class FailureStreak {
   /** Counts failures. */
   add(key: string, count = 1): void {
     const known = this.#byKey.get(key);
-    if (known === undefined && this.#byKey.size >= MOST_KEYS) return;
+    if (known === undefined && this.#byKey.size >= MAX_KEYS) return;
     this.#byKey.set(key, (known ?? 0) + count);
     this.total += count;
   }
@@ -87,22 +87,22 @@ const KEPT_ATTEMPTS = 20;
 
 /** The last attempts at a target, the oldest first. */
 export class RecentAttempts {
-  readonly #kept: { permit: Permit; isAnswered: boolean }[] = [];
+  readonly #outcomes: { permit: Permit; isAnswered: boolean }[] = [];
 
   /** Notes the outcome of an attempt. An answer that breaks off later is no answer. */
   add(permit: Permit, isAnswered: boolean): void {
-    for (const known of this.#kept) {
+    for (const known of this.#outcomes) {
       if (known.permit !== permit) continue;
       known.isAnswered = isAnswered;
       return;
     }
-    if (this.#kept.push({ permit, isAnswered }) > KEPT_ATTEMPTS) this.#kept.shift();
+    if (this.#outcomes.push({ permit, isAnswered }) > KEPT_ATTEMPTS) this.#outcomes.shift();
   }
 
   /** Counts the attempts and those that were answered. */
   count(): { recent_attempts: number; recent_answers: number } {
-    const answered = this.#kept.filter(({ isAnswered }) => isAnswered);
-    return { recent_attempts: this.#kept.length, recent_answers: answered.length };
+    const answered = this.#outcomes.filter(({ isAnswered }) => isAnswered);
+    return { recent_attempts: this.#outcomes.length, recent_answers: answered.length };
   }
 }
 
@@ -112,12 +112,12 @@ const KEPT_MS = 300_000;
 
 /** Recent measurements and their percentiles. */
 export class SpeedSamples {
-  readonly #kept: { at: number; value: number }[] = [];
+  readonly #samples: { at: number; value: number }[] = [];
   #next = 0;
 
   add(value: number, now: number): void {
     if (!Number.isFinite(value) || value < 0) return;
-    this.#kept[this.#next] = { at: now, value };
+    this.#samples[this.#next] = { at: now, value };
     this.#next = (this.#next + 1) % KEPT_SAMPLES;
   }
 
@@ -134,7 +134,7 @@ export class SpeedSamples {
   }
 
   #sorted(now: number): number[] {
-    return this.#kept.filter(({ at }) => now - at < KEPT_MS).map(({ value }) => value).sort((a, b) => a - b);
+    return this.#samples.filter(({ at }) => now - at < KEPT_MS).map(({ value }) => value).sort((a, b) => a - b);
   }
 }
 
@@ -143,7 +143,7 @@ function rank(count: number, share: number): number {
 }
 
 /** Most tokens of a target, and its tokens at the beginning. */
-const MOST_TOKENS = 10;
+const MAX_TOKENS = 10;
 /** Tokens per second, so that rare requests can always be retried. */
 const TOKENS_PER_SECOND = 1;
 /** Tokens per first attempt: of many requests a fifth may be retried. */
@@ -154,13 +154,13 @@ const TOKENS_PER_REQUEST = 0.2;
  * requests to a target that fails.
  */
 export class RetryBudget {
-  #tokens = MOST_TOKENS;
+  #tokens = MAX_TOKENS;
   #at = -Infinity;
 
   /** Returns true if there is a token for a retry. @param now milliseconds of a monotonic clock */
   has(now: number): boolean {
     const tokens = this.#at === -Infinity ? 0 : (now - this.#at) / 1_000 * TOKENS_PER_SECOND;
-    this.#tokens = Math.min(MOST_TOKENS, this.#tokens + tokens);
+    this.#tokens = Math.min(MAX_TOKENS, this.#tokens + tokens);
     this.#at = now;
     return this.#tokens >= 1;
   }
@@ -172,6 +172,6 @@ export class RetryBudget {
 
   /** Counts the first attempt of a request. */
   deposit(): void {
-    this.#tokens = Math.min(MOST_TOKENS, this.#tokens + TOKENS_PER_REQUEST);
+    this.#tokens = Math.min(MAX_TOKENS, this.#tokens + TOKENS_PER_REQUEST);
   }
 }

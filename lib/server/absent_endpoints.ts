@@ -72,6 +72,6 @@ export function absentEndpoint(path: string): string | undefined {
     const name = [first, `${first}/${second}`].find((name) => names.has(name));
     if (name !== undefined) return `${base}/${name}`;
   }
-  const kept = WITHOUT_IDS.find((endpoint) => path.startsWith(`${endpoint}/`) && path.length > endpoint.length + 1);
-  return kept === undefined ? undefined : `${kept}/{id}`;
+  const parent = WITHOUT_IDS.find((endpoint) => path.startsWith(`${endpoint}/`) && path.length > endpoint.length + 1);
+  return parent === undefined ? undefined : `${parent}/{id}`;
 }

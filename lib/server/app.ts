@@ -134,15 +134,15 @@ async function answerRequest(exchange: Exchange, server: ServerState): Promise<R
     if (session.role === "viewer") requireReading(request);
   }
   const limits = isForOperators ? exchange.settings.adminLimits : exchange.settings.limits;
-  const most = gateway.config.resource_limits.requests_per_client;
+  const limit = gateway.config.resource_limits.requests_per_client;
   if (caller !== undefined) {
     if (head.get(SHOW) === "client-address") exchange.shownAddress = addressOf(exchange);
     record.keyId = caller.keyId;
     record.keyName = caller.keyName;
     record.group = caller.groupName;
     try {
-      if (most !== undefined) {
-        exchange.endConcurrent = countConcurrent(exchange, { clients: server.clients, caller, most });
+      if (limit !== undefined) {
+        exchange.endConcurrent = countConcurrent(exchange, { clients: server.clients, caller, limit });
       }
     } catch (error) {
       await enterRefusal(error, { gateway, requestId: exchange.requestId, record, caller });

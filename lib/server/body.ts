@@ -15,7 +15,7 @@ import { LARGE_BODY_BYTES, LONG_REQUEST_BYTES, yieldToEventLoop } from "../sched
 import { Utf8Error } from "../text.ts";
 import type { PhaseTimers } from "../phase_timers.ts";
 import { bodyTooLarge, checkTransfer, type HeaderValues } from "./head.ts";
-import { type Coding, inflate, mostInflated, readCoding } from "./inflate.ts";
+import { type Coding, inflate, maxInflated, readCoding } from "./inflate.ts";
 import { type Keeper, readBytes } from "./read_bytes.ts";
 import type { RequestRecord } from "../observe/request_record.ts";
 import type { Config } from "../config.ts";
@@ -205,7 +205,7 @@ export class RequestBody implements Keeper {
 
   /** Inflates the body. Large ones wait for each other: a few kilobytes sent must not take the memory of many. */
   async #inflate(sent: Uint8Array<ArrayBuffer>, coding: Coding): Promise<Uint8Array<ArrayBuffer>> {
-    if (mostInflated(sent, coding) > LARGE_BODY_BYTES) {
+    if (maxInflated(sent, coding) > LARGE_BODY_BYTES) {
       this.#leave = await largeInflated.enter(this.#request.signal, { keyId: this.#rules.keyId });
     }
     const sentBytes = this.#bytes;

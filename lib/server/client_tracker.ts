@@ -9,7 +9,7 @@ import type { RequestRecord } from "../observe/request_record.ts";
 import type { HeaderValues } from "./head.ts";
 
 /** Log lines per minute about refused credentials. */
-const MOST_REFUSALS_LOGGED = 60;
+const MAX_REFUSALS_LOGGED = 60;
 
 /** A request before it is authorized. */
 export interface GuardedRequest {
@@ -34,7 +34,7 @@ export function createClientTracker({ monotonic }: { monotonic: () => number }):
   return {
     failures: createFailedAttempts({ monotonic }),
     concurrency: createClientConcurrency(),
-    refusals: createRatedLog({ monotonic, most: MOST_REFUSALS_LOGGED }),
+    refusals: createRatedLog({ monotonic, limit: MAX_REFUSALS_LOGGED }),
   };
 }
 
@@ -92,18 +92,18 @@ export function refuseCredential(
 
 /**
  * Counts a request among those of its client: one key at one address, as others may share either.
- * @param most the limit of concurrent requests per client
+ * @param limit the limit of concurrent requests per client
  * @returns the function that ends the count; undefined for a client without an address
  * @throws {GatewayError} `limited`
  */
 export function countConcurrent(
   guarded: GuardedRequest,
-  { clients, caller, most }: { clients: ClientTracker; caller: Caller; most: number },
+  { clients, caller, limit }: { clients: ClientTracker; caller: Caller; limit: number },
 ): (() => void) | undefined {
   const address = addressOf(guarded);
   return address === undefined
     ? undefined
-    : clients.concurrency.begin(`${caller.keyId} ${clientNetwork(address)}`, most);
+    : clients.concurrency.begin(`${caller.keyId} ${clientNetwork(address)}`, limit);
 }
 
 /** The client's address; absent where it is not known. */
@@ -121,7 +121,7 @@ export function peerOf(info: Deno.ServeHandlerInfo | undefined): string | undefi
 }
 
 /** Most addresses of `X-Forwarded-For` that are read. Real chains of proxies are far shorter. */
-const MOST_HOPS = 32;
+const MAX_HOPS = 32;
 
 /** The peer, the forwarding header, and the trusted proxies. */
 export interface ForwardedPeer {
@@ -141,7 +141,7 @@ export interface ForwardedPeer {
  */
 export function clientAddress({ peer, forwardedFor, trusted }: ForwardedPeer): string | undefined {
   if (peer === undefined || forwardedFor === null || !isWithin(peer, trusted)) return peer;
-  const hops = forwardedFor.split(",").slice(-MOST_HOPS).map(bareAddress).reverse();
+  const hops = forwardedFor.split(",").slice(-MAX_HOPS).map(bareAddress).reverse();
   for (const hop of hops) {
     if (!isAddress(hop)) return peer;
     if (!isWithin(hop, trusted)) return hop;
@@ -162,27 +162,27 @@ const RETRY_MS = 1_000;
 
 /** Concurrent requests by client. */
 export interface ClientConcurrency {
-  /** Counts a request, until the function that it returns is called. @throws {GatewayError} `limited` where `most` are counted already */
-  begin(client: string, most: number): () => void;
+  /** Counts a request, until the function that it returns is called. @throws {GatewayError} `limited` where `limit` are counted already */
+  begin(client: string, limit: number): () => void;
 }
 
 /** Only clients with concurrent requests are kept. */
 export function createClientConcurrency(): ClientConcurrency {
   const running = new Map<string, number>();
   return {
-    begin(client, most) {
+    begin(client, limit) {
       const count = running.get(client) ?? 0;
-      if (count >= most) {
-        const message = `Cannot take this request: ${most} with this API key from this address are under way`;
+      if (count >= limit) {
+        const message = `Cannot take this request: ${limit} with this API key from this address are under way`;
         throw new GatewayError("limited", message, { retryAfterMs: RETRY_MS });
       }
       running.set(client, count + 1);
-      let left = false;
+      let hasEnded = false;
       return () => {
-        if (left) return;
-        left = true;
-        const rest = (running.get(client) ?? 1) - 1;
-        if (rest > 0) running.set(client, rest);
+        if (hasEnded) return;
+        hasEnded = true;
+        const remaining = (running.get(client) ?? 1) - 1;
+        if (remaining > 0) running.set(client, remaining);
         else running.delete(client);
       };
     },
@@ -195,16 +195,16 @@ const WINDOW_MS = 60_000;
 /** Writes a line while the window has room. The first line of the next window says how many were left out. */
 export type RatedLog = (entry: LogEntry, log: (entry: LogEntry) => void) => void;
 
-/** Starts a window with the first line. `most`: lines in a window; `monotonic`: milliseconds that only grow. */
-export function createRatedLog({ monotonic, most }: { monotonic: () => number; most: number }): RatedLog {
+/** Starts a window with the first line. `limit`: lines in a window; `monotonic`: milliseconds that only grow. */
+export function createRatedLog({ monotonic, limit }: { monotonic: () => number; limit: number }): RatedLog {
   let since = -Infinity;
   let lines = 0;
   return (entry, log) => {
     if (monotonic() - since >= WINDOW_MS) {
-      if (lines > most) log({ level: "warn", event: "log_lines_suppressed", count: lines - most, of: entry.event });
+      if (lines > limit) log({ level: "warn", event: "log_lines_suppressed", count: lines - limit, of: entry.event });
       since = monotonic();
       lines = 0;
     }
-    if (++lines <= most) log(entry);
+    if (++lines <= limit) log(entry);
   };
 }

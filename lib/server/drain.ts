@@ -49,7 +49,7 @@ export function createDrain(): Drain {
       drain.phase = "refusing";
     },
     arrive: bodies.begin,
-    arrived: bodies.over,
+    arrived: bodies.whenDone,
     connect(kind, shutDown, keyId) {
       connections.set(shutDown, { kind, keyId });
       return () => void connections.delete(shutDown);

@@ -50,7 +50,7 @@ export type App = (request: Request, info?: Deno.ServeHandlerInfo) => Promise<Re
 const ADMIN_BODY_BYTES = 65_536;
 
 /** Lines per minute about unauthenticated requests that failed. */
-const MOST_UNAUTHENTICATED_LOGGED = 600;
+const MAX_UNAUTHENTICATED_LOGGED = 600;
 
 /** Methods that a log names. */
 const KNOWN_METHODS: ReadonlySet<string> = new Set([...METHODS, "HEAD", "OPTIONS", "CONNECT"]);
@@ -126,7 +126,7 @@ export function cacheSettings(
   const observers = new WeakSet<Gateway["observer"]>();
   const logUnauthenticated = createRatedLog({
     monotonic: () => options.gateway().monotonic(),
-    most: MOST_UNAUTHENTICATED_LOGGED,
+    limit: MAX_UNAUTHENTICATED_LOGGED,
   });
   let latest: GatewaySettings | undefined;
   return (gateway) => {
@@ -177,7 +177,7 @@ export function beginExchange(
     record,
     match,
     errors: match === undefined ? errorShapeOf(addressed) : match.errors,
-    bodyArrived: hasBody ? drain.arrive() : nothing,
+    bodyArrived: hasBody ? drain.arrive() : noop,
     shownAddress: undefined,
     origins,
     answerHeaders: [],
@@ -188,7 +188,7 @@ export function beginExchange(
   return exchange;
 }
 
-function nothing(): void {}
+function noop(): void {}
 
 /** Requests without a valid key need no permission, so they could fill the log. */
 function isUnauthenticated({ key_id, status }: Parameters<Gateway["log"]>[0]): boolean {

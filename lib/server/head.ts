@@ -2,10 +2,10 @@
 import { GatewayError } from "../errors.ts";
 
 /** Headers of one request. Two of one name are one here. */
-export const MOST_HEADERS = 100;
+export const MAX_HEADERS = 100;
 
 /** Most characters of all header names and values, with separators. */
-export const MOST_HEAD_BYTES = 16_384;
+export const MAX_HEAD_BYTES = 16_384;
 
 /** Bytes around a header on the wire: `: ` and the line end. */
 const BYTES_AROUND = 4;
@@ -68,8 +68,8 @@ export class Head implements HeaderValues {
         `Cannot read the header "${this.#unreadable}": expected visible ASCII characters`,
       );
     }
-    if (this.#count > MOST_HEADERS) throw tooMuch(`it has more than ${MOST_HEADERS} headers`);
-    if (this.#bytes > MOST_HEAD_BYTES) throw tooMuch(`it has more than ${MOST_HEAD_BYTES} bytes`);
+    if (this.#count > MAX_HEADERS) throw tooMuch(`it has more than ${MAX_HEADERS} headers`);
+    if (this.#bytes > MAX_HEAD_BYTES) throw tooMuch(`it has more than ${MAX_HEAD_BYTES} bytes`);
   }
 }
 

@@ -15,7 +15,7 @@ const CODINGS: ReadonlyMap<string, Coding> = new Map([["gzip", "gzip"], ["x-gzip
 const PIECE_BYTES = 512;
 
 /** Most bytes that deflate makes of one. */
-const MOST_RATIO = 1_032;
+const MAX_RATIO = 1_032;
 
 /** Bytes of gzip around nothing: its head and its trailer. */
 const GZIP_BYTES = 18;
@@ -63,7 +63,7 @@ export async function inflate(
   { coding, limitBytes, reserve }: InflateOptions,
 ): Promise<Uint8Array<ArrayBuffer>> {
   const size = coding === "gzip" ? statedSize(bytes) : await countInflated(bytes, { coding, limitBytes });
-  if (size > bytes.byteLength * MOST_RATIO) throw notOfCoding(coding);
+  if (size > bytes.byteLength * MAX_RATIO) throw notOfCoding(coding);
   if (size > limitBytes) throw bodyTooLarge(limitBytes);
   reserve(size);
   const inflated = new Uint8Array(size);
@@ -87,9 +87,9 @@ export async function inflate(
 }
 
 /** The most that a body can inflate to, as far as that is known before it is inflated. */
-export function mostInflated(bytes: Uint8Array<ArrayBuffer>, coding: Coding): number {
-  const most = bytes.byteLength * MOST_RATIO;
-  return coding === "gzip" ? Math.min(statedSize(bytes), most) : most;
+export function maxInflated(bytes: Uint8Array<ArrayBuffer>, coding: Coding): number {
+  const maxBytes = bytes.byteLength * MAX_RATIO;
+  return coding === "gzip" ? Math.min(statedSize(bytes), maxBytes) : maxBytes;
 }
 
 /** The size that the last four bytes of gzip state (RFC 1952, ISIZE). */

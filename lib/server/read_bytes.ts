@@ -131,7 +131,7 @@ export async function readPieces(
   { pace, take, timers = new PhaseTimers(), length = Infinity }: PieceOptions,
 ): Promise<void> {
   const reader = stream.getReader();
-  let left = length;
+  let remaining = length;
   const watch = watchProgress(pace, { timers, expire: () => reader.cancel().catch(() => {}) });
   try {
     while (true) {
@@ -140,15 +140,15 @@ export async function readPieces(
       if (watch.expired()) throw tooSlow();
       if (done) return;
       watch.progress(value.byteLength);
-      left -= value.byteLength;
-      const taking = take(value);
-      if (taking !== undefined) {
+      remaining -= value.byteLength;
+      const pending = take(value);
+      if (pending !== undefined) {
         watch.pause();
-        await taking;
+        await pending;
         watch.resume();
       }
       // A read of the end would keep a buffer of 64 KB until the answer has been sent.
-      if (left <= 0) return void reader.cancel().catch(() => {});
+      if (remaining <= 0) return void reader.cancel().catch(() => {});
     }
   } catch (error) {
     reader.cancel().catch(() => {});

@@ -5,7 +5,7 @@ import { GatewayError } from "../errors.ts";
 import type { HeaderValues } from "./head.ts";
 
 /** URLs whose routes are cached. */
-const MOST_MATCHES = 256;
+const MAX_MATCHES = 256;
 
 /** The handler of one method, and the row of the access table that guards it. */
 export interface RouteHandler {
@@ -61,7 +61,7 @@ export function createRouteMatcher(routes: readonly Route[], access: AccessTable
       const host = request.headers.get("host");
       const known = { errors: errorShapeOf(request), route: found, params: match.params, host };
       if (isAlias || Object.keys(match.params).length > 0) return known;
-      if (latest.size >= MOST_MATCHES) latest.clear();
+      if (latest.size >= MAX_MATCHES) latest.clear();
       latest.set(request.url, known);
       return known;
     },

@@ -151,9 +151,9 @@ let used = 0;
  * 1.3 µs for a text of 100 characters.
  */
 export function encodeText(text: string): Uint8Array {
-  const most = text.length * UNIT_BYTES;
-  if (most > SLAB_BYTES / 4) return encoder.encode(text);
-  if (most > slab.length - used) {
+  const maxBytes = text.length * UNIT_BYTES;
+  if (maxBytes > SLAB_BYTES / 4) return encoder.encode(text);
+  if (maxBytes > slab.length - used) {
     slab = new Uint8Array(SLAB_BYTES);
     used = 0;
   }

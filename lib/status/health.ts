@@ -145,7 +145,9 @@ export function healthRows({ health }: Gateway & { readonly health?: Pick<Health
 }
 
 /** Creates a test for failing targets. Repeated failures count even if the breaker may not open. */
-export function failureTest({ consecutive_failures: most }: Config["routing"]["breaker"]): (row: HealthRow) => boolean {
+export function failureTest(
+  { consecutive_failures: failures }: Config["routing"]["breaker"],
+): (row: HealthRow) => boolean {
   return ({ state, consecutive_failures }) =>
-    state === "quarantined" || state === "open" || state === "half_open" || consecutive_failures >= most;
+    state === "quarantined" || state === "open" || state === "half_open" || consecutive_failures >= failures;
 }

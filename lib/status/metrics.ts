@@ -67,8 +67,8 @@ export type GroupReadings = Pick<Vitals, "groupBudgets" | "groupBudgetsLeft" | "
 /** A budget or limit, and its rest. */
 interface Rest {
   labels: NonNullable<Reading["labels"]>;
-  whole: Reading["value"];
-  left: Reading["value"];
+  total: Reading["value"];
+  remaining: Reading["value"];
 }
 
 /** Reads the budgets and limits of all groups. Readings of an unreachable store are left out. */
@@ -77,8 +77,8 @@ async function readGroups(gateway: Gateway): Promise<GroupReadings> {
     readBudgets(gateway).catch(() => []),
     readLimits(gateway).catch(() => []),
   ]);
-  const wholeOf = ({ labels, whole: value }: Rest): Reading => ({ labels, value });
-  const leftOf = ({ labels, left: value }: Rest): Reading => ({ labels, value });
+  const wholeOf = ({ labels, total: value }: Rest): Reading => ({ labels, value });
+  const leftOf = ({ labels, remaining: value }: Rest): Reading => ({ labels, value });
   return {
     groupBudgets: () => budgets.map(wholeOf),
     groupBudgetsLeft: () => budgets.map(leftOf),
@@ -95,8 +95,8 @@ async function readBudgets({ config: { groups }, ledger, now }: Gateway): Promis
   return states
     .map((state, index) => ({
       labels: { group: owners[index]?.id ?? "" },
-      whole: state.budget_usd,
-      left: state.left_usd,
+      total: state.budget_usd,
+      remaining: state.left_usd,
       used: parseUsd(state.spent_usd) + parseUsd(state.held_usd),
       budget: parseUsd(state.budget_usd),
     }))
@@ -112,10 +112,10 @@ async function readLimits({ config: { groups }, limiter }: Gateway): Promise<Res
   return statuses
     .map(({ limitRequest: { name, unit, limit }, remaining }) => ({
       labels: { group: limitOwnerOf({ name }).id, unit },
-      whole: limit,
-      left: remaining,
+      total: limit,
+      remaining,
     }))
-    .sort((one, other) => one.left * other.whole - other.left * one.whole);
+    .sort((one, other) => one.remaining * other.total - other.remaining * one.total);
 }
 
 function compareShares(one: bigint, other: bigint): number {

@@ -80,7 +80,7 @@ type Figures = Omit<UsageSum, "name" | "thenName" | "saved">;
 /** A period split into whole steps, which are days or hours since 1970-01-01, and parts of steps. */
 export interface CutSpan {
   /** Whole steps; `until` is exclusive. */
-  whole: { from: number; until: number };
+  steps: { from: number; until: number };
   /** Parts of steps, in Unix milliseconds: at most the first and the last step. */
   pieces: { step: number; since: number; until: number }[];
 }
@@ -89,10 +89,10 @@ export interface CutSpan {
 export function cutSpan({ since, until }: { since: number; until: number }, stepMs: number): CutSpan {
   const [first, last] = [stepOf(since, stepMs), stepOf(until, stepMs)];
   const isFromStart = since === first * stepMs;
-  if (since >= until) return { whole: { from: first, until: first }, pieces: [] };
-  if (first === last) return { whole: { from: first, until: first }, pieces: [{ step: first, since, until }] };
+  if (since >= until) return { steps: { from: first, until: first }, pieces: [] };
+  if (first === last) return { steps: { from: first, until: first }, pieces: [{ step: first, since, until }] };
   return {
-    whole: { from: isFromStart ? first : first + 1, until: last },
+    steps: { from: isFromStart ? first : first + 1, until: last },
     pieces: [
       ...(isFromStart ? [] : [{ step: first, since, until: (first + 1) * stepMs }]),
       ...(until === last * stepMs ? [] : [{ step: last, since: last * stepMs, until }]),

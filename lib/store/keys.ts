@@ -45,7 +45,7 @@ export interface KeySummary {
   total: number;
   /** Keys that are not revoked. */
   inUse: number;
-  /** The oldest keys that are not revoked, limited by `most`. */
+  /** The oldest keys that are not revoked, limited by `limit`. */
   oldest: KeyRecord[];
 }
 
@@ -70,8 +70,8 @@ export interface KeyStore {
   findByHash(hash: string, now: number): Promise<KeyRecord | undefined>;
   /** Lists every key, oldest first, in one blocking call: for processes that serve no requests. */
   list(): Promise<KeyRecord[]>;
-  /** Counts the keys and returns the oldest ones in use, at most `most`, in constant memory. */
-  summary(most: number): Promise<KeySummary>;
+  /** Counts the keys and returns the oldest ones in use, at most `limit`, in constant memory. */
+  summary(limit: number): Promise<KeySummary>;
   /** Keys, oldest first, after a position; 0 is before all of them. */
   page(from: { after: number; limit: number }): Promise<KeyPage>;
   /** Finds the key with this id, else the active key with this name, else the last key that had this name. */

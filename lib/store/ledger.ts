@@ -92,7 +92,7 @@ export interface Hold {
 export type HoldAnswer =
   | { held: true }
   /** The exceeded budget, its rest, and the amount of other open holds. */
-  | { held: false; claim: BudgetClaim; left: Amount; onHold: Amount };
+  | { held: false; claim: BudgetClaim; available: Amount; onHold: Amount };
 
 /** Grouping of sums. A request counts once per tag. */
 export type UsageBy = "key" | "group" | "model" | "upstream" | "day" | "hour" | "minute" | "user" | "tag";
@@ -240,7 +240,7 @@ export interface LedgerStore {
    */
   hold(hold: Hold): Promise<HoldAnswer>;
   /** Returns the rest of a budget: its amount minus charges and holds. May be negative. */
-  left(claim: BudgetClaim): Promise<Amount>;
+  readAvailable(claim: BudgetClaim): Promise<Amount>;
   /** Returns the amounts of each spender, in the given order. Charged and held amount of one spender are consistent. */
   spending(spenders: readonly Spender[]): Promise<Spending[]>;
   /** Extends the leases of holds. Expired holds stay expired. */
@@ -301,10 +301,10 @@ export interface LedgerStore {
   /** Seq of the last entry ever written; 0 if there was none. */
   lastSeq(): Promise<number>;
   /**
-   * The stored sums per day since a UTC day (days since 1970-01-01), in order of days. With `enough`, only as many
+   * The stored sums per day since a UTC day (days since 1970-01-01), in order of days. With `maxRows`, only as many
    * whole days as needed for that many sums.
    */
-  days(since: number, enough?: number): Promise<DaySum[]>;
+  days(since: number, maxRows?: number): Promise<DaySum[]>;
   /**
    * Returns the end users with the greatest sums in the period that begins on this day, the greatest first.
    * @param of `keyId`: only those of this key

@@ -61,7 +61,7 @@ export function matchesFilter(entry: Entry, filter: EntryFilter): boolean {
   const { since, until, keyId, group, model, upstream, endpoint, status, failed, reason, user, tag } = filter;
   const { minCost, minMs } = filter;
   const [ownReason, ownUser, ownTags] = searchedValues(entry);
-  const allows = (wanted: unknown, own: unknown) => wanted === undefined || wanted === own;
+  const allows = (filter: unknown, own: unknown) => filter === undefined || filter === own;
   return entry.at >= since && entry.at < until && allows(keyId, entry.keyId) && allows(group, entry.group) &&
     allows(model, entry.model) && allows(upstream, entry.upstream) && allows(endpoint, entry.endpoint) &&
     allows(reason, ownReason) && allows(user, ownUser) &&

@@ -19,13 +19,13 @@ import type { Incoming } from "./transport.ts";
 import type { EventFeed, FrameFeed, Step } from "./upstream.ts";
 
 /** Longest text of an event that is passed on in one turn, in characters: to write it as JSON takes 4 ms. */
-const MOST_CHARACTERS = 262_144;
+const MAX_CHARACTERS = 262_144;
 
 /**
  * Most text of one translated answer, in characters, as clients get all of it again in some last events. It is many
  * times the longest answer of a model.
  */
-const MOST_TEXT = 16 * 1024 * 1024;
+const MAX_TEXT = 16 * 1024 * 1024;
 
 const STREAM = { stream: true };
 
@@ -170,29 +170,29 @@ function isEmpty({ data }: Frame): boolean {
 export function relayFeed(incoming: Incoming, decoding: Decoding, translator: RelayTranslator): FrameFeed {
   requireEventStream(incoming);
   const decoder = new FrameDecoder(decoding);
-  let over = false;
+  let isDone = false;
 
   function take(bytes: Uint8Array | undefined): Step | Promise<Step> {
-    over = bytes === undefined;
+    isDone = bytes === undefined;
     const frames = decoder.decode(bytes);
     return frames.some(isLong) ? readLongFrames(frames).then(pass) : pass(frames);
   }
 
   function pass(frames: Frame[]): Step {
     const step = translator.push(frames);
-    if (over) translator.end(step);
+    if (isDone) translator.end(step);
     if (translator.isOver) {
-      over = true;
+      isDone = true;
       leave(incoming, translator.isComplete);
     }
     return step;
   }
 
   return {
-    read: () => over ? Promise.resolve(undefined) : incoming.read().then(take),
+    read: () => isDone ? Promise.resolve(undefined) : incoming.read().then(take),
     fail: (error) => translator.fail(error),
     cancel() {
-      over = true;
+      isDone = true;
       incoming.cancel();
     },
   };
@@ -217,11 +217,11 @@ export function translatedFeed(
 ): EventFeed {
   requireEventStream(incoming);
   const decoder = new FrameDecoder(decoding);
-  let over = false;
+  let isDone = false;
   let ended = false;
   let textLength = 0;
   /** Events of a long frame that were not given yet. */
-  let rest: Generator<ReplyEvent[], void> | undefined;
+  let remaining: Generator<ReplyEvent[], void> | undefined;
 
   function take(bytes: Uint8Array | undefined): Promise<ReplyEvent[] | undefined> | ReplyEvent[] {
     return takeOnce(bytes) ?? readOn();
@@ -236,7 +236,7 @@ export function translatedFeed(
 
   /** A loop, because a chain of promises would grow with each read that means nothing. */
   async function readOn(): Promise<ReplyEvent[] | undefined> {
-    while (!over) {
+    while (!isDone) {
       const events = await takeOnce(await incoming.read());
       if (events !== undefined) return events;
     }
@@ -246,8 +246,8 @@ export function translatedFeed(
   async function takeLong(frames: Frame[]): Promise<ReplyEvent[] | undefined> {
     const events = await pass(frames);
     if (events === undefined) return await readOn();
-    rest = splitTexts(events);
-    return rest.next().value ?? undefined;
+    remaining = splitTexts(events);
+    return remaining.next().value ?? undefined;
   }
 
   /** @returns absent where the frames mean nothing */
@@ -259,17 +259,17 @@ export function translatedFeed(
       events.push(...restore.end());
     }
     for (const event of events) if (event.type === "delta") textLength += event.text.length;
-    if (textLength > MOST_TEXT && events.at(-1)?.type !== "finish") {
+    if (textLength > MAX_TEXT && events.at(-1)?.type !== "finish") {
       const error = new GatewayError("upstream", "The model's answer is too long", { fault: "oversized" });
       events.push({ type: "error", error });
     }
-    over ||= ended;
+    isDone ||= ended;
     let isComplete = false;
     for (const { type } of events) {
       if (type === "finish") isComplete = true;
-      if (type === "finish" || type === "error") over = true;
+      if (type === "finish" || type === "error") isDone = true;
     }
-    if (over) leave(incoming, isComplete);
+    if (isDone) leave(incoming, isComplete);
     return events.length === 0 ? undefined : estimator.estimate(events);
   }
 
@@ -280,23 +280,23 @@ export function translatedFeed(
   }
 
   function read(): Promise<ReplyEvent[] | undefined> {
-    if (rest !== undefined) return nextTexts();
-    return over ? Promise.resolve(undefined) : incoming.read().then(take);
+    if (remaining !== undefined) return nextTexts();
+    return isDone ? Promise.resolve(undefined) : incoming.read().then(take);
   }
 
   async function nextTexts(): Promise<ReplyEvent[] | undefined> {
     await yieldToEventLoop();
-    const events = rest?.next().value;
+    const events = remaining?.next().value;
     if (events !== undefined) return events;
-    rest = undefined;
+    remaining = undefined;
     return await read();
   }
 
   return {
     read,
     cancel() {
-      over = true;
-      rest = undefined;
+      isDone = true;
+      remaining = undefined;
       incoming.cancel();
     },
   };
@@ -306,13 +306,13 @@ export function translatedFeed(
 function* splitTexts(events: readonly ReplyEvent[]): Generator<ReplyEvent[], void> {
   let part: ReplyEvent[] = [];
   for (const event of events) {
-    if (event.type !== "delta" || event.text.length <= MOST_CHARACTERS) {
+    if (event.type !== "delta" || event.text.length <= MAX_CHARACTERS) {
       part.push(event);
       continue;
     }
     const { text } = event;
     for (let from = 0; from < text.length;) {
-      const to = characterEnd(text, from + MOST_CHARACTERS);
+      const to = characterEnd(text, from + MAX_CHARACTERS);
       part.push({ ...event, text: text.slice(from, to) });
       yield part;
       part = [];

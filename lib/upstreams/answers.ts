@@ -29,8 +29,8 @@ export interface WholeAnswer extends ObjectText {
 
 /** Reads a whole answer through the redaction filter. @throws {GatewayError} `upstream` */
 export async function readWhole(incoming: Incoming, filter?: ContentFilter): Promise<WholeAnswer> {
-  const given = await incoming.text(ANSWER_BYTES);
-  const text = filter === undefined ? given : filter(given);
+  const body = await incoming.text(ANSWER_BYTES);
+  const text = filter === undefined ? body : filter(body);
   const parsed = await parseAnswer(text);
   if (parsed === undefined || !isObject(parsed.value)) {
     throw new GatewayError("upstream", "Cannot read the upstream's answer: expected a JSON object");

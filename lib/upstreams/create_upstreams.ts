@@ -95,7 +95,7 @@ function transportsTo(
   return createTransportSelector({
     guard,
     url: baseUrlOf(row),
-    wanted: row.transport,
+    configured: row.transport,
     trace: startCallSpan,
     onFallback: (reason) => log({ level: "warn", event: "transport_fallback", upstream: name, to: "fetch", reason }),
   });
@@ -114,7 +114,7 @@ function createUpstream({ name, row, transports }: Host, issuers: ReadonlySet<st
     quirk: QUIRKS[row.vendor],
     issuers,
     limits: limitsOf(row),
-    transport: transports.open({ keeps: forwards }),
+    transport: transports.open({ keepsHeader: forwards }),
     forwards,
   });
 }

@@ -35,7 +35,7 @@ export interface FetchOptions extends TransportOptions {
  * connection ends before the answer, even if the request had arrived.
  */
 export function createFetchTransport(
-  { idleConnections = 256, version = "1.1", guard, keeps }: FetchOptions = {},
+  { idleConnections = 256, version = "1.1", guard, keepsHeader }: FetchOptions = {},
 ): Transport {
   const client = Deno.createHttpClient({
     http1: version !== "2",
@@ -49,9 +49,9 @@ export function createFetchTransport(
   const hosts = createHostProbes(undefined, guard);
   const timers = createRequestTimers();
   return {
-    async send({ url, headers, body: given, signal, limits }) {
-      const isLong = typeof given === "string" && given.length > LARGE_BODY_BYTES;
-      const body = isLong ? await runSliced(encodeUtf8(given)) : isPieces(given) ? joinPieces(given) : given;
+    async send({ url, headers, body: parts, signal, limits }) {
+      const isLong = typeof parts === "string" && parts.length > LARGE_BODY_BYTES;
+      const body = isLong ? await runSliced(encodeUtf8(parts)) : isPieces(parts) ? joinPieces(parts) : parts;
       const call = new AbortController();
       const abort = { handleEvent: () => call.abort(signal.reason) };
       if (signal.aborted) abort.handleEvent();
@@ -73,7 +73,7 @@ export function createFetchTransport(
           signal: call.signal,
           client,
         });
-        return receive(response, { call, timer, finish, released, keeps });
+        return receive(response, { call, timer, finish, released, keepsHeader });
       } catch (cause) {
         finish();
         urls.forget(url);
@@ -112,7 +112,7 @@ interface Call {
   timer: CallTimer;
   finish: () => void;
   released: Released;
-  keeps: HeaderFilter | undefined;
+  keepsHeader: HeaderFilter | undefined;
 }
 
 /** Released answers that are still being drained. */
@@ -123,25 +123,25 @@ interface Released {
   closed: boolean;
 }
 
-function receive(response: Response, { call, timer, finish, released, keeps }: Call): Incoming {
+function receive(response: Response, { call, timer, finish, released, keepsHeader }: Call): Incoming {
   const encoding = response.headers.get("content-encoding");
   const reader = response.body?.getReader();
-  let over = false;
+  let isReleased = false;
   const incoming: Incoming = {
     status: response.status,
     header: (name) => response.headers.get(name),
-    others: keeps && othersOf(response.headers, keeps),
+    others: keepsHeader && othersOf(response.headers, keepsHeader),
     async read() {
       try {
         timer.wait();
         const piece = await reader?.read();
         timer.progress();
         if (piece?.value !== undefined) return piece.value;
-        over = true;
+        isReleased = true;
         finish();
         return undefined;
       } catch (cause) {
-        over = true;
+        isReleased = true;
         finish();
         throw failure(call.signal, "The upstream's answer broke off", cause);
       }
@@ -161,9 +161,9 @@ function receive(response: Response, { call, timer, finish, released, keeps }: C
       return text + decode();
     },
     release() {
-      if (over) return;
+      if (isReleased) return;
       if (released.closed) return incoming.cancel();
-      over = true;
+      isReleased = true;
       finish();
       const stop = () => {
         clearTimeout(timer);
@@ -175,8 +175,8 @@ function receive(response: Response, { call, timer, finish, released, keeps }: C
       void readRest(reader).then(stop);
     },
     cancel() {
-      if (over) return;
-      over = true;
+      if (isReleased) return;
+      isReleased = true;
       finish();
       // Aborting also closes the connection.
       call.abort();
@@ -195,9 +195,9 @@ function receive(response: Response, { call, timer, finish, released, keeps }: C
 }
 
 /** The headers that are kept beside the usual ones. */
-function othersOf(headers: Headers, keeps: HeaderFilter): ResponseHeader[] {
+function othersOf(headers: Headers, keepsHeader: HeaderFilter): ResponseHeader[] {
   const usual: readonly string[] = RESPONSE_HEADERS;
-  return [...headers].filter(([name]) => !usual.includes(name) && keeps(name));
+  return [...headers].filter(([name]) => !usual.includes(name) && keepsHeader(name));
 }
 
 /** Drains an answer. Resolves at its end, at the size limit, or when the call is aborted. */

@@ -40,7 +40,7 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
   const { vendor, transport } = options;
   const auth = options.key === undefined ? {} : vendor.auth(options.key.reveal());
   const filter = contentFilter(options.key);
-  const { prepare, issuerOf, protocolFor, leastTokens } = createAttemptMaker(options, filter);
+  const { prepare, issuerOf, protocolFor, minTokens } = createAttemptMaker(options, filter);
   const addresses: Partial<Record<Protocol, string>> = {};
 
   async function generate(call: Call): Promise<Answer> {
@@ -76,9 +76,12 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
       let answer: Answer;
       if (prompt.stream) answer = attempt.stream(incoming);
       else {
-        const whole = await readWhole(incoming, filter);
-        const isLong = whole.text.length > LONG_TEXT_CHARS;
-        answer = attempt.whole(whole, isLong ? await writeLongInputs(whole.value, attempt.protocol) : undefined);
+        const wholeAnswer = await readWhole(incoming, filter);
+        const isLong = wholeAnswer.text.length > LONG_TEXT_CHARS;
+        answer = attempt.writeWhole(
+          wholeAnswer,
+          isLong ? await writeLongInputs(wholeAnswer.value, attempt.protocol) : undefined,
+        );
       }
       if (forwarded !== undefined) answer.forwarded = forwarded;
       answer.requestId = requestIdOf(incoming);
@@ -113,7 +116,7 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
     checksContext: true,
     issuerOf,
     protocolFor,
-    leastTokens,
+    minTokens,
     generate,
     close: () => transport.close(),
   };

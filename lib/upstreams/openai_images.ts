@@ -41,16 +41,16 @@ export function createOpenaiImages(options: OpenaiImagesOptions): ImageUpstream 
 
   async function create(call: ImageCall): Promise<ImageFeed> {
     const { request, target } = call;
-    const gone = new AbortController();
-    const leave = () => gone.abort();
-    const signal = AbortSignal.any([call.signal, gone.signal]);
+    const disconnected = new AbortController();
+    const leave = () => disconnected.abort();
+    const signal = AbortSignal.any([call.signal, disconnected.signal]);
     const stream = request.stream && target.images?.whole !== true;
     if (request.stream && !stream && request.partialImages > 0) call.dropped.add("partial_images");
     const parts = isSplit(call, stream) ? request.n : 1;
-    const asking = { target, stream, n: request.n / parts };
+    const attempt = { target, stream, n: request.n / parts };
     const starts = Array.from(
       { length: parts },
-      () => start(call, { asking, signal, limits: limitsFor(call, options.limits, "image") }),
+      () => start(call, { attempt, signal, limits: limitsFor(call, options.limits, "image") }),
     );
     const feed = starts.length > 1 ? mergedFeed(starts, leave) : lateFeed(asOne(starts), leave);
     try {
@@ -64,15 +64,15 @@ export function createOpenaiImages(options: OpenaiImagesOptions): ImageUpstream 
 
   async function start(
     { request, model, identify }: ImageCall,
-    { asking, signal, limits }: { asking: Asking; signal: AbortSignal; limits: TimeLimits },
+    { attempt, signal, limits }: { attempt: Asking; signal: AbortSignal; limits: TimeLimits },
   ): Promise<ImageFeed> {
     let incoming;
     try {
       incoming = await transport.send({
         url: imageAddressOf(baseUrl, request.kind),
-        ...bodyOf(request, asking),
+        ...bodyOf(request, attempt),
         signal,
-        limits: timesOf(limits, asking.stream),
+        limits: timesOf(limits, attempt.stream),
       });
     } catch (error) {
       throw sendFailure(error);
@@ -81,23 +81,23 @@ export function createOpenaiImages(options: OpenaiImagesOptions): ImageUpstream 
     const requestId = requestIdOf(incoming);
     if (requestId !== undefined) identify(requestId);
     const readsUsage = request.kind === "edit" && pricesOf(model).some(({ input_image }) => input_image !== undefined);
-    return answerFeed(incoming, { request, n: asking.n, signal, readsUsage });
+    return answerFeed(incoming, { request, n: attempt.n, signal, readsUsage });
   }
 
-  function bodyOf(request: ImageCall["request"], asking: Asking): Pick<Outgoing, "headers" | "body" | "bodyBytes"> {
+  function bodyOf(request: ImageCall["request"], attempt: Asking): Pick<Outgoing, "headers" | "body" | "bodyBytes"> {
     const headers = {
-      accept: asking.stream ? "text/event-stream" : "application/json",
+      accept: attempt.stream ? "text/event-stream" : "application/json",
       ...(key !== undefined && vendor.auth(key.reveal())),
     };
     if (request.kind === "generation") {
       return {
         headers: { ...headers, "content-type": "application/json" },
-        body: writeJson(writeMembers(request, asking)),
+        body: writeJson(writeMembers(request, attempt)),
       };
     }
     // 122 random bits drawn after the upload, so an upload cannot contain the boundary.
     const boundary = `sluice-${crypto.randomUUID()}`;
-    const form = writeEdit(request, asking);
+    const form = writeEdit(request, attempt);
     return {
       headers: { ...headers, "content-type": formType(boundary) },
       body: writeForm(form, boundary),

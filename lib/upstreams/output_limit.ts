@@ -61,16 +61,16 @@ function fits({ finish, usage: { completion = 0 } }: Reply, limit: number): bool
 }
 
 function cutReply(reply: Reply, limit: number, counter: TokenCounter): Reply {
-  let left = limit - hiddenTokens(reply, counter);
+  let remaining = limit - hiddenTokens(reply, counter);
   // A tool call cut by the upstream's higher limit is also beyond the client's limit.
   const isBroken = reply.finish === "length" && reply.blocks.at(-1)?.type === "tool_call";
-  let isCut = left < 0;
+  let isCut = remaining < 0;
   const blocks = (isBroken ? reply.blocks.slice(0, -1) : reply.blocks).flatMap((block): ContentBlock[] => {
     // Results of hosted tools are already paid for and are not output text.
     if (block.type === "vendor_specific") return [block];
     if (isCut) return [];
-    const fitted = fitBlock(block, left, counter);
-    left -= fitted.tokens;
+    const fitted = fitBlock(block, remaining, counter);
+    remaining -= fitted.tokens;
     isCut = !fitted.isWhole;
     return fitted.blocks;
   });
@@ -81,9 +81,9 @@ function cutReply(reply: Reply, limit: number, counter: TokenCounter): Reply {
 
 /** Billed reasoning tokens beyond the visible reasoning text. */
 function hiddenTokens({ blocks, usage: { reasoning = 0 } }: Reply, counter: TokenCounter): number {
-  let shown = 0;
-  for (const block of blocks) if (block.type === "reasoning") shown += counter.count(block.text);
-  return Math.max(0, reasoning - shown);
+  let visibleTokens = 0;
+  for (const block of blocks) if (block.type === "reasoning") visibleTokens += counter.count(block.text);
+  return Math.max(0, reasoning - visibleTokens);
 }
 
 interface Fitted {

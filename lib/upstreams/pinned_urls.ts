@@ -7,7 +7,7 @@ import { type AddressGuard, allowedAddresses } from "./address_guard.ts";
 import { proxyFor } from "./proxies.ts";
 
 /** Lifetime of a check, in milliseconds. */
-const JUDGED_MS = 30_000;
+const CHECK_TTL_MS = 30_000;
 
 /** Time for one of several addresses to accept a connection, in milliseconds. */
 const TRY_MS = 2_000;
@@ -28,10 +28,10 @@ export interface PinnedUrls {
 
 /** Creates the cache of checked URLs. @param pins false: only check names, and let the runtime resolve them again */
 export function createPinnedUrls({ guard, pins }: { guard: AddressGuard | undefined; pins: boolean }): PinnedUrls {
-  const judged = new Map<string, { address: string | undefined; until: number }>();
+  const checks = new Map<string, { address: string | undefined; until: number }>();
 
   /** Returns the address to connect to; `undefined` to use the name. */
-  async function judge(url: URL): Promise<string | undefined> {
+  async function findPinnedAddress(url: URL): Promise<string | undefined> {
     const hostname = url.hostname.replace(/^\[(.*)\]$/, "$1");
     const isProxied = proxyFor(url.href, (name) => Deno.env.get(name)) !== undefined;
     // A proxy resolves names itself.
@@ -44,10 +44,10 @@ export function createPinnedUrls({ guard, pins }: { guard: AddressGuard | undefi
   return {
     async of(text) {
       const url = new URL(text);
-      let known = judged.get(url.origin);
+      let known = checks.get(url.origin);
       if (known === undefined || known.until < performance.now()) {
-        known = { address: await judge(url), until: performance.now() + JUDGED_MS };
-        judged.set(url.origin, known);
+        known = { address: await findPinnedAddress(url), until: performance.now() + CHECK_TTL_MS };
+        checks.set(url.origin, known);
       }
       const { address } = known;
       if (address === undefined) return { url: text, headers: {} };
@@ -55,7 +55,7 @@ export function createPinnedUrls({ guard, pins }: { guard: AddressGuard | undefi
       url.hostname = address.includes(":") ? `[${address}]` : address;
       return { url: url.href, headers };
     },
-    forget: (url) => void judged.delete(new URL(url).origin),
+    forget: (url) => void checks.delete(new URL(url).origin),
   };
 }
 

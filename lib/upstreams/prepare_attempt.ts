@@ -16,14 +16,14 @@ import type { TimeLimits } from "./transport.ts";
 import type { Call, Upstream, UpstreamAttempt, UpstreamAttemptOptions } from "./upstream.ts";
 
 /** Prepares the attempts of one upstream. */
-export interface AttemptMaker extends Required<Pick<Upstream, "issuerOf" | "protocolFor" | "leastTokens">> {
+export interface AttemptMaker extends Required<Pick<Upstream, "issuerOf" | "protocolFor" | "minTokens">> {
   prepare(call: Call): Promise<UpstreamAttempt>;
 }
 
 /** The upstream's part in all requests of one protocol to one target. */
 interface TargetRoute extends Pick<UpstreamAttemptOptions, "protocol" | "quirk" | "origin"> {
   /** Fewest tokens that an answer may be limited to. */
-  leastTokens: number;
+  minTokens: number;
 }
 
 /** Makes the attempts of an upstream. `filter` removes its key from answers. */
@@ -59,11 +59,11 @@ export function createAttemptMaker(
    * A prompt is relayed as text if it was not truncated, its token limit is high enough for the vendor, and none of its
    * signatures was made by another model of the gateway. Unknown signatures come from the upstream, which may resell models.
    */
-  function canRelay(call: Call, { protocol, leastTokens, origin: { issuer: own } }: TargetRoute): boolean {
+  function canRelay(call: Call, { protocol, minTokens, origin: { issuer: own } }: TargetRoute): boolean {
     const { prompt, client } = call;
     if (protocol !== prompt.protocol || prompt !== client.echo.prompt) return false;
     const { maxTokens = Infinity } = prompt;
-    if (vendor.hasLeastTokens === true && maxTokens < leastTokens) return false;
+    if (vendor.hasMinTokens === true && maxTokens < minTokens) return false;
     if (prompt.plain !== undefined) {
       const { issuer = own } = prompt.plain.signatures ?? {};
       // None of them is in an envelope.
@@ -90,9 +90,9 @@ export function createAttemptMaker(
     if (route === undefined) {
       const own = options.protocols.includes(client) ? client : options.protocols[0];
       const protocol = target.protocol ?? own;
-      const { leastTokens = 0 } = UPSTREAM_CODECS[protocol].dialect;
+      const { minTokens = 0 } = UPSTREAM_CODECS[protocol].dialect;
       const origin = { issuer: issuerOf(target) };
-      known.set(client, route = { protocol, quirk: quirkFor(options.quirk, protocol), origin, leastTokens });
+      known.set(client, route = { protocol, quirk: quirkFor(options.quirk, protocol), origin, minTokens });
     }
     return route;
   }
@@ -101,7 +101,7 @@ export function createAttemptMaker(
     prepare,
     issuerOf,
     protocolFor: (client, target) => routeTo(target, client).protocol,
-    leastTokens: (client, target) => routeTo(target, client).leastTokens,
+    minTokens: (client, target) => routeTo(target, client).minTokens,
   };
 }
 

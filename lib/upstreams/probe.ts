@@ -29,7 +29,7 @@ export interface ProbeOptions {
   client: Deno.HttpClient;
   signal: AbortSignal;
   /** Longest text that is read, in UTF-16 code units. */
-  mostText: number;
+  maxText: number;
 }
 
 /** Request of a probe. */
@@ -53,7 +53,7 @@ export interface ProbeReply {
 export async function askHost(
   { vendor, baseUrl, key, guard }: ProbedHost,
   request: ProbeRequest,
-  { client, signal, mostText }: ProbeOptions,
+  { client, signal, maxText }: ProbeOptions,
 ): Promise<ProbeReply> {
   const { path, body } = request;
   const { auth }: Vendor = vendorOf(vendor);
@@ -77,7 +77,7 @@ export async function askHost(
   let text = "";
   for await (const piece of response.body ?? []) {
     text += decode(piece);
-    if (text.length > mostText) break;
+    if (text.length > maxText) break;
   }
   const { status, headers } = response;
   return { status, location: headers.get("location"), date: headers.get("date"), text };
@@ -117,7 +117,7 @@ export function mayRefuseKey(reply: Pick<ProbeReply, "status" | "text">): boolea
  */
 export async function probeHost(host: ProbedHost, signal: AbortSignal): Promise<"up" | "refused" | "down"> {
   const client = Deno.createHttpClient({ http2: false, poolMaxIdlePerHost: 0, allowHost: true });
-  const options: ProbeOptions = { client, signal, mostText: ERROR_LENGTH };
+  const options: ProbeOptions = { client, signal, maxText: ERROR_LENGTH };
   try {
     const list = await askHost(host, modelList(host, { key: true }), options);
     if (list.status >= 500) return "down";

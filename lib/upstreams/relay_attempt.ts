@@ -79,8 +79,8 @@ function without(text: string, lost: readonly string[]): ObjectText {
 /** The body as a value, before the vendor's quirk. */
 function sentBody(request: JsonObject, { lost, needed }: { lost: readonly string[]; needed: Edits }): JsonObject {
   if (lost.length === 0 && needed === NOTHING) return request;
-  const gone = new Set(lost);
-  const sent = Object.fromEntries(Object.entries(request).filter(([name]) => !gone.has(name)));
+  const removed = new Set(lost);
+  const sent = Object.fromEntries(Object.entries(request).filter(([name]) => !removed.has(name)));
   // The text is part of the client's body, which already passed the limits.
   const parsed = parseJson(spliceMembers("{}", needed), NO_LIMITS);
   return isObject(parsed) ? { ...sent, ...parsed } : sent;
@@ -118,10 +118,10 @@ export function relayAttempt(call: Call, { protocol, quirk, origin, filter }: Up
       const translator = new RelayTranslator(codec.reader(origin), relay.machine(client.echo));
       return { type: "frames", feed: relayFeed(incoming, { quirk, filter }, translator) };
     },
-    whole(answer, texts) {
+    writeWhole(answer, texts) {
       const reply = codec.readReply(answer.value, { ...origin, ...(texts !== undefined && { texts }) });
-      const shown = relay.keepReply?.(answer, client.echo) ?? answer;
-      return { type: "text", text: replyWithModel(shown, client.echo.model, relay), reply };
+      const forClient = relay.keepReply?.(answer, client.echo) ?? answer;
+      return { type: "text", text: replyWithModel(forClient, client.echo.model, relay), reply };
     },
   };
 }

@@ -29,7 +29,7 @@ export interface TransportSelectorOptions {
   /** Address of the upstream. */
   url: string;
   /** Configured transport. */
-  wanted: TransportKind | "auto";
+  configured: TransportKind | "auto";
   /** Environment for proxy variables. Default: the process's, which `fetch` obeys. */
   env?: ReadEnvironment;
   /** Starts the trace of a request. Not called for `fetch`, which Deno traces itself. */
@@ -42,14 +42,17 @@ export interface TransportSelectorOptions {
 
 /** Returns the transport that is tried first. */
 export function transportKindFor(
-  { url, wanted, env = (name) => Deno.env.get(name) }: Pick<TransportSelectorOptions, "url" | "wanted" | "env">,
+  { url, configured, env = (name) => Deno.env.get(name) }: Pick<
+    TransportSelectorOptions,
+    "url" | "configured" | "env"
+  >,
 ): TransportKind {
-  return wanted === "auto" ? canServe(url, env) ? "http1" : "fetch" : wanted;
+  return configured === "auto" ? canServe(url, env) ? "http1" : "fetch" : configured;
 }
 
 /** Creates the selector of an upstream. With `auto`, hosts that speak only HTTP/2 are reached over `fetch`. */
 export function createTransportSelector(options: TransportSelectorOptions): TransportSelector {
-  const { url, wanted, onFallback, guard, trace = () => undefined } = options;
+  const { url, configured, onFallback, guard, trace = () => undefined } = options;
   const kind = transportKindFor(options);
   let usesFetch = false;
 
@@ -73,13 +76,13 @@ export function createTransportSelector(options: TransportSelectorOptions): Tran
           const headers = traced && { ...request.headers, ...traced.headers };
           const answer = await client.send(headers === undefined ? request : { ...request, headers });
           ({ status } = answer);
-          if (wanted === "http1" || status !== 426 || !namesHttp2(answer.header("upgrade"))) return answer;
+          if (configured === "http1" || status !== 426 || !namesHttp2(answer.header("upgrade"))) return answer;
           throw upgradeError(answer);
         } catch (error) {
           if (!(error instanceof GatewayError)) throw error;
           // An idle connection may end at any time, so a request that it cut off is sent again on a new one.
           if (error.fault === "stale") request = { ...request, fresh: true };
-          else if (wanted === "http1" || !(error.cause instanceof HttpVersionError)) throw error;
+          else if (configured === "http1" || !(error.cause instanceof HttpVersionError)) throw error;
           else {
             fallBack(error.cause.message);
             // A consumed stream cannot be sent again. The request was not processed, so another target may be tried.

@@ -48,8 +48,8 @@ function* translateSteps(
   const target: WriteTarget = { model, row, issuer, dialect, dropped };
   const adapted = yield* adaptPrompt(prompt, { ...target, protocol });
   yield;
-  const written = yield* codec.writePrompt(adapted.prompt, target);
-  const body = quirk.body?.(written, adapted.prompt, dropped) ?? written;
+  const wireBody = yield* codec.writePrompt(adapted.prompt, target);
+  const body = quirk.body?.(wireBody, adapted.prompt, dropped) ?? wireBody;
   dropped.refuseIfRequired(prompt);
   const { limit, restore } = adapted;
   return { body, restore, ...(limit !== undefined && { limit }) };
@@ -79,7 +79,7 @@ export async function translationAttempt(
       const machines = { reader: codec.reader(origin), restore: restore(), estimator: new UsageEstimator(call) };
       return answered(translatedFeed(incoming, { quirk, filter }, machines));
     },
-    whole({ value }, texts) {
+    writeWhole({ value }, texts) {
       const reply = codec.readReply(value, { ...origin, ...(texts !== undefined && { texts }) });
       return answered(wholeFeed(restored(reply, restore()), new UsageEstimator(call)));
     },

@@ -85,8 +85,8 @@ export interface Upstream {
   issuerOf(target: Target): string;
   /** The protocol of requests to a target, by the protocol of the client; absent for embedded models. */
   protocolFor?(client: Prompt["protocol"], target: Target): string;
-  /** Fewest tokens that an answer of a target may be limited to, as `Dialect.leastTokens`; absent: any number. */
-  leastTokens?(client: Prompt["protocol"], target: Target): number;
+  /** Fewest tokens that an answer of a target may be limited to, as `Dialect.minTokens`; absent: any number. */
+  minTokens?(client: Prompt["protocol"], target: Target): number;
   /** Starts an answer. @throws {GatewayError} if it cannot start; with fault `unfit` if the upstream was not asked */
   generate(call: Call): Promise<Answer>;
   /** Frees connections. */
@@ -100,7 +100,7 @@ export interface UpstreamAttempt {
   /** @throws {GatewayError} as `relayFeed` */
   stream(incoming: Incoming): Answer;
   /** @throws {GatewayError} as `UpstreamCodec.readReply` */
-  whole(answer: WholeAnswer, texts?: Texts): Answer;
+  writeWhole(answer: WholeAnswer, texts?: Texts): Answer;
 }
 
 /** The upstream's part in an attempt. */

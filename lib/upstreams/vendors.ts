@@ -13,8 +13,8 @@ export interface Vendor {
   protocols: readonly [Protocol, ...Protocol[]];
   /** Protocols of some hosts or versions only; used if configured. */
   perhaps?: readonly Protocol[];
-  /** True if limits below the dialect's `leastTokens` are refused; absent: unknown. */
-  hasLeastTokens?: boolean;
+  /** True if limits below the dialect's `minTokens` are refused; absent: unknown. */
+  hasMinTokens?: boolean;
   /** Returns the request headers that carry the key. */
   auth: (key: string) => Record<string, string>;
   /** True if it has OpenAI's images API. */
@@ -37,7 +37,7 @@ export const VENDORS = {
     issuer: "openai",
     baseUrl: "https://api.openai.com/v1",
     protocols: ["responses", "chat"],
-    hasLeastTokens: true,
+    hasMinTokens: true,
     compacts: true,
     auth: bearer,
     images: true,
@@ -62,7 +62,7 @@ export const VENDORS = {
   azure: {
     issuer: "openai",
     protocols: ["responses", "chat"],
-    hasLeastTokens: true,
+    hasMinTokens: true,
     auth: (key) => ({ "api-key": key }),
     images: true,
     embeddings: 2_048,

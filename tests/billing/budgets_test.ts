@@ -75,7 +75,9 @@ Deno.test("budgetError() names the budget and its reset, is final, and reveals n
     now,
   });
   const [ofKey, ofGroup] = claims.map((claim) =>
-    budgetError({ held: false, claim, left: parseUsd("1.25"), onHold: parseUsd("0.75") }, { most: parseUsd("2") })
+    budgetError({ held: false, claim, available: parseUsd("1.25"), onHold: parseUsd("0.75") }, {
+      maxCost: parseUsd("2"),
+    })
   );
   assertMatch(
     ofKey?.message ?? "",
@@ -98,7 +100,7 @@ Deno.test("budgetError() reports that a total does not reset, and that nothing i
     now: Date.UTC(2026, 10, 21),
   });
   assert(claim !== undefined);
-  const { message } = budgetError({ held: false, claim, left: -1n, onHold: 0n }, { most: 1n });
+  const { message } = budgetError({ held: false, claim, available: -1n, onHold: 0n }, { maxCost: 1n });
   assertMatch(message, /0\.000000000001 USD.*\(5 USD in all, of which 0 USD is left\)\. It does not reset$/);
 });
 
@@ -110,7 +112,7 @@ Deno.test("readGroupBudgets() reads each configured group budget once, for its p
   });
   const asked: BudgetClaim[] = [];
   const ledger = {
-    left(claim: BudgetClaim): Promise<bigint> {
+    readAvailable(claim: BudgetClaim): Promise<bigint> {
       asked.push(claim);
       return claim.id === "a" ? Promise.reject(new Error("out of reach")) : Promise.resolve(0n);
     },

@@ -44,9 +44,9 @@ Deno.test("InFlightRequests counts, awaits and stops requests by kind", async ()
   assertEquals([running.count(), running.count("text"), running.count("images")], [3, 2, 1]);
   await running.stop(WHY, "text");
   assertEquals([text.calls, deaf.calls, image.calls], [["overloaded"], ["overloaded", "failed 503"], []]);
-  await running.over("text");
+  await running.whenDone("text");
   assertEquals([running.count(), running.count("images")], [1, 1]);
-  const over = running.over();
+  const over = running.whenDone();
   image.end();
   await over;
   await running.stop(WHY);
@@ -58,7 +58,7 @@ Deno.test("InFlightRequests.over() also waits for requests added meanwhile", asy
   const [first, second] = [request("text"), request("text")];
   add(running, first);
   let over = false;
-  const waited = running.over().then(() => over = true);
+  const waited = running.whenDone().then(() => over = true);
   add(running, second);
   first.end();
   await new Promise((resolve) => setTimeout(resolve, 0));

@@ -478,9 +478,9 @@ Deno.test("the store's own state decides about health, and its reserve is kept f
 
 Deno.test("errors of the store become retryable errors", async () => {
   const broken = () => Promise.reject(new Error("connection refused"));
-  const bench = benchOf({ left: broken, find: broken });
+  const bench = benchOf({ readAvailable: broken, find: broken });
   const claim = { scope: "key", id: "key_a", budget: 1n, since: 0 } as const;
-  for (const call of [() => bench.ledger.left(claim), () => bench.ledger.find("a")]) {
+  for (const call of [() => bench.ledger.readAvailable(claim), () => bench.ledger.find("a")]) {
     const error = await assertRejects(call, GatewayError, "cannot read its ledger");
     assertEquals([error.status, error.retryAfterMs], [503, 1000]);
   }

@@ -74,7 +74,7 @@ function benchOf(
       sheet: pricesAt(MODEL, { factor: "1", now: now() }).sheet,
       limitRequests: CLAIMS,
       budgets: [BUDGET],
-      most: 4_000n,
+      maxCost: 4_000n,
       forMs: 60_000,
       ...members,
     }),
@@ -91,7 +91,7 @@ Deno.test("Meter reserves limits, holds a budget, charges, and releases everythi
   assertEquals(meter.limitStatuses(), []);
   await meter.admit(wish());
   assertEquals(meter.limitStatuses().map(({ remaining }) => remaining), [4, 700, 1]);
-  assertEquals(await ledger.left(BUDGET), 6_000n);
+  assertEquals(await ledger.readAvailable(BUDGET), 6_000n);
   assertEquals(await remaining(limiter), [4, 700, 1]);
   meter.attempt("first");
   meter.attempt("second");
@@ -101,7 +101,7 @@ Deno.test("Meter reserves limits, holds a budget, charges, and releases everythi
   meter.first();
   assertEquals(await meter.deliver(ANSWER), 320n);
   assertEquals(meter.ended, true);
-  assertEquals(await ledger.left(BUDGET), 9_680n);
+  assertEquals(await ledger.readAvailable(BUDGET), 9_680n);
   // Tokens read from a cache do not count.
   assertEquals(await remaining(limiter), [4, 950, 2]);
   assertEquals(meter.limitStatuses().map(({ remaining }) => remaining), [4, 950, 2]);
@@ -161,7 +161,7 @@ Deno.test("Meter calls neither limiter nor ledger without limits and budgets", a
   });
   const cases: [string, Partial<AdmissionTerms>][] = [
     ["no rules", { limitRequests: [], budgets: [] }],
-    ["free", { limitRequests: [], most: 0n }],
+    ["free", { limitRequests: [], maxCost: 0n }],
   ];
   for (const [id, members] of cases) {
     const meter = open(id);
@@ -197,10 +197,10 @@ Deno.test("Meter extrapolates limit statuses without a call of the limiter", asy
 Deno.test("Meter reports limit statuses after a refused budget and after a second admission", async () => {
   const { open, wish, limiter } = benchOf();
   const meter = open("a");
-  await assertRejects(async () => await meter.admit(wish({ most: 10_001n })), GatewayError);
+  await assertRejects(async () => await meter.admit(wish({ maxCost: 10_001n })), GatewayError);
   assertEquals(meter.limitStatuses(), await limiter.statuses(CLAIMS));
   await open("b").admit(wish());
-  await assertRejects(async () => await meter.admit(wish({ most: 10_001n })), GatewayError);
+  await assertRejects(async () => await meter.admit(wish({ maxCost: 10_001n })), GatewayError);
   assertEquals(meter.limitStatuses().map(({ remaining }) => remaining), [4, 700, 1]);
   await meter.admit(wish({ limitRequests: [] }));
   assertEquals(meter.limitStatuses(), []);
@@ -213,7 +213,7 @@ Deno.test("Meter reports limit statuses of whole answers at their end or refusal
   await first?.admit(wish(free));
   await first?.deliver(ANSWER);
   assertEquals(first?.limitStatuses().map(({ remaining }) => remaining), [4, 950, 2]);
-  await assertRejects(async () => await poor?.admit(wish({ whole: true, most: 10_001n })), GatewayError);
+  await assertRejects(async () => await poor?.admit(wish({ isWhole: true, maxCost: 10_001n })), GatewayError);
   assertEquals(poor?.limitStatuses(), await limiter.statuses(CLAIMS));
   await second?.admit(wish(free));
   await second?.fail(502, DISCONNECTED);
@@ -258,7 +258,11 @@ Deno.test("Meter holds a smaller amount if a budget lacks the rest, and keeps it
       }),
     });
     const meter = open("a");
-    const claims = { budgets: [BUDGET, GROUP_BUDGET], most, ...(within !== undefined && { within }) };
+    const claims = {
+      budgets: [BUDGET, GROUP_BUDGET],
+      maxCost: most,
+      ...(within !== undefined && { costWithin: within }),
+    };
     if (held > 0n) {
       await meter.admit(wish(claims));
       assertEquals(await remaining(limiter), [4, 700, 1], name);
@@ -278,7 +282,7 @@ Deno.test("Meter gives up on budgets that others keep emptying, with one log lin
   const { ledger, wish, limiter, clock } = benchOf({
     store: (store) => ({
       ...store,
-      hold: () => Promise.resolve({ held: false, claim: BUDGET, left: BigInt(1_000 - ++requests), onHold: 0n }),
+      hold: () => Promise.resolve({ held: false, claim: BUDGET, available: BigInt(1_000 - ++requests), onHold: 0n }),
     }),
   });
   const observer = {
@@ -293,7 +297,7 @@ Deno.test("Meter gives up on budgets that others keep emptying, with one log lin
     group: "default",
     endpoint: "chat",
   });
-  await assertRejects(async () => await meter.admit(wish({ within: (left) => left })), GatewayError);
+  await assertRejects(async () => await meter.admit(wish({ costWithin: (left) => left })), GatewayError);
   assertEquals([requests, refusals], [4, ["key usd"]]);
 });
 
@@ -369,7 +373,7 @@ Deno.test("Meter enters a request refused by a limit, and holds nothing", async 
   const error = await assertRejects(async () => await meter.admit(wish()), GatewayError);
   assertEquals([error.kind, error.code], ["limited", "concurrency_limit"]);
   assertEquals(await remaining(limiter), [3, 400, 0]);
-  assertEquals(await ledger.left(BUDGET), 2_000n);
+  assertEquals(await ledger.readAvailable(BUDGET), 2_000n);
   await meter.fail(error.status, DISCONNECTED);
   assertEquals(await remaining(limiter), [3, 400, 0]);
   const entry = await store.find("c");
@@ -379,10 +383,10 @@ Deno.test("Meter enters a request refused by a limit, and holds nothing", async 
 Deno.test("Meter releases the limits of a request refused by a budget", async () => {
   const { open, wish, store, ledger, limiter } = benchOf();
   const meter = open("a");
-  const error = await assertRejects(async () => await meter.admit(wish({ most: 10_001n })), GatewayError);
+  const error = await assertRejects(async () => await meter.admit(wish({ maxCost: 10_001n })), GatewayError);
   assertEquals([error.kind, error.code, error.final], ["limited", "insufficient_quota", true]);
   assertEquals(await remaining(limiter), [5, 1_000, 2]);
-  assertEquals(await ledger.left(BUDGET), 10_000n);
+  assertEquals(await ledger.readAvailable(BUDGET), 10_000n);
   await meter.fail(error.status, DISCONNECTED);
   assertEquals(await remaining(limiter), [5, 1_000, 2]);
   assertEquals((await store.find("a"))?.held, 0n);
@@ -406,7 +410,7 @@ Deno.test("Meter ends once, with the first call", async () => {
       const entry = await store.find("a");
       assertEquals([entry?.ending, entry?.cost], [ending, cost], `${first}, ${second}`);
       assertEquals(both[1], second === "fail" ? undefined : 0n, `${first}, ${second}`);
-      assertEquals(await ledger.left(BUDGET), 10_000n - cost);
+      assertEquals(await ledger.readAvailable(BUDGET), 10_000n - cost);
       assertEquals(await remaining(limiter), [4, first === "fail" ? 1_000 : 950, 2], `${first}, ${second}`);
       assertEquals(await store.holds(), []);
     }
@@ -468,7 +472,7 @@ Deno.test("Meter releases everything after any failing call, and never charges i
         let isWhole = false;
         const served = (async () => {
           try {
-            await meter.admit(wish(end === "refused" ? { most: 20_000n } : {}));
+            await meter.admit(wish(end === "refused" ? { maxCost: 20_000n } : {}));
             meter.attempt("first");
             if (end === "fail") return await meter.fail(502, DISCONNECTED);
             await meter.deliver(ANSWER);
@@ -516,11 +520,11 @@ Deno.test("Meter does not complete an answer whose entry fails, and its hold exp
   assertEquals([refusal.kind, refusal.retryAfterMs], ["overloaded", 1_000]);
   assertEquals((await remaining(limiter))[2], 2);
   const free = open("c");
-  await free.admit(wish({ most: 0n, limitRequests: [] }));
+  await free.admit(wish({ maxCost: 0n, limitRequests: [] }));
 
   isAway = false;
   await clock.pass(2_000);
-  assertEquals(await ledger.left(BUDGET), 10_000n);
+  assertEquals(await ledger.readAvailable(BUDGET), 10_000n);
   const entry = await store.find("a");
   assertEquals([entry?.ending, entry?.status, entry?.held], ["failed", 503, 4_000n]);
   await open("d").admit(wish());
@@ -558,7 +562,7 @@ Deno.test("Meter reports the charge if the second try finds the entry", async ()
 Deno.test("Meter charges overruns to the operator", async () => {
   const { open, wish, store } = benchOf();
   const meter = open("a");
-  await meter.admit(wish({ most: 300n }));
+  await meter.admit(wish({ maxCost: 300n }));
   assertEquals(await meter.deliver(ANSWER), 300n);
   const entry = await store.find("a");
   assertEquals([entry?.held, entry?.cost, entry?.overrun], [300n, 300n, 20n]);

@@ -1,6 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
 import type { ContentBlock, Prompt } from "../../lib/protocols/canonical/types.ts";
-import { affordableOutput, estimateTokens, LEAST_OUTPUT, mostCost, mostTokens } from "../../lib/billing/token_bound.ts";
+import { affordableOutput, costBound, estimateTokens, MIN_OUTPUT, tokenBound } from "../../lib/billing/token_bound.ts";
 import { countPrompt } from "../../lib/billing/count_prompt.ts";
 import { parseUsd } from "../../lib/billing/money.ts";
 import { loadTokenCounter } from "../../lib/o200k/mod.ts";
@@ -20,7 +20,7 @@ function prompt(blocks: ContentBlock[], members: Partial<Prompt> = {}): Prompt {
   return promptOf([user(...blocks)], members);
 }
 
-Deno.test("mostTokens() is never below the counted tokens of a prompt", async () => {
+Deno.test("tokenBound() is never below the counted tokens of a prompt", async () => {
   const counter = await loadTokenCounter();
   const random = seeded(5);
   for (let round = 0; round < 300; round++) {
@@ -31,13 +31,13 @@ Deno.test("mostTokens() is never below the counted tokens of a prompt", async ()
       { type: "tool_result", callId: "c", blocks: [{ type: "text", text }] },
     ], { tools: [{ type: "function", name: "get", description: text, parameters: { type: "object" } }] });
     const counted = await countPrompt(one, counter);
-    const { input } = mostTokens(one, MODEL);
+    const { input } = tokenBound(one, MODEL);
     assert(input >= counted, `${input} < ${counted} of ${JSON.stringify(text)}`);
   }
 });
 
-Deno.test("mostTokens() bounds the output by the request or the model, for every answer", () => {
-  const output = (members: Partial<Prompt>) => mostTokens(prompt([], members), MODEL).output;
+Deno.test("tokenBound() bounds the output by the request or the model, for every answer", () => {
+  const output = (members: Partial<Prompt>) => tokenBound(prompt([], members), MODEL).output;
   assertEquals(output({}), 8_000);
   assertEquals(output({ maxTokens: 5 }), 5);
   assertEquals(output({ maxTokens: 5, n: 3 }), 15);
@@ -45,24 +45,24 @@ Deno.test("mostTokens() bounds the output by the request or the model, for every
   assertEquals(output({ maxTokens: 1_000_000_000, n: 2 }), 16_000);
 });
 
-Deno.test("mostTokens() and estimateTokens() never exceed the model's context", () => {
+Deno.test("tokenBound() and estimateTokens() never exceed the model's context", () => {
   const text = "x".repeat(300_000);
   const file: ContentBlock = {
     type: "media",
     media: { kind: "url", url: "https://a/b.pdf", mediaType: "application/pdf" },
   };
   for (const block of [{ type: "text", text } as ContentBlock, file]) {
-    assertEquals(mostTokens(prompt([block]), MODEL).input, MODEL.context_length);
+    assertEquals(tokenBound(prompt([block]), MODEL).input, MODEL.context_length);
   }
   const long: ContentBlock = { type: "text", text: "x".repeat(4 * MODEL.context_length + 100) };
   assertEquals(estimateTokens(prompt([long]), MODEL).input, MODEL.context_length);
   const hosted = prompt([], { tools: [{ type: "hosted", from: "responses", value: { type: "web_search" } }] });
-  assertEquals(mostTokens(hosted, MODEL).input, MODEL.context_length);
+  assertEquals(tokenBound(hosted, MODEL).input, MODEL.context_length);
 });
 
-Deno.test("mostTokens() bounds each kind of part separately", () => {
-  const bare = mostTokens(prompt([]), MODEL).input;
-  const tool = mostTokens(prompt([], { tools: [{ type: "function", name: "f" }] }), MODEL).input - bare;
+Deno.test("tokenBound() bounds each kind of part separately", () => {
+  const bare = tokenBound(prompt([]), MODEL).input;
+  const tool = tokenBound(prompt([], { tools: [{ type: "function", name: "f" }] }), MODEL).input - bare;
   assert(tool > 804, `${tool} for a tool: vendors say how tools are used`);
   const bytes = (mediaType: string, base64: string): ContentBlock => ({
     type: "media",
@@ -84,22 +84,22 @@ Deno.test("mostTokens() bounds each kind of part separately", () => {
     [{ type: "text", text: "\ud800".repeat(100) }, 300, 400],
   ];
   for (const [block, least, most] of cases) {
-    const more = mostTokens(prompt([block]), MODEL).input - bare;
+    const more = tokenBound(prompt([block]), MODEL).input - bare;
     assert(more >= least && more <= most, `${more} for ${JSON.stringify(block).slice(0, 80)}`);
   }
 });
 
-Deno.test("mostTokens() bounds audio at an address by the context alone", () => {
+Deno.test("tokenBound() bounds audio at an address by the context alone", () => {
   const audio = (data: string): ContentBlock => ({
     type: "vendor_specific",
     from: "chat",
     value: { type: "input_audio", input_audio: { data, format: "wav" } },
   });
-  assertEquals(mostTokens(prompt([audio(" https://example.com/a.wav")]), MODEL).input, MODEL.context_length);
-  assert(mostTokens(prompt([audio("AAAA")]), MODEL).input < MODEL.context_length);
+  assertEquals(tokenBound(prompt([audio(" https://example.com/a.wav")]), MODEL).input, MODEL.context_length);
+  assert(tokenBound(prompt([audio("AAAA")]), MODEL).input < MODEL.context_length);
 });
 
-Deno.test("mostTokens() treats a URL as an image if its vendor accepts nothing else", () => {
+Deno.test("tokenBound() treats a URL as an image if its vendor accepts nothing else", () => {
   const cases: [url: string, isImage: boolean][] = [
     ["https://a/b.PNG?c#d", true],
     ["https://a/b.jpeg", true],
@@ -109,11 +109,11 @@ Deno.test("mostTokens() treats a URL as an image if its vendor accepts nothing e
   ];
   for (const [url, isImage] of cases) {
     const one = prompt([{ type: "media", media: { kind: "url", url } }]);
-    const { input } = mostTokens(one, { ...MODEL, infersTypes: true });
+    const { input } = tokenBound(one, { ...MODEL, infersTypes: true });
     assertEquals(input < MODEL.context_length, isImage, url);
   }
   const bare = prompt([{ type: "media", media: { kind: "url", url: "https://a/b" } }]);
-  assert(mostTokens(bare, MODEL).input < MODEL.context_length);
+  assert(tokenBound(bare, MODEL).input < MODEL.context_length);
 });
 
 /** Prompts with a text outside of blocks, and whether estimates count it, too. */
@@ -139,11 +139,11 @@ function chat(members: JsonObject): NonNullable<Prompt["unknownMembers"]> {
   return { from: "chat", members };
 }
 
-Deno.test("mostTokens() counts a token per byte, estimateTokens() one per four bytes", () => {
+Deno.test("tokenBound() counts a token per byte, estimateTokens() one per four bytes", () => {
   for (const [place, isEstimated, members] of OUTSIDE) {
     const [short, long] = ["", "x".repeat(2_000)].map((text) => prompt([], members(text)));
     assert(short !== undefined && long !== undefined);
-    assertEquals(mostTokens(long, MODEL).input - mostTokens(short, MODEL).input, 2_000, place);
+    assertEquals(tokenBound(long, MODEL).input - tokenBound(short, MODEL).input, 2_000, place);
     const [least, more] = [short, long].map((one) => estimateTokens(one, MODEL).input);
     assertEquals((more ?? 0) - (least ?? 0), isEstimated ? 500 : 0, place);
   }
@@ -165,37 +165,39 @@ Deno.test("estimateTokens() adds up all blocks, and media by size", () => {
   assertEquals(input([text], [text]) - input([], []), 200);
 });
 
-Deno.test("mostTokens() and estimateTokens() take linear time", () => {
+Deno.test("tokenBound() and estimateTokens() take linear time", () => {
   const large = prompt([{ type: "text", text: "Größe and more ".repeat(700_000) }]);
-  mostTokens(large, MODEL);
+  tokenBound(large, MODEL);
   const start = workedMs();
   for (let round = 0; round < 5; round++) {
-    mostTokens(large, MODEL);
+    tokenBound(large, MODEL);
     estimateTokens(large, MODEL);
   }
   const ms = workedMs() - start;
   assert(ms < 5_000, `${ms} ms for 10 times 10 MB`);
 });
 
-Deno.test("mostCost() prices all input at its most expensive class", () => {
-  assertEquals(mostCost({ input: 10, output: 2 }, SHEET), 10n * parseUsd("0.000006") + 2n * parseUsd("0.000015"));
+Deno.test("costBound() prices all input at its most expensive class", () => {
+  assertEquals(costBound({ input: 10, output: 2 }, SHEET), 10n * parseUsd("0.000006") + 2n * parseUsd("0.000015"));
 });
 
 Deno.test("affordableOutput() is exact to the token, and undefined below the minimum", () => {
-  const cost = (output: number, n = 1) => mostCost({ input: 100, output: output * n }, SHEET);
+  const cost = (output: number, n = 1) => costBound({ input: 100, output: output * n }, SHEET);
   for (const n of [1, 3]) {
-    for (const output of [LEAST_OUTPUT, 1_000, 123_456]) {
-      const afford = (left: bigint) => affordableOutput({ left, inputTokens: 100, sheet: SHEET, n });
+    for (const output of [MIN_OUTPUT, 1_000, 123_456]) {
+      const afford = (left: bigint) => affordableOutput({ available: left, inputTokens: 100, sheet: SHEET, n });
       assertEquals(afford(cost(output, n)), output);
-      assertEquals(afford(cost(output, n) - 1n), output === LEAST_OUTPUT ? undefined : output - 1);
+      assertEquals(afford(cost(output, n) - 1n), output === MIN_OUTPUT ? undefined : output - 1);
     }
   }
-  const left = (amount: bigint) => affordableOutput({ left: amount, inputTokens: 100, sheet: SHEET });
+  const left = (amount: bigint) => affordableOutput({ available: amount, inputTokens: 100, sheet: SHEET });
   assertEquals([left(0n), left(-1n), left(cost(0))], [undefined, undefined, undefined]);
   const free = { ...SHEET, prompt: "0", completion: "0", input_cache_read: "0", input_cache_write_5m: "0" };
-  assert((affordableOutput({ left: 0n, inputTokens: 9, sheet: { ...free, input_cache_write_1h: "0" } }) ?? 0) > 1e6);
+  assert(
+    (affordableOutput({ available: 0n, inputTokens: 9, sheet: { ...free, input_cache_write_1h: "0" } }) ?? 0) > 1e6,
+  );
   const freeOutput = { ...SHEET, completion: "0" };
-  assertEquals(affordableOutput({ left: parseUsd("0.000005"), inputTokens: 1, sheet: freeOutput }), undefined);
+  assertEquals(affordableOutput({ available: parseUsd("0.000005"), inputTokens: 1, sheet: freeOutput }), undefined);
 });
 
 Deno.test("estimateTokens() is close for plain text, and includes the requested output", async () => {

@@ -1,6 +1,6 @@
 import { assertEquals, assertThrows } from "@std/assert";
 import { z } from "zod";
-import { Mismatch, must, shaped, show } from "../../lib/conform/check.ts";
+import { expectThat, Mismatch, shaped, show } from "../../lib/conform/check.ts";
 import { bodiesOf, readWire } from "../../lib/conform/sse.ts";
 
 Deno.test("readWire() parses a valid stream without faults", () => {
@@ -40,6 +40,6 @@ Deno.test("a mismatch reports expected and received values", () => {
     "the body: choices.0.index to be right (Invalid input: expected 0)",
     "3",
   ]);
-  assertEquals(assertThrows(() => must(false, { expected: "x", seen: undefined }), Mismatch).seen, "nothing");
+  assertEquals(assertThrows(() => expectThat(false, { expected: "x", seen: undefined }), Mismatch).seen, "nothing");
   assertEquals(show("a\n b".repeat(200)).length, 201);
 });

@@ -38,7 +38,7 @@ const SPEEDS: Readonly<Record<string, readonly [perSecond: number, firstMs: numb
 };
 
 /** Most tokens of output that the demo's requests ask for. */
-const MOST_OUTPUT = 8192;
+const MAX_OUTPUT = 8192;
 
 /** A number around a median, log-normal: most are within a factor of two, a few are far above. */
 export function around(median: number, { next }: Random, spread = 0.5): number {
@@ -78,7 +78,7 @@ export function answeredEntry(
 function tokensOf({ input, output, cached }: DemoClient, random: Random): BilledTokens {
   const all = Math.max(8, Math.round(around(input, random)));
   const read = Math.round(all * cached * (0.8 + random.next() * 0.2));
-  const completion = output === 0 ? 0 : Math.min(MOST_OUTPUT, Math.max(1, Math.round(around(output, random, 0.7))));
+  const completion = output === 0 ? 0 : Math.min(MAX_OUTPUT, Math.max(1, Math.round(around(output, random, 0.7))));
   const reasoning = output > 600 ? Math.round(completion * 0.4 * random.next()) : 0;
   return { ...NO_TOKENS, prompt: all - read, input_cache_read: read, completion, reasoning };
 }
@@ -109,7 +109,7 @@ function charged(
 ): Entry {
   const { tokens } = answer;
   const sheet = pricesAt(model, { factor, now: at }).sheet;
-  const most = { ...tokens, prompt: tokens.prompt + 200, completion: Math.max(MOST_OUTPUT, tokens.completion) };
+  const most = { ...tokens, prompt: tokens.prompt + 200, completion: Math.max(MAX_OUTPUT, tokens.completion) };
   const held = hasBudget(client) ? computeCharge({ tokens: most, sheet, held: 0n }).cost : 0n;
   const target = model.targets[attempts.length > 0 ? 1 : 0] ?? model.targets[0];
   const upstreamCost = target === undefined ? undefined : costAtTarget(target, { tokens }, { at });

@@ -31,7 +31,7 @@ const CLIENTS = 8;
 const LEASE_SECONDS = 3;
 const PER_MINUTE = 30;
 /** A moment of no request: of the clock, off by the largest jump and then some. */
-const MOST_OFF_MS = 2 * 86_400_000;
+const MAX_OFF_MS = 2 * 86_400_000;
 const SECRETS = { TIGHT_KEY: "key-of-one-with-limits" };
 
 const OPTIONS = { ignore: LIBRARY === undefined };
@@ -72,7 +72,7 @@ async function examine(address: StoreAddress, load: Load) {
     const findings = assertLedgerAgrees(entries.filter(({ keyId }) => keyId === "config:load"), load.requests);
     for (const { id, at, totalMs, firstMs = 0 } of entries) {
       assert(totalMs >= 0 && totalMs < 60_000 && firstMs >= 0 && firstMs <= totalMs, `${id}: ${firstMs}, ${totalMs}`);
-      assertLess(Math.abs(at - Date.now()), MOST_OFF_MS, id);
+      assertLess(Math.abs(at - Date.now()), MAX_OFF_MS, id);
     }
     assertEquals(entries.map(({ seq }) => seq), entries.map((_, index) => index + 1));
     const usage = await store.ledger.usage({ by: "key", since: 0, until: Date.now() + 3 * 86_400_000 });
@@ -101,7 +101,7 @@ async function admitted({ origin }: Running, requests: number): Promise<number> 
       continue;
     }
     count++;
-    assertLess(Math.abs(body.created * 1000 - Date.now()), MOST_OFF_MS);
+    assertLess(Math.abs(body.created * 1000 - Date.now()), MAX_OFF_MS);
   }
   return count;
 }

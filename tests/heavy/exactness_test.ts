@@ -17,13 +17,13 @@ const SEED = Number(Deno.env.get("SEED") ?? crypto.getRandomValues(new Uint32Arr
 const TEXTS = 100_000;
 /** Characters of a text that is made to cost, and the longest time of the processor that it may take, in milliseconds. */
 const LONG = 1_000_000;
-const MOST_MS = 500;
+const MAX_MS = 500;
 /** Times that it is counted: what other programs take of the core is not there each time. */
 const TIMES = 4;
 /** Longest allowed turn of the event loop meanwhile, in milliseconds. */
-const MOST_TURN_MS = 50;
+const MAX_TURN_MS = 50;
 /** Fewest places at which a stream is split in two. */
-const LEAST_SPLITS = 100_000;
+const MIN_SPLITS = 100_000;
 
 const figures: Record<string, Figure> = { seed: SEED };
 
@@ -65,8 +65,8 @@ Deno.test("exactness: a million characters of any text are counted fast, in slic
     const ms = Math.min(...times.map((time) => time.ms));
     const longestTurn = Math.min(...times.map((time) => time.longestTurn));
     figuresOfTexts[name] = { processor_ms: ms, longest_turn_ms: longestTurn };
-    assertLessOrEqual(ms, MOST_MS, `${name}: time`);
-    assertLessOrEqual(longestTurn, MOST_TURN_MS, `${name}: one turn`);
+    assertLessOrEqual(ms, MAX_MS, `${name}: time`);
+    assertLessOrEqual(longestTurn, MAX_TURN_MS, `${name}: one turn`);
   }
   figures.million_characters = figuresOfTexts;
 });
@@ -110,7 +110,7 @@ Deno.test("exactness: every recorded stream reads the same, split at any byte", 
     );
   }
   figures.streams = { recorded: RECORDED.length, splits };
-  assert(splits >= LEAST_SPLITS, `${splits} splits`);
+  assert(splits >= MIN_SPLITS, `${splits} splits`);
 });
 
 function framesOf(pieces: readonly Uint8Array[]): Frame[] {

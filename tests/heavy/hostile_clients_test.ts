@@ -17,18 +17,18 @@ import { pause } from "../support/soon.ts";
 
 const MB = 1_000_000;
 /** Memory that HTTP/2 connections may leave behind, in MB. */
-const MOST_AFTER_HTTP2 = 50;
+const MAX_AFTER_HTTP2 = 50;
 /** Longest time that another client waits while a bomb is read, in milliseconds. */
-const MOST_WAIT_MS = 250;
+const MAX_WAIT_MS = 250;
 /** Memory for reading a body: at most this multiple of its size, plus uncollected garbage in MB. */
-const MOST_TIMES = 3;
+const MAX_TIMES = 3;
 const SLACK_MB = 80;
 /** Times that a body is sent. */
 const TIMES = 3;
 /** Clients that disconnect in each phase. */
 const LEAVERS = 300;
 /** Longest time from a client's disconnect to the end of its upstream's request, of 99 of 100, in milliseconds. */
-const MOST_LEAVE_MS = 100;
+const MAX_LEAVE_MS = 100;
 /** Times that a neighbour floods, and for how long, in milliseconds. */
 const FLOODS = 12;
 const FLOOD_MS = 2_000;
@@ -88,7 +88,7 @@ Deno.test("hostile clients: HTTP/2 resets, endless heads and thousands of stream
       many_streams: { ...many },
       memory_mb: [before, after],
     };
-    assertLessOrEqual(after - before, MOST_AFTER_HTTP2);
+    assertLessOrEqual(after - before, MAX_AFTER_HTTP2);
   }));
 
 Deno.test("hostile clients: expensive bodies are answered, and delay no other client", () =>
@@ -113,8 +113,8 @@ Deno.test("hostile clients: expensive bodies are answered, and delay no other cl
       const [{ status, ms } = { status: 0, ms: 0 }] = sent;
       told[name] = { status, ms, body_mb: round(bytes.length / MB), longest_wait_ms: waits, memory_mb: memory };
       assert(status >= 200 && status < 500, `${name}: ${status}`);
-      assertLessOrEqual(waits, MOST_WAIT_MS, `${name}: another client waited`);
-      assertLessOrEqual(memory, MOST_TIMES * bytes.length / MB + SLACK_MB, `${name}: memory`);
+      assertLessOrEqual(waits, MAX_WAIT_MS, `${name}: another client waited`);
+      assertLessOrEqual(memory, MAX_TIMES * bytes.length / MB + SLACK_MB, `${name}: memory`);
     }
     figures.bombs = told;
   }));
@@ -286,7 +286,7 @@ for (const transport of ["http1", "fetch"] as const) {
         p99_ms: round(p99),
         max_ms: round(max),
       };
-      assertLessOrEqual(p99, MOST_LEAVE_MS, `${phase}: ${p99} ms`);
+      assertLessOrEqual(p99, MAX_LEAVE_MS, `${phase}: ${p99} ms`);
     }
     figures[`leaving_${transport}`] = told;
   });

@@ -18,7 +18,7 @@ import { simulateSeeds } from "../images/idempotency_histories.ts";
 /** Steps of histories: in memory, over a file, over a database. */
 const STEPS = { memory: 4_000_000, sqlite: 200_000, postgres: 40_000 };
 /** Longest time for each of them, in milliseconds. */
-const MOST_MS = 120_000;
+const MAX_MS = 120_000;
 /** Requests through a whole gateway: in memory, over a file, over a database. */
 const REQUESTS = { memory: 6_000, sqlite: 3_000, postgres: 2_000 };
 /** Random histories of idempotency keys. */
@@ -97,7 +97,7 @@ function openServing(url: string): Promise<Store> {
 }
 
 async function run(steps: number, variant: Search): Promise<Figure> {
-  const end = performance.now() + MOST_MS;
+  const end = performance.now() + MAX_MS;
   const isEnough = (tally: Tally) => tally.steps >= steps || performance.now() > end;
   const { seen, ...counts } = await runAll(seedsFrom(SEED), { ...variant, isEnough });
   return { ...counts, ended: Object.fromEntries([...seen].sort()) };

@@ -167,7 +167,7 @@ async function hold({ store: address, streams, start }: Parts): Promise<Record<s
   assertEquals([entries.length, new Set(entries.map(({ id }) => id)).size, seen.ended], [all, all, all]);
   assertEquals([bill, String(bill)], [due, seen.paid]);
   assertEquals(entries.filter(({ ending }) => ending !== "end"), []);
-  const left = await store.ledger.left({ scope: "group", id: "default", budget: 10n ** 17n, since: 0 });
+  const left = await store.ledger.readAvailable({ scope: "group", id: "default", budget: 10n ** 17n, since: 0 });
   assertEquals([await store.ledger.holds(), left], [[], 10n ** 17n - bill]);
   const { ok, differences } = await auditLedger(store.ledger);
   assertEquals([ok, differences], [true, []]);

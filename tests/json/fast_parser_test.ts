@@ -4,7 +4,7 @@ import { parseFast } from "../../lib/json/fast_parser.ts";
 import type { ParsedJson } from "../../lib/json/lexer.ts";
 import { type Json, JSON_LIMITS, JsonError, type JsonLimits, writeJson } from "../../lib/json/mod.ts";
 import { parseAtOnce } from "../../lib/json/parse.ts";
-import { findStrings, forgetNames, MOST_BYTES, STRING_WORDS, tape } from "../../lib/json/strings.ts";
+import { findStrings, forgetNames, MAX_BYTES, STRING_WORDS, tape } from "../../lib/json/strings.ts";
 import { runToEnd } from "../../lib/scheduler.ts";
 import { type Random, seeded } from "../support/random.ts";
 import { rounds, skipInQuick } from "../support/skip.ts";
@@ -235,13 +235,13 @@ Deno.test("parseFast() leaves long texts and many strings to the careful parser"
   const limits = { depth: 9, nodes: 1e6, keys: 1e6 };
   for (const fill of ["x", '\\"', "é", "\\u00e9"]) {
     for (const more of [0, 1, 64]) {
-      const inside = "x".repeat((MOST_BYTES - 4) % 6) +
-        fill.repeat(Math.floor((MOST_BYTES - 4) / encoder.encode(fill).length));
-      const text = `["${inside.slice(0, MOST_BYTES - 4)}"${" ".repeat(more)}]`;
+      const inside = "x".repeat((MAX_BYTES - 4) % 6) +
+        fill.repeat(Math.floor((MAX_BYTES - 4) / encoder.encode(fill).length));
+      const text = `["${inside.slice(0, MAX_BYTES - 4)}"${" ".repeat(more)}]`;
       const utf8 = encoder.encode(text);
       for (const source of [text, utf8]) {
         const read = parseFast(source, limits);
-        assertEquals(read?.value, utf8.length > MOST_BYTES ? undefined : JSON.parse(text));
+        assertEquals(read?.value, utf8.length > MAX_BYTES ? undefined : JSON.parse(text));
       }
     }
   }

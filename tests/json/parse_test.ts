@@ -267,7 +267,7 @@ Deno.test("parseDocument() converts raw numbers near the top to doubles and leav
 
 Deno.test("parseDocument() keeps every name of a body that is scanned first and then parsed", async () => {
   const random = seeded(1);
-  const scan = { shapes: new Map(), needed: [], mostMarks: 0, mostImages: 0, isWanted: () => false };
+  const scan = { shapes: new Map(), needed: [], maxMarks: 0, maxImages: 0, isWanted: () => false };
   // There are more names than the parser keeps, so that some take the places of others within one body.
   const names = Array.from({ length: 4_000 }, (_, index) => `name_${index}`);
   for (let round = 0; round < 200; round++) {

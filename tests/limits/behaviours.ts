@@ -38,7 +38,7 @@ const BEHAVIOURS: Record<string, (limiter: Limiter, clock: Clock) => Promise<voi
     assertEquals(refusal, {
       admitted: false,
       statuses: [{ limitRequest: one, remaining: 0, resetMs: 60_500 }],
-      over: [one],
+      exceeded: [one],
       retryAfterMs: 60_000,
     });
     clock.now = 60_499.9;
@@ -62,8 +62,8 @@ const BEHAVIOURS: Record<string, (limiter: Limiter, clock: Clock) => Promise<voi
   "never admits what takes more than a whole limit, and says so": async (limiter) => {
     const take = taker(limiter);
     const tooMuch = limitRequest("tokens", { limit: 100, cost: 101 });
-    const { admitted, over, retryAfterMs } = await take(limitRequest("requests"), tooMuch);
-    assertEquals([admitted, over, retryAfterMs], [false, [tooMuch], Infinity]);
+    const { admitted, exceeded, retryAfterMs } = await take(limitRequest("requests"), tooMuch);
+    assertEquals([admitted, exceeded, retryAfterMs], [false, [tooMuch], Infinity]);
     assertEquals((await take({ ...tooMuch, cost: 100 })).admitted, true);
     assertEquals((await take(tooMuch)).retryAfterMs, Infinity);
   },
@@ -79,8 +79,8 @@ const BEHAVIOURS: Record<string, (limiter: Limiter, clock: Clock) => Promise<voi
     clock.now = 20_000;
     await take(slot, key);
     clock.now = 25_000;
-    const { over, retryAfterMs } = await take(reported, slot, group, key);
-    assertEquals([over, retryAfterMs], [[key, group, slot, reported], 55_500]);
+    const { exceeded, retryAfterMs } = await take(reported, slot, group, key);
+    assertEquals([exceeded, retryAfterMs], [[key, group, slot, reported], 55_500]);
   },
   "frees a slot at the end, when it is taken back, and when its time is over": async (limiter, clock) => {
     const take = taker(limiter);
@@ -141,8 +141,8 @@ const BEHAVIOURS: Record<string, (limiter: Limiter, clock: Clock) => Promise<voi
       .map((limitRequest) => ({ ...limitRequest, reportOnly: true }));
     const overs = [];
     for (let count = 0; count < 3; count++) {
-      const { admitted, over, retryAfterMs } = await take(...limitRequests);
-      overs.push(over.map(({ unit }) => unit).sort());
+      const { admitted, exceeded, retryAfterMs } = await take(...limitRequests);
+      overs.push(exceeded.map(({ unit }) => unit).sort());
       assertEquals([admitted, retryAfterMs], [true, 0]);
     }
     assertEquals(overs, [["tokens"], ["tokens"], ["concurrency", "requests", "tokens"]]);
@@ -159,7 +159,7 @@ const BEHAVIOURS: Record<string, (limiter: Limiter, clock: Clock) => Promise<voi
     assertEquals(await limiter.take({ id: "r", limitRequests: [], forMs: 1 }), {
       admitted: true,
       statuses: [],
-      over: [],
+      exceeded: [],
       retryAfterMs: 0,
     });
     await limiter.end("nobody", 5);

@@ -21,7 +21,7 @@ function refusal(over: LimitRequest[], retryAfterMs: number): LimitDecision {
   return {
     admitted: false,
     statuses: over.map((limitRequest) => ({ limitRequest, remaining: 0, resetMs: 60_000 })),
-    over,
+    exceeded: over,
     retryAfterMs,
   };
 }

@@ -48,7 +48,7 @@ const BROKEN: Record<string, { words: string; spoil: (monotonic: () => number) =
             limitRequests: wish.limitRequests.map((limitRequest) => ({ ...limitRequest, reportOnly: true })),
           });
           const after = await inner.statuses(wish.limitRequests);
-          return { admitted: true, statuses: after, over: lacks, retryAfterMs: 0 };
+          return { admitted: true, statuses: after, exceeded: lacks, retryAfterMs: 0 };
         },
       };
     },
@@ -86,7 +86,7 @@ const BROKEN: Record<string, { words: string; spoil: (monotonic: () => number) =
           const taking = await inner.take(wish);
           if (taking.admitted) return taking;
           for (const [index, limitRequest] of wish.limitRequests.entries()) {
-            if (!taking.over.includes(limitRequest)) {
+            if (!taking.exceeded.includes(limitRequest)) {
               await inner.take({ ...wish, id: `${wish.id} ${index}`, limitRequests: [limitRequest] });
             }
           }
@@ -124,7 +124,7 @@ const BROKEN: Record<string, { words: string; spoil: (monotonic: () => number) =
           wish.limitRequests.find(({ name, unit }) => name === given.name && unit === given.unit) ?? given;
         return {
           ...taking,
-          over: taking.over.map(own),
+          exceeded: taking.exceeded.map(own),
           statuses: taking.statuses.map((status) => ({ ...status, limitRequest: own(status.limitRequest) })),
         };
       };

@@ -33,7 +33,7 @@ export class Reference {
       list.toSorted((a, b) => a.waitMs < b.waitMs ? 1 : a.waitMs > b.waitMs ? -1 : 0);
     return {
       admitted: refusing.length === 0,
-      over: [...longest(refusing), ...longest(waits.filter(({ limitRequest }) => limitRequest.reportOnly))].map((
+      exceeded: [...longest(refusing), ...longest(waits.filter(({ limitRequest }) => limitRequest.reportOnly))].map((
         { limitRequest },
       ) => limitRequest),
       retryAfterMs: Math.max(0, ...refusing.map(({ waitMs }) => waitMs)),
@@ -84,9 +84,9 @@ export class Reference {
    */
   checkPromise(
     limitRequests: readonly LimitRequest[],
-    { admitted, over, now }: Pick<LimitDecision, "admitted" | "over"> & { now: number },
+    { admitted, exceeded, now }: Pick<LimitDecision, "admitted" | "exceeded"> & { now: number },
   ): void {
-    assert(admitted || over.some(({ reportOnly }) => !reportOnly), "refused by what only reports");
+    assert(admitted || exceeded.some(({ reportOnly }) => !reportOnly), "refused by what only reports");
     for (const limitRequest of limitRequests) {
       const { limit, cost, reportOnly } = limitRequest;
       if (admitted && !reportOnly) {
@@ -95,7 +95,7 @@ export class Reference {
           `more than a limit: ${describe(limitRequest)}`,
         );
       }
-      if (!admitted && over.includes(limitRequest)) {
+      if (!admitted && exceeded.includes(limitRequest)) {
         assert(
           this.#within(limitRequest, { slackMs: BUCKET_MS, now }) + cost > limit,
           `refused without need: ${describe(limitRequest)}`,

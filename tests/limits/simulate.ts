@@ -83,19 +83,21 @@ export async function simulate(
         assertEquals(statuses, reference.statuses(wish.limitRequests, now()), "not what the log leaves");
       }
       if (taking.admitted) open.push(id);
-      see(!taking.admitted ? "refused" : taking.over.length > 0 ? "reported" : "admitted");
+      see(!taking.admitted ? "refused" : taking.exceeded.length > 0 ? "reported" : "admitted");
       if (taking.retryAfterMs === Infinity) see("never");
-      for (const { unit } of taking.over) see(`over ${unit}`);
+      for (const { unit } of taking.exceeded) see(`over ${unit}`);
     }
-    return order.at(-1)?.taking ?? { admitted: true, over: [], retryAfterMs: 0 };
+    return order.at(-1)?.taking ?? { admitted: true, exceeded: [], retryAfterMs: 0 };
   }
 
   /** Waiting for the announced time is enough; one bucket less is not. */
   async function wait(
     wish: { limitRequests: LimitRequest[]; forMs: number },
-    { over, retryAfterMs }: Omit<LimitDecision, "statuses">,
+    { exceeded, retryAfterMs }: Omit<LimitDecision, "statuses">,
   ): Promise<void> {
-    if (retryAfterMs === Infinity || over.some(({ unit, reportOnly }) => unit === "concurrency" && !reportOnly)) return;
+    if (retryAfterMs === Infinity || exceeded.some(({ unit, reportOnly }) => unit === "concurrency" && !reportOnly)) {
+      return;
+    }
     const before = Math.max(0, retryAfterMs - 500);
     clock += before;
     if (before > 0) assert(!(await take(wish, 1)).admitted, "a bucket less was enough");

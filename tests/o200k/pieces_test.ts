@@ -14,7 +14,7 @@ function pieces(text: string, step?: number): string[] {
   const search = new PieceSearch(bytes, step);
   for (let from = 0; from < bytes.length;) {
     let to = search.begin(from);
-    while (to < 0) to = search.goOn();
+    while (to < 0) to = search.resume();
     found.push(decoder.decode(bytes.subarray(from, to)));
     from = to;
   }
@@ -75,7 +75,7 @@ Deno.test("PieceSearch pauses within long pieces of any kind", () => {
     const search = new PieceSearch(bytes);
     let pauses = 0;
     let to = search.begin(0);
-    for (; to < 0; to = search.goOn()) pauses++;
+    for (; to < 0; to = search.resume()) pauses++;
     assertEquals(to, new TextEncoder().encode(piece).length, name);
     assertGreater(pauses, 2, name);
   }

@@ -2,7 +2,7 @@
 import { assert, assertEquals, assertGreaterOrEqual, assertStrictEquals } from "@std/assert";
 import { countPrompt } from "../../lib/billing/count_prompt.ts";
 import { isEstimated } from "../../lib/billing/prompt_parts.ts";
-import { estimateTokens, mostTokens } from "../../lib/billing/token_bound.ts";
+import { estimateTokens, tokenBound } from "../../lib/billing/token_bound.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { isObject, type Json, type JsonObject } from "../../lib/json/mod.ts";
 import { loadTokenCounter } from "../../lib/o200k/mod.ts";
@@ -219,7 +219,7 @@ async function assertAlike(codec: PlainCodec, text: string, bytes = encoder.enco
     assertEquals(plain.value.plain.tools, eager.value.tools.length);
     assertEquals(isEstimated(plain.value), isEstimated(eager.value), text);
     const counted = await countPrompt(eager.value, await loadTokenCounter());
-    assertGreaterOrEqual(mostTokens(plain.value, MODEL).input, counted, text);
+    assertGreaterOrEqual(tokenBound(plain.value, MODEL).input, counted, text);
   }
   return true;
 }

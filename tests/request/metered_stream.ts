@@ -55,7 +55,7 @@ export async function meteredStream({ countInput = () => Promise.resolve(7) } = 
     sheet: pricesAt(model, { factor: "1", now: 0 }).sheet,
     limitRequests: [],
     budgets: [],
-    most: 1n,
+    maxCost: 1n,
     forMs: 1,
   });
   meter.attempt("one");

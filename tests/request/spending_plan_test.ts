@@ -2,7 +2,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { billUsed } from "../../lib/billing/extras.ts";
 import { costOfExtras, costOfTokens, pricesAt } from "../../lib/billing/price.ts";
-import { mostTokens } from "../../lib/billing/token_bound.ts";
+import { tokenBound } from "../../lib/billing/token_bound.ts";
 import { type Model, modelSchema } from "../../lib/catalog/model.ts";
 import { pricingAt } from "../../lib/catalog/catalog.ts";
 import type { Gateway } from "../../lib/gateway.ts";
@@ -119,7 +119,7 @@ Deno.test("a hold covers every answer in any tier, at any time and threshold, wi
     const now = below(1440) * 60_000;
     const candidate = candidateOf(model, prompt, { now, factor: pick(["1", "0.5", "2"]) });
     const plan = planSpending({ first: candidate, others: [], budgets, gateway });
-    const bound = mostTokens(prompt, model);
+    const bound = tokenBound(prompt, model);
     for (const input of edges(model, bound.input)) {
       const tokens = { ...spread(input, random), completion: chance(0.5) ? bound.output : below(bound.output + 1) };
       const hostedCalls = Object.fromEntries(
@@ -127,7 +127,10 @@ Deno.test("a hold covers every answer in any tier, at any time and threshold, wi
       );
       for (const tiers of [undefined, [], ...TIERS.map((name) => [name]), ["default", pick(TIERS), pick(TIERS)]]) {
         const cost = uncapped(candidate, { tokens, ...(tiers !== undefined && { tiers }), hostedCalls });
-        assert(cost <= plan.most, `round ${round}: ${cost} of ${input} tokens in ${tiers} is more than ${plan.most}`);
+        assert(
+          cost <= plan.maxCost,
+          `round ${round}: ${cost} of ${input} tokens in ${tiers} is more than ${plan.maxCost}`,
+        );
       }
     }
   }
@@ -141,15 +144,15 @@ Deno.test("an output capped by the budget is affordable in every tier that its i
     const model = rowOf(randomPricing(random));
     const prompt = promptOf([user({ type: "text", text: "x".repeat(below(900)) })]);
     const candidate = candidateOf(model, prompt, { now: below(1440) * 60_000 });
-    const full = planSpending({ first: candidate, others: [], budgets, gateway }).most;
+    const full = planSpending({ first: candidate, others: [], budgets, gateway }).maxCost;
     const left = full * BigInt(50 + below(50)) / 100n;
-    const { cap, most } = planSpending({ first: candidate, others: [], budgets, gateway, left });
+    const { cap, maxCost } = planSpending({ first: candidate, others: [], budgets, gateway, available: left });
     if (cap === undefined) continue;
     caps++;
-    assert(most <= left);
-    for (const input of edges(model, mostTokens(prompt, model).input)) {
+    assert(maxCost <= left);
+    for (const input of edges(model, tokenBound(prompt, model).input)) {
       const tokens = { ...spread(input, random), completion: cap.tokens };
-      assert(uncapped(candidate, { tokens, tiers: [pick(TIERS)] }) <= most);
+      assert(uncapped(candidate, { tokens, tiers: [pick(TIERS)] }) <= maxCost);
     }
   }
   assert(caps > 50, `only ${caps} rounds had a cap`);
@@ -187,9 +190,9 @@ Deno.test("a request pays the tier of all its input, cache included: the lower o
 Deno.test("a hold uses the most expensive tier that the input can reach, and no higher one", () => {
   const most = (bytes: number) => {
     const prompt = promptOf([user({ type: "text", text: "x".repeat(bytes) })], { maxTokens: 1 });
-    const { most } = planSpending({ first: candidateOf(TIERED, prompt), others: [], budgets, gateway });
-    const { input } = mostTokens(prompt, TIERED);
-    return { input, perToken: most / BigInt(input + 10) };
+    const { maxCost } = planSpending({ first: candidateOf(TIERED, prompt), others: [], budgets, gateway });
+    const { input } = tokenBound(prompt, TIERED);
+    return { input, perToken: maxCost / BigInt(input + 10) };
   };
   const base = most(0).input;
   // One token of output costs as much as ten of input in every tier.

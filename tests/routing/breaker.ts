@@ -4,7 +4,7 @@ import type { BreakerOptions } from "../../lib/routing/health.ts";
 /** The numbers of a configuration that names none. */
 export const BREAKER: BreakerOptions = {
   windowMs: 30_000,
-  leastSamples: 10,
+  minSamples: 10,
   failureShare: 0.5,
   consecutiveFailures: 5,
   connectFailures: 5,

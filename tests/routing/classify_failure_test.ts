@@ -31,9 +31,9 @@ Deno.test("classifyFailure() follows the table", () => {
   for (const [kind, options, outcome, again, next] of cases) {
     const verdict = classifyFailure(new GatewayError(kind, "x", options));
     const name = `${kind} ${JSON.stringify(options)}`;
-    assertEquals([verdict.outcome.type, verdict.again, verdict.next], [outcome, again, next], name);
+    assertEquals([verdict.outcome.type, verdict.repeat, verdict.next], [outcome, again, next], name);
   }
-  assertEquals(classifyFailure(new TypeError("x")), { outcome: { type: "neither" }, again: "never", next: "none" });
+  assertEquals(classifyFailure(new TypeError("x")), { outcome: { type: "neither" }, repeat: "never", next: "none" });
 });
 
 Deno.test("classifyFailure() requires as much time again after a gateway timeout, not after an upstream's", () => {

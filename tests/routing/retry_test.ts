@@ -53,7 +53,7 @@ function world(scripts: Record<string, Script>, { next: random } = seeded(1)): W
         choices,
         key: "k1",
         health: self.health,
-        most: 3,
+        maxAttempts: 3,
         deadlineMs: 600_000,
         monotonic,
         random,
@@ -140,7 +140,7 @@ Deno.test("attemptTargets() makes at most as many attempts as configured", async
       { a: fails, b: fails, c: fails, d: fails },
       choicesOf(model("m", "a", "b", "c", "d")),
       {
-        most,
+        maxAttempts: most,
       },
     );
     assertEquals(sentTo.split(" ").length, most);
@@ -167,7 +167,11 @@ Deno.test("retries leave attempts for targets that were not tried yet", async ()
   ];
   for (const [scripts, names, most, result, requested] of cases) {
     const choices = choicesOf(model("m", ...names));
-    assertEquals((await once(scripts, choices, { most })).slice(0, 2), [result, requested], `${names} ${most}`);
+    assertEquals(
+      (await once(scripts, choices, { maxAttempts: most })).slice(0, 2),
+      [result, requested],
+      `${names} ${most}`,
+    );
   }
 });
 
@@ -180,7 +184,7 @@ Deno.test("a healthy target is reached if attempts suffice for all targets befor
       names.map((name) => [name, random() < 0.3 ? ok : DEAD[draw(DEAD.length)] ?? ok]),
     );
     const most = 2 + draw(7);
-    const [result, sentTo] = await once(scripts, choicesOf(model("m", ...names)), { most });
+    const [result, sentTo] = await once(scripts, choicesOf(model("m", ...names)), { maxAttempts: most });
     const first = names.findIndex((name) => scripts[name] === ok);
     const row = `${sentTo} of ${names} with ${most}`;
     if (first >= 0 && first < most) assertEquals(result, names[first], row);
@@ -210,7 +214,7 @@ Deno.test("the last attempt goes to an available target that was not tried yet",
         choices,
         key: "k1",
         health,
-        most,
+        maxAttempts: most,
         deadlineMs: 600_000,
         monotonic: () => time.now,
         random,
@@ -260,7 +264,7 @@ Deno.test("the last attempt prefers an available target to a half-open one", asy
   await time.run(time.now + 7_000);
   assertEquals(choices.map(({ target }) => health.isUp(target, "k1")), [true, false, true]);
   assertEquals(health.unavailability(b, "k1"), undefined);
-  assertEquals(await send(choices, { most: 2 }), "c");
+  assertEquals(await send(choices, { maxAttempts: 2 }), "c");
 });
 
 Deno.test("the next target follows at once, the same one after a delay, and one with retry-after at its time", async () => {

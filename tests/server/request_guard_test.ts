@@ -185,7 +185,7 @@ Deno.test("failed unauthenticated requests log 600 lines a minute, separately fr
 
 Deno.test("log lines are limited per minute, and the next minute reports the suppressed number", () => {
   let now = 0;
-  const rated = createRatedLog({ monotonic: () => now, most: 60 });
+  const rated = createRatedLog({ monotonic: () => now, limit: 60 });
   const lines: LogEntry[] = [];
   const write = (times: number) => {
     for (let at = 0; at < times; at++) rated({ level: "warn", event: "admin_refused" }, (entry) => lines.push(entry));

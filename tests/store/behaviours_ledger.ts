@@ -180,7 +180,7 @@ const BEHAVIOURS: Record<string, (ledger: LedgerStore) => Promise<void>> = {
     assertEquals(await ledger.append([cheap, entry({ id: "r2", cost: 2n })]), [false, false]);
     assertEquals(await Promise.all([ledger.append([cheap]), ledger.append([cheap])]), [[false], [false]]);
     assertEquals([await readChain(ledger), await ledger.days(0)], before);
-    assertEquals(await ledger.left(ofKey(1000n)), 800n);
+    assertEquals(await ledger.readAvailable(ofKey(1000n)), 800n);
   },
   "enters what is new of entries that come with others, wherever they stand": async (ledger) => {
     const all = (...ids: string[]) => ids.map((id) => entry({ id }));
@@ -250,9 +250,9 @@ const BEHAVIOURS: Record<string, (ledger: LedgerStore) => Promise<void>> = {
     assertEquals([sum?.cost, sum?.overrun], [odd + 4n * LARGEST, odd]);
     assertEquals((await ledger.days(0)).map(({ cost }) => cost), [odd, LARGEST, LARGEST, LARGEST, LARGEST]);
     for (const claim of [ofKey(0n, { since: 0 }), ofGroup(0n, { since: 0 })]) {
-      assertEquals(await ledger.left(claim), -odd - 4n * LARGEST);
+      assertEquals(await ledger.readAvailable(claim), -odd - 4n * LARGEST);
     }
-    assertEquals(await ledger.left(ofKey(0n, { since: DAY + 3 })), -LARGEST);
+    assertEquals(await ledger.readAvailable(ofKey(0n, { since: DAY + 3 })), -LARGEST);
     const amount = LARGEST;
     assertEquals(await ledger.hold(hold({ id: "h", amount, claims: [ofKey(2n * LARGEST, { since: DAY + 9 })] })), {
       held: true,
@@ -263,27 +263,47 @@ const BEHAVIOURS: Record<string, (ledger: LedgerStore) => Promise<void>> = {
   "holds up to the last of a budget, and not more": async (ledger) => {
     assertEquals(await ledger.hold(hold()), { held: true });
     const claim = ofKey(100n);
-    assertEquals(await ledger.hold(hold({ id: "r2", amount: 41n })), { held: false, claim, left: 40n, onHold: 60n });
+    assertEquals(await ledger.hold(hold({ id: "r2", amount: 41n })), {
+      held: false,
+      claim,
+      available: 40n,
+      onHold: 60n,
+    });
     assertEquals(await ledger.hold(hold({ id: "r3", amount: 40n })), { held: true });
-    assertEquals(await ledger.hold(hold({ id: "r4", amount: 1n })), { held: false, claim, left: 0n, onHold: 100n });
+    assertEquals(await ledger.hold(hold({ id: "r4", amount: 1n })), {
+      held: false,
+      claim,
+      available: 0n,
+      onHold: 100n,
+    });
     assertEquals(await ledger.hold(hold({ id: "r5", amount: 0n })), { held: true });
-    assertEquals(await ledger.left(claim), 0n);
+    assertEquals(await ledger.readAvailable(claim), 0n);
     assertEquals((await ledger.holds()).map(({ id }) => id).toSorted(), ["r1", "r3", "r5"]);
   },
   "gives the last of a budget to one of those who want it at once": async (ledger) => {
     const wishes = Array.from({ length: 50 }, (_, index) => ledger.hold(hold({ id: `r${index}`, amount: 3n })));
     assertEquals((await Promise.all(wishes)).filter(({ held }) => held).length, 33);
-    assertEquals(await ledger.left(ofKey(100n)), 1n);
+    assertEquals(await ledger.readAvailable(ofKey(100n)), 1n);
   },
   "counts what was charged, held and wished against each budget": async (ledger) => {
     await ledger.append([entry({ id: "a", cost: 30n }), entry({ id: "b", cost: 5n, keyId: "key_2" })]);
     const claim = ofKey(100n);
     await ledger.hold(hold());
-    assertEquals(await ledger.hold(hold({ id: "r2", amount: 11n })), { held: false, claim, left: 10n, onHold: 60n });
+    assertEquals(await ledger.hold(hold({ id: "r2", amount: 11n })), {
+      held: false,
+      claim,
+      available: 10n,
+      onHold: 60n,
+    });
     await ledger.append([entry({ cost: 50n })]);
-    assertEquals(await ledger.hold(hold({ id: "r2", amount: 21n })), { held: false, claim, left: 20n, onHold: 0n });
-    assertEquals([await ledger.left(claim), await ledger.left(ofGroup(100n))], [20n, 15n]);
-    assertEquals(await ledger.left(ofKey(10n)), -70n);
+    assertEquals(await ledger.hold(hold({ id: "r2", amount: 21n })), {
+      held: false,
+      claim,
+      available: 20n,
+      onHold: 0n,
+    });
+    assertEquals([await ledger.readAvailable(claim), await ledger.readAvailable(ofGroup(100n))], [20n, 15n]);
+    assertEquals(await ledger.readAvailable(ofKey(10n)), -70n);
   },
   "holds in all the budgets claimed, or in none": async (ledger) => {
     const [mine, ours] = [ofKey(100n), ofGroup(150n)];
@@ -293,18 +313,18 @@ const BEHAVIOURS: Record<string, (ledger: LedgerStore) => Promise<void>> = {
     assertEquals(await ledger.hold(hold({ id: "r2", amount: 61n, ...other })), {
       held: false,
       claim: ours,
-      left: 60n,
+      available: 60n,
       onHold: 90n,
     });
-    assertEquals(await ledger.left(ofKey(100n, { id: "key_2" })), 100n);
+    assertEquals(await ledger.readAvailable(ofKey(100n, { id: "key_2" })), 100n);
     assertEquals(await ledger.hold(hold({ id: "r3", amount: 11n, claims })), {
       held: false,
       claim: mine,
-      left: 10n,
+      available: 10n,
       onHold: 90n,
     });
     assertEquals(await ledger.hold(hold({ id: "r4", amount: 60n, ...other })), { held: true });
-    assertEquals([await ledger.left(mine), await ledger.left(ours)], [10n, 0n]);
+    assertEquals([await ledger.readAvailable(mine), await ledger.readAvailable(ours)], [10n, 0n]);
   },
   "counts for a new budget what was charged and held before it": async (ledger) => {
     await ledger.append([entry({ id: "a", cost: 30n })]);
@@ -313,7 +333,7 @@ const BEHAVIOURS: Record<string, (ledger: LedgerStore) => Promise<void>> = {
     assertEquals(await ledger.hold(hold({ id: "r2", amount: 11n, claims })), {
       held: false,
       claim: ofGroup(60n),
-      left: 10n,
+      available: 10n,
       onHold: 20n,
     });
     assertEquals(await ledger.hold(hold({ id: "r2", amount: 10n, claims })), { held: true });
@@ -321,7 +341,11 @@ const BEHAVIOURS: Record<string, (ledger: LedgerStore) => Promise<void>> = {
   "counts a period's own charges, by the day that requests came in": async (ledger) => {
     const yesterday = MIDNIGHT - HOUR;
     const [today, month, total] = [ofKey(100n), ofKey(100n, { since: DAY - 20 }), ofKey(100n, { since: 0 })];
-    const left = async () => [await ledger.left(today), await ledger.left(month), await ledger.left(total)];
+    const left = async () => [
+      await ledger.readAvailable(today),
+      await ledger.readAvailable(month),
+      await ledger.readAvailable(total),
+    ];
     await ledger.append([
       entry({ id: "a", at: yesterday, cost: 10n }),
       entry({ id: "b", at: MIDNIGHT - 30 * 24 * HOUR, cost: 1n }),
@@ -333,7 +357,7 @@ const BEHAVIOURS: Record<string, (ledger: LedgerStore) => Promise<void>> = {
     assertEquals(await left(), [95n, 65n, 64n]);
     await ledger.append([entry({ at: yesterday, cost: 15n })]);
     assertEquals(await left(), [95n, 70n, 69n]);
-    assertEquals(await ledger.left(ofKey(100n, { since: DAY + 1 })), 100n);
+    assertEquals(await ledger.readAvailable(ofKey(100n, { since: DAY + 1 })), 100n);
   },
   "tells what keys and groups were charged in a period, and what is held": async (ledger) => {
     const key = (since: number, id = "key_1") => ({ scope: "key" as const, id, since });
@@ -376,17 +400,17 @@ const BEHAVIOURS: Record<string, (ledger: LedgerStore) => Promise<void>> = {
   "keeps as many periods apart as it is asked for": async (ledger) => {
     await ledger.append([entry({ id: "a", cost: 10n })]);
     const since = Array.from({ length: 30 }, (_, day) => DAY - day);
-    for (const day of since) assertEquals(await ledger.left(ofKey(100n, { since: day })), 90n);
+    for (const day of since) assertEquals(await ledger.readAvailable(ofKey(100n, { since: day })), 90n);
     await ledger.append([entry({ id: "b", cost: 5n })]);
-    for (const day of since) assertEquals(await ledger.left(ofKey(100n, { since: day })), 85n);
+    for (const day of since) assertEquals(await ledger.readAvailable(ofKey(100n, { since: day })), 85n);
   },
   "holds once for a request, however often it is asked": async (ledger) => {
     assertEquals(await ledger.hold(hold()), { held: true });
     assertEquals(await ledger.hold(hold()), { held: true });
-    assertEquals(await ledger.left(ofKey(100n)), 40n);
+    assertEquals(await ledger.readAvailable(ofKey(100n)), 40n);
     await ledger.append([failed()]);
     await assertRejects(() => ledger.hold(hold()), RangeError, "in the ledger already");
-    assertEquals(await ledger.left(ofKey(100n)), 100n);
+    assertEquals(await ledger.readAvailable(ofKey(100n)), 100n);
   },
   "ends a hold with the entry of its request, whatever it cost": async (ledger) => {
     for (const [id, settled] of [["a", entry({ cost: 1n })], ["b", failed()]] as const) {
@@ -395,7 +419,7 @@ const BEHAVIOURS: Record<string, (ledger: LedgerStore) => Promise<void>> = {
       await ledger.append([{ ...settled, id }]);
       assertEquals(await ledger.holds(), []);
     }
-    assertEquals(await ledger.left(ofKey(100n)), 99n);
+    assertEquals(await ledger.readAvailable(ofKey(100n)), 99n);
   },
 
   "voids a hold whose lease is over, and enters its request as lost": async (ledger) => {
@@ -406,7 +430,7 @@ const BEHAVIOURS: Record<string, (ledger: LedgerStore) => Promise<void>> = {
     assertEquals(await ledger.expire(leaseUntil), ["r1"]);
     assertEquals(await ledger.expire(leaseUntil), []);
     assertEquals((await ledger.holds()).map(({ id }) => id), ["r2"]);
-    assertEquals(await ledger.left(ofKey(100n)), 90n);
+    assertEquals(await ledger.readAvailable(ofKey(100n)), 90n);
     const kept = await ledger.find("r1");
     const { tokens } = failed();
     const lost = {
@@ -435,10 +459,10 @@ const BEHAVIOURS: Record<string, (ledger: LedgerStore) => Promise<void>> = {
     await ledger.hold(hold());
     await ledger.expire(leaseUntil);
     await ledger.renew(["r1"], leaseUntil + 1000);
-    assertEquals([await ledger.holds(), await ledger.left(ofKey(100n))], [[], 100n]);
+    assertEquals([await ledger.holds(), await ledger.readAvailable(ofKey(100n))], [[], 100n]);
     assertEquals(await ledger.append([entry()]), [false]);
     assertEquals((await ledger.find("r1"))?.ending, "lost");
-    assertEquals(await ledger.left(ofKey(100n)), 100n);
+    assertEquals(await ledger.readAvailable(ofKey(100n)), 100n);
     await assertRejects(() => ledger.hold(hold()), RangeError);
   },
   "gives an entry or a loss to a request, whichever is first, when both come at once": async (ledger) => {
@@ -766,7 +790,7 @@ const BEHAVIOURS: Record<string, (ledger: LedgerStore) => Promise<void>> = {
     assertEquals(await ledger.find("old7"), undefined);
     assertEquals((await ledger.find("late"))?.seq, 1202);
     assertEquals(await ledger.days(0), sums);
-    assertEquals(await ledger.left(ofKey(0n, { since: 0 })), -120_200n);
+    assertEquals(await ledger.readAvailable(ofKey(0n, { since: 0 })), -120_200n);
   },
   "goes on where pruning left it, even with nothing": async (ledger) => {
     await ledger.append([entry({ id: "a" }), entry({ id: "b" })]);
@@ -823,7 +847,9 @@ const BEHAVIOURS: Record<string, (ledger: LedgerStore) => Promise<void>> = {
   "holds for end users apart: by key, user and period, also those without a name": async (ledger) => {
     const claims = (user: string, change: Partial<BudgetClaim> = {}) => [ofUser(user, change)];
     const ask = (id: string, all: BudgetClaim[], change: Partial<Hold> = {}) =>
-      ledger.hold(hold({ id, claims: all, ...change })).then((answer) => answer.held || [answer.left, answer.onHold]);
+      ledger.hold(hold({ id, claims: all, ...change })).then((answer) =>
+        answer.held || [answer.available, answer.onHold]
+      );
     assertEquals(await ask("a", claims("u")), true);
     assertEquals(await ask("b", claims("u")), [40n, 60n]);
     assertEquals(await ask("c", claims("v")), true);
@@ -847,7 +873,7 @@ const BEHAVIOURS: Record<string, (ledger: LedgerStore) => Promise<void>> = {
       { charged: 0n, held: 0n },
     ]);
     assertEquals(await ask("j", claims("u"), { amount: 51n }), [50n, 0n]);
-    assertEquals(await ledger.left(ofUser("u")), 50n);
+    assertEquals(await ledger.readAvailable(ofUser("u")), 50n);
     await ledger.expire(Number.MAX_SAFE_INTEGER);
     assertEquals(await ledger.spending(claims("v")), [{ charged: 0n, held: 0n }]);
     const { users } = await ledger.spenders({ after: 0 });
@@ -926,7 +952,7 @@ async function wander(ledger: LedgerStore, seed: number): Promise<void> {
   function expected({ amount, claims }: Hold): HoldAnswer {
     for (const claim of claims) {
       const { left, onHold } = leftOf(claim);
-      if (amount > left) return { held: false, claim, left, onHold };
+      if (amount > left) return { held: false, claim, available: left, onHold };
     }
     return { held: true };
   }
@@ -975,7 +1001,7 @@ async function wander(ledger: LedgerStore, seed: number): Promise<void> {
       entered.push(...over.map(({ id, at, keyId, group }) => failed({ id, at, keyId, group })));
       open = open.filter((each) => !over.includes(each));
     }
-    for (const claim of claims) assertEquals(await ledger.left(claim), leftOf(claim).left);
+    for (const claim of claims) assertEquals(await ledger.readAvailable(claim), leftOf(claim).left);
     const amounts = await ledger.spending(claims);
     for (const [index, { budget }] of claims.entries()) {
       const { charged = 0n, held = 0n } = amounts[index] ?? {};

@@ -15,7 +15,7 @@ export interface DescribedApp {
 }
 
 /** Longest answer that is checked, in bytes. Larger ones are images. */
-const MOST_BYTES = 4 * 1024 * 1024;
+const MAX_BYTES = 4 * 1024 * 1024;
 
 /** An operation of the description. */
 interface DescribedOperation {
@@ -99,12 +99,12 @@ async function readAlong(response: Response, look: (text: string) => void): Prom
     async pull(controller) {
       const { done, value } = await reader.read();
       if (done) {
-        if (bytes <= MOST_BYTES) look(text + decoder.decode());
+        if (bytes <= MAX_BYTES) look(text + decoder.decode());
         controller.close();
         return;
       }
       bytes += value.length;
-      if (bytes <= MOST_BYTES) text += decoder.decode(value, { stream: true });
+      if (bytes <= MAX_BYTES) text += decoder.decode(value, { stream: true });
       controller.enqueue(value);
     },
     cancel: (reason) => reader.cancel(reason),

@@ -15,9 +15,9 @@ const BROUGHT = [
   ...["standard-as-callback", "wasm-feature-detect"],
 ];
 /** Most packages of others that the program runs with; Deno's standard library is none of others. */
-const MOST_OF_OTHERS = 11;
+const MAX_OF_OTHERS = 11;
 /** Packages that are younger are not taken up, in days. */
-const LEAST_AGE_DAYS = 7;
+const MIN_AGE_DAYS = 7;
 
 Deno.test("every import is an exact version of an npm package", () => {
   const imports = { ...denoJson.imports, ...clients.imports, ...browser.imports };
@@ -71,11 +71,11 @@ Deno.test("the lock file is complete: a frozen installation succeeds, and fails 
 
 Deno.test("packages are adopted only after a minimum age", () => {
   const days = /^P(\d+)D$/.exec(denoJson.minimumDependencyAge)?.[1];
-  assert(Number(days) >= LEAST_AGE_DAYS, denoJson.minimumDependencyAge);
+  assert(Number(days) >= MIN_AGE_DAYS, denoJson.minimumDependencyAge);
 });
 
 Deno.test("the packages are the chosen ones and their dependencies, without install scripts", async () => {
-  assert(CHOSEN.filter((name) => name !== "deno-std").length <= MOST_OF_OTHERS, CHOSEN.join());
+  assert(CHOSEN.filter((name) => name !== "deno-std").length <= MAX_OF_OTHERS, CHOSEN.join());
   const parts = await installedParts();
   assertEquals(parts.map(({ name }) => name).sort(), [...BROUGHT, ...CHOSEN].sort());
   assertEquals(parts.filter(({ installScripts }) => installScripts.length > 0), []);

@@ -6,7 +6,7 @@ const [url = ""] = Deno.args;
 const said: string[] = [];
 const way = createTransportSelector({
   url,
-  wanted: "auto",
+  configured: "auto",
   env: () => undefined,
   onFallback: (reason) => void said.push(reason),
 });

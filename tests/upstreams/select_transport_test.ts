@@ -57,7 +57,7 @@ function wayTo(url: string, more: Partial<TransportSelectorOptions> = {}): { tra
   const reasons: string[] = [];
   const way = createTransportSelector({
     url,
-    wanted: "auto",
+    configured: "auto",
     env: () => undefined,
     onFallback: (reason) => void reasons.push(reason),
     ...more,
@@ -68,7 +68,7 @@ function wayTo(url: string, more: Partial<TransportSelectorOptions> = {}): { tra
 const UPGRADE = "HTTP/1.1 426 Upgrade Required\r\nconnection: upgrade\r\ncontent-length: 0\r\n";
 
 Deno.test("transportKindFor() chooses by host and setting", () => {
-  const cases: [wanted: TransportSelectorOptions["wanted"], env: Record<string, string>, client: string][] = [
+  const cases: [wanted: TransportSelectorOptions["configured"], env: Record<string, string>, client: string][] = [
     ["auto", {}, "http1"],
     ["auto", { HTTPS_PROXY: "http://p" }, "fetch"],
     ["auto", { HTTPS_PROXY: "http://p", NO_PROXY: "one.example" }, "http1"],
@@ -77,7 +77,10 @@ Deno.test("transportKindFor() chooses by host and setting", () => {
     ["fetch", {}, "fetch"],
   ];
   for (const [wanted, env, client] of cases) {
-    assertEquals(transportKindFor({ url: "https://one.example/v1", wanted, env: (name) => env[name] }), client);
+    assertEquals(
+      transportKindFor({ url: "https://one.example/v1", configured: wanted, env: (name) => env[name] }),
+      client,
+    );
   }
 });
 
@@ -134,7 +137,7 @@ Deno.test("all transports of a selector switch together", async () => {
   let count = 0;
   const way = createTransportSelector({
     url: front.url,
-    wanted: "auto",
+    configured: "auto",
     env: () => undefined,
     onFallback: () => void count++,
   });
@@ -163,7 +166,7 @@ Deno.test("a body that may have started is not sent again; the caller may retry"
 Deno.test("with http1 only, an HTTP/2 host is unreachable", async () => {
   await using behind = startUpstream(() => json({}));
   await using front = startHttp2Only(behind, { refusal: SETTINGS });
-  const { transport, reasons } = wayTo(front.url, { wanted: "http1" });
+  const { transport, reasons } = wayTo(front.url, { configured: "http1" });
   for (let number = 1; number <= 2; number++) {
     const error = await failureOf(transport.send(request(front.url)));
     assert(error instanceof GatewayError && error.fault === "unreachable", String(error));

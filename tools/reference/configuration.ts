@@ -7,7 +7,7 @@ import { configSchema, groupSchema, secretSchema } from "../../lib/config.ts";
 import { RESTART_ONLY } from "../../lib/config/restart_only_settings.ts";
 import { JSON_LIMITS } from "../../lib/json/mod.ts";
 import { COUNTS } from "../../lib/protocols/fields.ts";
-import { MOST_HEAD_BYTES, MOST_HEADERS } from "../../lib/server/head.ts";
+import { MAX_HEAD_BYTES, MAX_HEADERS } from "../../lib/server/head.ts";
 import { configJsonSchema } from "../schema.ts";
 import { EXAMPLES, NOTES, SOURCES_TEXT } from "./configuration_texts.ts";
 import { code, pageHead, table } from "./markdown.ts";
@@ -157,11 +157,11 @@ function rowsOf(prefix: string, schema: Schema, self: string): string[][] {
       });
     }
   }
-  const whole = prefix === "" ? undefined : extendedBy(schema);
-  for (const name of Object.keys(SHARED[whole ?? ""]?.schema.properties ?? {})) members.delete(name);
-  const rest = whole === undefined
+  const extended = prefix === "" ? undefined : extendedBy(schema);
+  for (const name of Object.keys(SHARED[extended ?? ""]?.schema.properties ?? {})) members.delete(name);
+  const rest = extended === undefined
     ? []
-    : [[code(`${prefix}…`), "", "", `All members of [${SHARED[whole]?.type}](#${whole}).`]];
+    : [[code(`${prefix}…`), "", "", `All members of [${SHARED[extended]?.type}](#${extended}).`]];
   return [...members].flatMap(([name, member]): string[][] => {
     const path = prefix + name;
     const rows = [row(path, member)];
@@ -215,9 +215,9 @@ function typeOf(schema: Schema): string {
 }
 
 function rangeOf({ minimum, maximum }: Schema): string {
-  const most = maximum === undefined || maximum === Number.MAX_SAFE_INTEGER ? undefined : maximum;
-  if (minimum === undefined) return most === undefined ? "" : `, at most ${most}`;
-  return most === undefined ? `, at least ${minimum}` : `, ${minimum} to ${most}`;
+  const limit = maximum === undefined || maximum === Number.MAX_SAFE_INTEGER ? undefined : maximum;
+  if (minimum === undefined) return limit === undefined ? "" : `, at most ${limit}`;
+  return limit === undefined ? `, at least ${minimum}` : `, ${minimum} to ${limit}`;
 }
 
 /** The schema of an array's items, the whole object where short forms are allowed, too. */
@@ -267,7 +267,7 @@ function extendedBy({ properties = {} }: Schema): string | undefined {
 
 function fixedLimits(): string {
   const rows: [what: string, most: string][] = [
-    ["Headers", `${MOST_HEADERS}, together ${MOST_HEAD_BYTES} bytes`],
+    ["Headers", `${MAX_HEADERS}, together ${MAX_HEAD_BYTES} bytes`],
     ["Nesting of a JSON body", `${JSON_LIMITS.depth} levels`],
     ["Values of a JSON body", `${JSON_LIMITS.nodes}`],
     ["Members of one object", `${JSON_LIMITS.keys}`],

@@ -55,7 +55,7 @@ export async function readErrorTexts(): Promise<ErrorTexts> {
 /** Finds the texts in these files. */
 export function findErrorTexts(files: readonly SourceFile[]): ErrorTexts {
   const sources = files.map(({ path, text }) => ({ path, text: blankComments(text) }));
-  const whole = sources.map(({ text }) => text).join("\n");
+  const allText = sources.map(({ text }) => text).join("\n");
   const texts: ErrorText[] = [];
   const unknown: Record<string, number> = {};
   for (const { path, text } of sources) {
@@ -68,7 +68,7 @@ export function findErrorTexts(files: readonly SourceFile[]): ErrorTexts {
         : name === undefined
         ? []
         : /^[A-Z_]+$/.test(name)
-        ? constantsOf(whole, name)
+        ? constantsOf(allText, name)
         : localsOf(text.slice(0, index), name) ?? argumentsOf(text, index);
       if (found.length === 0) unknown[path] = (unknown[path] ?? 0) + 1;
       for (const each of found) texts.push({ kind, text: plain(each) });

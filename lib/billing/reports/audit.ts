@@ -14,7 +14,7 @@ import type { AuditReport } from "./schemas.ts";
 const LEASE_GRACE_MS = 300_000;
 
 /** Most restarts of a walk because pruning overtook it. */
-const MOST_RESTARTS = 5;
+const MAX_RESTARTS = 5;
 
 /** The start of a ledger without pruned entries. */
 const WHOLE: LedgerStart = { seq: 0, check: 0, day: -1 };
@@ -80,7 +80,7 @@ async function walkAll(
     const walk = new EntryWalk(await readStart(ledger, findings), { head: head ?? NO_SUMS, findings });
     await walk.toEnd(ledger, turn);
     const { seq } = await readStart(ledger, new Findings());
-    if (!walk.mayBeOvertaken(seq) || restarts === MOST_RESTARTS) return { walk, findings };
+    if (!walk.mayBeOvertaken(seq) || restarts === MAX_RESTARTS) return { walk, findings };
   }
 }
 

@@ -32,7 +32,7 @@ interface Page {
 type SumsByName = ReadonlyMap<string, DaySum>;
 
 /** Sums read before and after the newest entries, and sums computed from the entries. */
-type Readings<What = DaySum> = Record<"before" | "after" | "made", What>;
+type Readings<What = DaySum> = Record<"before" | "after" | "recomputed", What>;
 
 /**
  * Compares the sums per day with the entries. A ledger in use grows during the audit, so its sums are read before and
@@ -45,28 +45,28 @@ export async function checkDays(ledger: LedgerStore, { walk, findings, turn }: C
   let isShort = goneDay < 0;
 
   function compare(sums: Readings): void {
-    const { before, after, made } = sums;
-    const { day } = made;
+    const { before, after, recomputed } = sums;
+    const { day } = recomputed;
     const isAlone = day <= goneDay;
     if (isAlone) counts.day_sums_alone++;
     else counts.day_sums++;
     if (!isAlone && !isSame(before, after)) counts.day_sums_in_motion++;
-    if (day === goneDay && !isSame(made, after)) isShort = true;
-    if (!isWithin(made, after) || (!isAlone && !isWithin(before, made))) findings.add(differs(sums));
+    if (day === goneDay && !isSame(recomputed, after)) isShort = true;
+    if (!isWithin(recomputed, after) || (!isAlone && !isWithin(before, recomputed))) findings.add(differs(sums));
   }
 
-  function* compareAll({ before, after, made }: Readings<SumsByName>, until: number): Generator<void, void> {
+  function* compareAll({ before, after, recomputed }: Readings<SumsByName>, until: number): Generator<void, void> {
     let count = 0;
-    for (const these of [made, before, after]) {
-      for (const [name, known] of these) {
+    for (const sums of [recomputed, before, after]) {
+      for (const [name, known] of sums) {
         if (++count % SUMS_AT_ONCE === 0) yield;
-        const isDone = these !== made && (made.has(name) || these === after && before.has(name));
+        const isDone = sums !== recomputed && (recomputed.has(name) || sums === after && before.has(name));
         if (isDone || known.day > until) continue;
-        const nothing = emptySum(known);
+        const emptyDay = emptySum(known);
         compare({
-          before: before.get(name) ?? nothing,
-          after: after.get(name) ?? nothing,
-          made: made.get(name) ?? nothing,
+          before: before.get(name) ?? emptyDay,
+          after: after.get(name) ?? emptyDay,
+          recomputed: recomputed.get(name) ?? emptyDay,
         });
       }
     }
@@ -77,8 +77,8 @@ export async function checkDays(ledger: LedgerStore, { walk, findings, turn }: C
     await walk.toEnd(ledger, turn);
     const after = await readPage(ledger, since);
     const until = Math.min(before.until, after.until);
-    const made = await runSliced(byName(walk.sums.within(since, until)));
-    await runSliced(compareAll({ before: before.sums, after: after.sums, made }, until));
+    const recomputed = await runSliced(byName(walk.sums.within(since, until)));
+    await runSliced(compareAll({ before: before.sums, after: after.sums, recomputed }, until));
     since = until + 1;
     await turn();
   }
@@ -95,19 +95,19 @@ async function readPage(ledger: LedgerStore, since: number): Promise<Page> {
 }
 
 function* byName(sums: readonly DaySum[]): Generator<void, SumsByName> {
-  const named = new Map<string, DaySum>();
+  const sumsByName = new Map<string, DaySum>();
   for (const [index, sum] of sums.entries()) {
     if (index % SUMS_AT_ONCE === 0) yield;
-    named.set(`${sum.day}\n${nameOfDaySum(sum)}`, sum);
+    sumsByName.set(`${sum.day}\n${nameOfDaySum(sum)}`, sum);
   }
-  return named;
+  return sumsByName;
 }
 
-function differs({ after, made }: Readings): Difference {
-  const { day, keyId, group, model } = made;
-  const kept = figuresOf(after);
-  const differences = figuresOf(made).flatMap(([name, text], index) => {
-    const other = kept[index]?.[1];
+function differs({ after, recomputed }: Readings): Difference {
+  const { day, keyId, group, model } = recomputed;
+  const stored = figuresOf(after);
+  const differences = figuresOf(recomputed).flatMap(([name, text], index) => {
+    const other = stored[index]?.[1];
     return text === other ? [] : [`${name} is ${other}, the entries add up to ${text}`];
   });
   const label = `${dateOf(day)}, key "${keyId}", group "${group}", model "${model}"`;

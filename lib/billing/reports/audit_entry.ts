@@ -20,8 +20,8 @@ export function checkEntry(entry: KeptEntry): EntryFault[] {
   }
   try {
     const { cost, overrun } = recomputeCharge(entry);
-    if (cost !== entry.cost) faults.push(differs("cost", { kept: entry.cost, made: cost }));
-    if (overrun !== entry.overrun) faults.push(differs("overrun", { kept: entry.overrun, made: overrun }));
+    if (cost !== entry.cost) faults.push(differs("cost", { stored: entry.cost, recomputed: cost }));
+    if (overrun !== entry.overrun) faults.push(differs("overrun", { stored: entry.overrun, recomputed: overrun }));
     faults.push(...imageFaults(entry), ...contextTierFaults(entry));
     listPostings(entry);
     parseUsd(entry.details?.upstream_usd ?? "0");
@@ -31,10 +31,10 @@ export function checkEntry(entry: KeptEntry): EntryFault[] {
   return faults;
 }
 
-function differs(what: string, { kept, made }: { kept: bigint; made: bigint }): EntryFault {
+function differs(what: string, { stored, recomputed }: { stored: bigint; recomputed: bigint }): EntryFault {
   return {
     kind: "cost",
-    message: `the ${what} is ${formatUsd(kept)} USD, but its tokens and prices give ${formatUsd(made)} USD`,
+    message: `the ${what} is ${formatUsd(stored)} USD, but its tokens and prices give ${formatUsd(recomputed)} USD`,
   };
 }
 
@@ -47,11 +47,11 @@ function imageFaults({ tokens, images, details }: KeptEntry): EntryFault[] {
   if (delivered.length !== images) {
     faults.push({ kind: "number", message: `images is ${images}, but the number of sizes is ${delivered.length}` });
   }
-  const made = delivered.reduce((sum, size) => sum + tokensOfSize(size, asked), 0);
-  if (made !== tokens.completion) {
+  const recomputed = delivered.reduce((sum, size) => sum + tokensOfSize(size, asked), 0);
+  if (recomputed !== tokens.completion) {
     faults.push({
       kind: "cost",
-      message: `it is billed for ${tokens.completion} image tokens, but their sizes give ${made}`,
+      message: `it is billed for ${tokens.completion} image tokens, but their sizes give ${recomputed}`,
     });
   }
   return faults;
@@ -70,11 +70,11 @@ function contextTierFaults({ tokens, details }: KeptEntry): EntryFault[] {
 }
 
 /** Tokens of a delivered image; an unreadable one is billed at the requested size. */
-function tokensOfSize(delivered: string, asked: string): number {
+function tokensOfSize(delivered: string, requested: string): number {
   const size = readSizeText(delivered);
   if (size !== undefined) return deliveredTokens(size);
-  const wanted = readSizeText(asked);
-  return wanted === undefined ? NaN : outputTokens(wanted);
+  const requestedSize = readSizeText(requested);
+  return requestedSize === undefined ? NaN : outputTokens(requestedSize);
 }
 
 function badNumbers({ at, status, tokens, firstMs, totalMs, attempts, images, held, details }: KeptEntry): string[] {
@@ -93,9 +93,9 @@ function badNumbers({ at, status, tokens, firstMs, totalMs, attempts, images, he
     ["images", images],
     ...(details?.extras ?? []).map(({ item, count }): [string, number] => [item, count]),
   ];
-  const bad = counts.filter(([, count]) => count !== undefined && !(Number.isSafeInteger(count) && count >= 0));
+  const invalid = counts.filter(([, count]) => count !== undefined && !(Number.isSafeInteger(count) && count >= 0));
   return [
-    ...bad.map(([name]) => name),
+    ...invalid.map(([name]) => name),
     ...(tokens.reasoning > tokens.completion ? ["reasoning"] : []),
     ...(held < 0n ? ["held"] : []),
   ];

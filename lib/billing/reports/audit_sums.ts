@@ -9,7 +9,7 @@ import type { Comparison } from "./audit_walk.ts";
 import type { AuditCounts } from "./schemas.ts";
 
 /** Most sums of a kind that are made of entries, about 150 MB: clients may invent users and tags. */
-const MOST_SUMS = 300_000;
+const MAX_SUMS = 300_000;
 
 /** Sums compared between two turns of the event loop. */
 const AT_ONCE = 1_000;
@@ -25,7 +25,7 @@ type Steps = Map<number, Map<string, bigint[]>>;
 /** Sums over entries: those that the store had summed up when the walk began, and later ones. */
 export class LaterSums {
   readonly head: SumsHead;
-  readonly #made: Record<SumKind, { former: Steps; later: Steps; count: number }> = {
+  readonly #recomputed: Record<SumKind, { former: Steps; later: Steps; count: number }> = {
     upstreams: { former: new Map(), later: new Map(), count: 0 },
     hours: { former: new Map(), later: new Map(), count: 0 },
     users: { former: new Map(), later: new Map(), count: 0 },
@@ -43,16 +43,16 @@ export class LaterSums {
     for (const kind of KINDS) {
       const step = stepOf(entry.at, stepMs(SUM_TABLES[kind]));
       if (step < firstStep(kind, this.head)) continue;
-      const made = this.#made[kind];
-      const steps = entry.seq <= this.head.seq ? made.former : made.later;
+      const recomputed = this.#recomputed[kind];
+      const steps = entry.seq <= this.head.seq ? recomputed.former : recomputed.later;
       let sums = steps.get(step);
       if (sums === undefined) steps.set(step, sums = new Map());
       const name = JSON.stringify(namesOf(entry, kind));
       const sum = sums.get(name);
       if (sum !== undefined) {
         for (const [index, figure] of sum.entries()) sum[index] = figure + (figures[index] ?? 0n);
-      } else if (made.count < MOST_SUMS) {
-        made.count++;
+      } else if (recomputed.count < MAX_SUMS) {
+        recomputed.count++;
         sums.set(name, figures.slice(0, SUM_TABLES[kind].figures.length));
       }
     }
@@ -60,17 +60,17 @@ export class LaterSums {
 
   /** True: some sums of the kind are missing. */
   isFull(kind: SumKind): boolean {
-    return this.#made[kind].count === MOST_SUMS;
+    return this.#recomputed[kind].count === MAX_SUMS;
   }
 
   of(kind: SumKind, step: number): { former: ReadonlyMap<string, bigint[]>; later: ReadonlyMap<string, bigint[]> } {
-    const { former, later } = this.#made[kind];
+    const { former, later } = this.#recomputed[kind];
     return { former: former.get(step) ?? new Map(), later: later.get(step) ?? new Map() };
   }
 
   /** The days or hours of the entries that the store had summed up. */
   steps(kind: SumKind): number[] {
-    return [...this.#made[kind].former.keys()];
+    return [...this.#recomputed[kind].former.keys()];
   }
 }
 
@@ -122,7 +122,7 @@ export async function checkLaterSums(
 ): Promise<LaterSumCounts> {
   const counts = { ...NO_LATER_SUMS };
   for (const kind of KINDS) {
-    const left = new Set(walk.later.steps(kind));
+    const unread = new Set(walk.later.steps(kind));
     for (let after = -1;;) {
       const stored = await ledger.sumsOfStep(kind, after);
       if (stored === undefined) break;
@@ -131,10 +131,10 @@ export async function checkLaterSums(
       // Read after the sums: if it has not moved, they have none of the later entries.
       const hasMoved = (await ledger.sumsHead()).seq !== walk.later.head.seq;
       await walk.toEnd(ledger, turn);
-      left.delete(step);
+      unread.delete(step);
       await compare({ kind, step, hasMoved }, sums);
     }
-    for (const step of left) await compare({ kind, step, hasMoved: true }, new Map());
+    for (const step of unread) await compare({ kind, step, hasMoved: true }, new Map());
   }
   return counts;
 
@@ -154,21 +154,21 @@ export async function checkLaterSums(
       if (++count % AT_ONCE === 0) await turn();
       if (isAlone) counts.later_sums_alone++;
       else counts.later_sums++;
-      const [least, more] = [former.get(name) ?? [], hasMoved ? later.get(name) : undefined];
+      const [lower, upper] = [former.get(name) ?? [], hasMoved ? later.get(name) : undefined];
       const stored = sums.get(name) ?? [];
-      const wrong = SUM_TABLES[kind].figures.filter((figure, index) => {
-        const [has, from, add] = [stored[index] ?? 0n, least[index] ?? 0n, more?.[index]];
+      const differing = SUM_TABLES[kind].figures.filter((figure, index) => {
+        const [has, from, add] = [stored[index] ?? 0n, lower[index] ?? 0n, upper?.[index]];
         // This figure may be negative, so that sums of it also shrink.
         if (figure === "saved" && (add !== undefined || isAlone)) return false;
         return has < from && !walk.later.isFull(kind) || !isAlone && has > from + (add ?? 0n);
       });
-      if (wrong.length > 0) {
+      if (differing.length > 0) {
         findings.add({
           kind: "day_sum",
           message: `${sumName(table.step, step)}, ${
             (JSON.parse(name) as string[]).map((each) => JSON.stringify(each)).join(", ")
           }: ` +
-            `the entries add up to other sums of ${wrong.join(", ")}`,
+            `the entries add up to other sums of ${differing.join(", ")}`,
         });
       }
     }

@@ -10,7 +10,7 @@ import type { AuditCounts } from "./schemas.ts";
 const PAGE = 500;
 
 /** Most sums that are made of entries, about 60 MB: clients may invent users. */
-const MOST_SUMS = 200_000;
+const MAX_SUMS = 200_000;
 
 /** Counts of compared sums. */
 type UserCounts = Pick<AuditCounts, "user_sums" | "user_sums_alone">;
@@ -29,7 +29,7 @@ export class UserSums {
     if (cost === 0n || details?.user_since === undefined) return;
     const name = nameOf({ since: details.user_since, keyId, user: details.user ?? "" });
     const charged = this.#charged.get(name);
-    if (charged === undefined && this.#charged.size === MOST_SUMS) this.isFull = true;
+    if (charged === undefined && this.#charged.size === MAX_SUMS) this.isFull = true;
     else this.#charged.set(name, (charged ?? 0n) + cost);
   }
 
@@ -60,24 +60,25 @@ export async function checkUsers(
     // Read last: sums of periods that are over may have been pruned meanwhile.
     const { day: goneDay } = await ledger.start();
     for (const [index, sum] of page.entries()) {
-      const made = walk.users.charged(sum) ?? 0n;
-      const most = after[index]?.charged ?? 0n;
+      const recomputed = walk.users.charged(sum) ?? 0n;
+      const upper = after[index]?.charged ?? 0n;
       const isAlone = sum.since <= goneDay || walk.users.isFull;
       if (isAlone) counts.user_sums_alone++;
       else counts.user_sums++;
-      const isGone = sum.since <= goneDay && most === 0n;
-      if (isGone || made <= most && (isAlone || sum.charged <= made)) continue;
+      const isGone = sum.since <= goneDay && upper === 0n;
+      if (isGone || recomputed <= upper && (isAlone || sum.charged <= recomputed)) continue;
       findings.add({
         kind: "user_sum",
-        message: `${periodText(sum)}, key "${sum.keyId}", end user "${sum.user}": the sum is ${formatUsd(most)} USD, ` +
-          `the entries make ${formatUsd(made)} USD`,
+        message:
+          `${periodText(sum)}, key "${sum.keyId}", end user "${sum.user}": the sum is ${formatUsd(upper)} USD, ` +
+          `the entries make ${formatUsd(recomputed)} USD`,
       });
     }
     await turn();
   }
 
   for (let page = await ledger.userSums({ limit: PAGE }); page.length > 0;) {
-    for (const sum of page) if (seen.size < MOST_SUMS) seen.add(nameOf(sum));
+    for (const sum of page) if (seen.size < MAX_SUMS) seen.add(nameOf(sum));
     await compare(page);
     const after = page.at(-1);
     page = page.length < PAGE || after === undefined ? [] : await ledger.userSums({ after, limit: PAGE });

@@ -12,7 +12,7 @@ import { UserSums } from "./audit_users.ts";
 const PAGE = 1000;
 
 /** Consecutive unreadable entries after which the walk ends. */
-const MOST_UNREADABLE = 1000;
+const MAX_UNREADABLE = 1000;
 
 /** Parts of a comparison of sums with entries. */
 export interface Comparison {
@@ -92,7 +92,7 @@ export class EntryWalk {
         this.#check = undefined;
         const why = messageOf(error);
         this.#findings.add({ kind: "unreadable", seq: this.#seq, message: `cannot be read: ${why}` });
-        if (++unreadable === MOST_UNREADABLE) return false;
+        if (++unreadable === MAX_UNREADABLE) return false;
       }
     }
     return true;

@@ -16,7 +16,7 @@ import { ReportQueryError } from "./report_errors.ts";
 
 /** End users of an answer: usual and most. */
 const USUAL_USERS = 20;
-const MOST_USERS = 1_000;
+const MAX_USERS = 1_000;
 
 const SCOPES = ["group", "key", "user"] as const;
 const PERIODS: readonly Budget["period"][] = ["day", "week", "month", "total"];
@@ -86,7 +86,7 @@ async function topLines(
   // Two periods may begin on the same day.
   for (const since of new Set(periods.map((period) => periodStart(period, now)))) {
     // More than the limit: some may be of keys that are revoked, or whose budgets have another period now.
-    sums.push(...await parts.ledger.topUsers({ since, ...(key && { keyId: key.id }), limit: MOST_USERS }, signal));
+    sums.push(...await parts.ledger.topUsers({ since, ...(key && { keyId: key.id }), limit: MAX_USERS }, signal));
   }
   const keys = key === undefined ? await keysOf(parts, sums) : new Map([[key.id, key]]);
   const current = sums.flatMap(({ keyId, user, since, charged }) => {
@@ -143,6 +143,6 @@ function readScope({ scope }: BudgetTexts): typeof SCOPES[number] | undefined {
 
 function readLimit({ limit }: BudgetTexts): number {
   if (limit === undefined) return USUAL_USERS;
-  if (/^[1-9]\d{0,3}$/.test(limit) && Number(limit) <= MOST_USERS) return Number(limit);
-  throw new ReportQueryError(`Cannot read limit "${limit}": expected a whole number from 1 to ${MOST_USERS}`, "limit");
+  if (/^[1-9]\d{0,3}$/.test(limit) && Number(limit) <= MAX_USERS) return Number(limit);
+  throw new ReportQueryError(`Cannot read limit "${limit}": expected a whole number from 1 to ${MAX_USERS}`, "limit");
 }

@@ -97,8 +97,8 @@ function sizesText({ asked, delivered }: ImageSizes): string | null {
   if (delivered.every((size) => size === asked)) return null;
   const counts = new Map<string, number>();
   for (const size of delivered) counts.set(size, (counts.get(size) ?? 0) + 1);
-  const made = [...counts].map(([size, count]) => count === 1 ? size : `${size} (${count} times)`).join(", ");
-  return `asked for ${asked}, delivered ${made}; billed by the size delivered`;
+  const countedSizes = [...counts].map(([size, count]) => count === 1 ? size : `${size} (${count} times)`).join(", ");
+  return `asked for ${asked}, delivered ${countedSizes}; billed by the size delivered`;
 }
 
 function arithmetic(request: EndedRequest): string {

@@ -84,11 +84,11 @@ interface Row {
 function readCsv(text: string): Row[] {
   const rows: Row[] = [];
   const cell = /(?:"([^"]*(?:""[^"]*)*)"|([^",\r\n]*))(,|\r?\n|\r|$)/y;
-  const whole = text.replace(/^\uFEFF/, "");
+  const content = text.replace(/^\uFEFF/, "");
   let line = 1;
   let row: Row = { line, cells: [] };
-  while (cell.lastIndex < whole.length || row.cells.length > 0) {
-    const found = cell.exec(whole);
+  while (cell.lastIndex < content.length || row.cells.length > 0) {
+    const found = cell.exec(content);
     if (found === null) throw new RangeError(`Cannot read line ${line} of the invoice: it has a misplaced quote`);
     const [all, quoted, plain = "", end] = found;
     line += all.match(/\r?\n|\r/g)?.length ?? 0;

@@ -12,9 +12,9 @@ export async function requireEntries(
   ledger: Pick<LedgerStore, "start">,
   { since, by }: { since: number; by: string },
 ): Promise<void> {
-  const { day: gone } = await ledger.start();
+  const { day: prunedDay } = await ledger.start();
   // -1 if no entry was pruned.
-  if (gone < 0 || dayOf(since) > gone) return;
-  const from = dayName(gone + 1);
+  if (prunedDay < 0 || dayOf(since) > prunedDay) return;
+  const from = dayName(prunedDay + 1);
   throw new PrunedEntriesError(`Cannot sum up by ${by}: single requests are kept from ${from} on`, from);
 }

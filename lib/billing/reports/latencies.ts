@@ -95,11 +95,11 @@ function quantilesOf(values: Weighted[]): LatencyQuantiles {
 
 /** The smallest value that so many percent of the weight do not exceed (the nearest rank, with weights). */
 function quantileOf(sorted: readonly Weighted[], percent: number): number {
-  const wanted = percent * sorted.reduce((sum, [, weight]) => sum + weight, 0);
+  const targetWeight = percent * sorted.reduce((sum, [, weight]) => sum + weight, 0);
   let sum = 0;
   for (const [ms, weight] of sorted) {
     sum += weight;
-    if (100 * sum >= wanted) return ms;
+    if (100 * sum >= targetWeight) return ms;
   }
   return sorted.at(-1)?.[0] ?? 0;
 }

@@ -84,9 +84,9 @@ function budgetText(
   owners: Owners,
 ): string {
   const setting = settingText(scope, "budget", reason, owners);
-  const held = held_usd === "0" ? "" : ` and ${held_usd} USD held for running requests`;
+  const heldText = held_usd === "0" ? "" : ` and ${held_usd} USD held for running requests`;
   return `${ownerText(scope, id, owners)} ${id === "" ? "have" : "has"} a budget of ${budget_usd} USD ` +
-    `${period === "total" ? "in all" : `per ${period}`}${setting} with ${left_usd} USD left${held}; ` +
+    `${period === "total" ? "in all" : `per ${period}`}${setting} with ${left_usd} USD left${heldText}; ` +
     `the request could cost up to ${needed_usd} USD` +
     (resets_on === undefined ? "" : `, and the budget resets on ${resets_on}`);
 }
@@ -159,8 +159,8 @@ export function attemptLines(attempts: readonly EntryAttempt[]): string[] {
       ...(request_id === undefined ? [] : [`request id ${request_id}`]),
     ];
     const details = facts.length === 0 ? "" : ` (${facts.join(", ")})`;
-    const then = next === undefined ? "" : `; ${nextText(attempt, next)}`;
-    return `${at + 1}. ${upstream}, ${model}: ${OUTCOMES[outcome] ?? outcome} after ${ms} ms${details}${then}`;
+    const continuation = next === undefined ? "" : `; ${nextText(attempt, next)}`;
+    return `${at + 1}. ${upstream}, ${model}: ${OUTCOMES[outcome] ?? outcome} after ${ms} ms${details}${continuation}`;
   });
 }
 

@@ -13,7 +13,7 @@ import { readUsageFilter, requireKnown } from "./usage_filter.ts";
 
 /** Page size: default and maximum. */
 const USUAL_LIMIT = 50;
-const MOST_LIMIT = 1_000;
+const MAX_LIMIT = 1_000;
 
 /** Exclusive bound of amounts: the ledger stores them as 64-bit integers. */
 const AMOUNT_LIMIT = 2n ** 63n;
@@ -63,7 +63,7 @@ export async function findRequests(
   { now, signal }: { now: number; signal?: AbortSignal },
 ): Promise<RequestPage> {
   const filter = await readFilter(texts, parts, now);
-  const limit = readCount(texts, "limit", MOST_LIMIT) ?? USUAL_LIMIT;
+  const limit = readCount(texts, "limit", MAX_LIMIT) ?? USUAL_LIMIT;
   if (limit === 0) throw new ReportQueryError("Cannot use limit 0: expected at least 1", "limit");
   const { ledger } = parts;
   if (texts.after_seq !== undefined) return await findNew(parts, { filter, limit, texts });
@@ -88,8 +88,10 @@ async function findNew(
   parts: RequestParts,
   { filter, limit, texts }: { filter: EntryFilter; limit: number; texts: RequestTexts },
 ): Promise<RequestPage> {
-  const alone = (["sort", "cursor"] as const).find((name) => texts[name] !== undefined);
-  if (alone !== undefined) throw new ReportQueryError(`Cannot use "${alone}" together with "after_seq"`, alone);
+  const excluded = (["sort", "cursor"] as const).find((name) => texts[name] !== undefined);
+  if (excluded !== undefined) {
+    throw new ReportQueryError(`Cannot use "${excluded}" together with "after_seq"`, excluded);
+  }
   const { data, last_seq } = await readNew(parts, { filter, limit, after: readSeq(texts) ?? 0 });
   if (data.length === 0) requireConfigured(filter, parts.config);
   return { object: "list", data, next: null, last_seq };
@@ -215,11 +217,11 @@ function readAmount({ min_cost_usd: text }: RequestTexts): bigint | undefined {
   }
 }
 
-function readCount(texts: RequestTexts, name: "limit" | "min_ms" | "after_seq", most: number): number | undefined {
+function readCount(texts: RequestTexts, name: "limit" | "min_ms" | "after_seq", max: number): number | undefined {
   const text = texts[name];
   if (text === undefined) return undefined;
-  if (/^\d+$/.test(text) && Number(text) <= most) return Number(text);
-  throw new ReportQueryError(`Cannot read ${name} "${text}": expected a whole number up to ${most}`, name);
+  if (/^\d+$/.test(text) && Number(text) <= max) return Number(text);
+  throw new ReportQueryError(`Cannot read ${name} "${text}": expected a whole number up to ${max}`, name);
 }
 
 const ORDERS: readonly EntryOrder[] = ["time", "cost", "duration"];

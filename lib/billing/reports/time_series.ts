@@ -43,13 +43,13 @@ export interface TimeSeriesQuery {
   count: number;
   by: typeof SERIES_BY[number];
   /** Most parts that are listed by themselves. */
-  most: number;
+  limit: number;
   /** Cancels the work. */
   signal?: AbortSignal;
 }
 
 /** The steps of a query: the last one ends with the present minute, hour or day. */
-export function timeSteps({ now, unit, length, count }: Omit<TimeSeriesQuery, "by" | "most" | "signal">): Period[] {
+export function timeSteps({ now, unit, length, count }: Omit<TimeSeriesQuery, "by" | "limit" | "signal">): Period[] {
   const { ms } = TIME_STEPS[unit];
   const end = (Math.floor(now / ms) + 1) * ms;
   return Array.from({ length: count }, (_, index) => ({
@@ -67,7 +67,7 @@ export async function readTimeSeries(
   ledger: Pick<LedgerStore, "usage" | "start">,
   query: TimeSeriesQuery,
 ): Promise<TimeSeries> {
-  const { unit, by, most, signal } = query;
+  const { unit, by, limit, signal } = query;
   const steps = timeSteps(query);
   const [since, until] = [steps[0]?.since ?? query.now, steps.at(-1)?.until ?? query.now];
   if (unit !== "day" || by === "upstream") {
@@ -77,7 +77,7 @@ export async function readTimeSeries(
   signal?.throwIfAborted();
   const totals = new Map<string, SeriesFigures>();
   for (const sum of sums) addFigures(entryOf(totals, sum.name), sum);
-  const dearest = [...totals].sort(byCost).slice(0, most).map(([name]) => name);
+  const dearest = [...totals].sort(byCost).slice(0, limit).map(([name]) => name);
   const lengthMs = query.length * TIME_STEPS[unit].ms;
   const parts = new Map<string | undefined, SeriesPart>();
   const all = emptyPart("", steps.length);

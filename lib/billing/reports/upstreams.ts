@@ -86,16 +86,16 @@ export async function sumUpstreams(
 ): Promise<UpstreamSum[]> {
   const { since, upstream, prices } = query;
   await requireEntries(ledger, { since, by: "upstream" });
-  const wanted = new WantedSums(config, upstream);
+  const selectedSums = new WantedSums(config, upstream);
   // The store has no sums at other prices.
-  const isComplete = prices === undefined && addDays(wanted, await ledger.upstreamDays(query, query.signal));
+  const isComplete = prices === undefined && addDays(selectedSums, await ledger.upstreamDays(query, query.signal));
   if (!isComplete) {
-    wanted.clear();
-    await addEntries(wanted, ledger, query);
+    selectedSums.clear();
+    await addEntries(selectedSums, ledger, query);
   }
   // Checked again: entries may be pruned while others are read.
   await requireEntries(ledger, { since, by: "upstream" });
-  const sums = wanted.list();
+  const sums = selectedSums.list();
   if (upstream !== undefined && sums.length === 0 && !Object.hasOwn(config.upstreams, upstream)) {
     throw new ReportQueryError(
       `Cannot find upstream "${upstream}": it is not configured and has no requests`,
@@ -122,7 +122,7 @@ class WantedSums {
     const model = this.#modelOf({ upstream, model: id });
     const name = [upstream, model, day].join("\n");
     let sum = this.#sums.get(name);
-    if (sum === undefined) this.#sums.set(name, sum = { upstream, model, day, ...nothing() });
+    if (sum === undefined) this.#sums.set(name, sum = { upstream, model, day, ...emptySum() });
     return sum;
   }
 
@@ -136,9 +136,9 @@ class WantedSums {
 }
 
 /** Adds sums of the store. False: the cost at the upstream needs single entries. */
-function addDays(wanted: WantedSums, days: readonly UpstreamDaySum[]): boolean {
+function addDays(selectedSums: WantedSums, days: readonly UpstreamDaySum[]): boolean {
   for (const day of days) {
-    const sum = wanted.of(day);
+    const sum = selectedSums.of(day);
     if (sum === undefined) continue;
     const upstreamCost = day.hasTargetPrice ? day.targetCost : plainCost(day);
     if (upstreamCost === undefined) return false;
@@ -166,7 +166,7 @@ function plainCost({ sheet, tokens, cost, overrun }: UpstreamDaySum): Amount | u
 }
 
 async function addEntries(
-  wanted: WantedSums,
+  selectedSums: WantedSums,
   ledger: Pick<LedgerStore, "entriesWithin">,
   { since, until, prices, only = {}, signal }: UpstreamQuery,
 ): Promise<void> {
@@ -177,7 +177,7 @@ async function addEntries(
     page = await ledger.entriesWithin({ since: last?.at ?? since, after: last?.seq ?? 0, until, limit: PAGE });
     for (const entry of page) {
       if (!isWanted(entry, only)) continue;
-      const sum = wanted.of({ ...entry, day: dayOf(entry.at) });
+      const sum = selectedSums.of({ ...entry, day: dayOf(entry.at) });
       if (sum !== undefined) add(sum, entry, costOf(sum.model, entry));
     }
     await yieldToEventLoop();
@@ -199,7 +199,7 @@ function isWanted({ keyId, group, model, details = {} }: KeptEntry, only: UsageF
     (only.user ?? user) === user && (only.tag === undefined || tags.includes(only.tag));
 }
 
-function nothing(): Omit<UpstreamSum, "upstream" | "model" | "day"> {
+function emptySum(): Omit<UpstreamSum, "upstream" | "model" | "day"> {
   return {
     requests: 0,
     attempts: 0,

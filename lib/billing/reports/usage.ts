@@ -72,7 +72,7 @@ export async function usageReport(
   const names = by === "key" || thenBy === "key" ? await keyNames({ keys, config }, [...new Set(ids)]) : new Map();
   const total = emptySum();
   for (const sum of all) addSum(total, sum);
-  const shown = (by: UsageBy | undefined, name: string) => by === "key" ? names.get(name) ?? name : name;
+  const displayName = (by: UsageBy | undefined, name: string) => by === "key" ? names.get(name) ?? name : name;
   return {
     since: new Date(since).toISOString(),
     until: new Date(until).toISOString(),
@@ -82,9 +82,9 @@ export async function usageReport(
       const { name, thenName } = sum;
       return {
         ...(by === "key" && { id: name }),
-        name: shown(by, name),
+        name: displayName(by, name),
         ...(thenBy === "key" && thenName !== undefined && { then_id: thenName }),
-        ...(thenName !== undefined && { then_name: shown(thenBy, thenName) }),
+        ...(thenName !== undefined && { then_name: displayName(thenBy, thenName) }),
         ...figures(sum),
       };
     }),

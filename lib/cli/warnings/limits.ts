@@ -66,16 +66,16 @@ function makesText({ architecture }: Model): boolean {
 
 /** Token limits that are smaller than the smallest usual request. */
 function tokenLimitWarnings(limits: Limits | undefined, { path, models }: HolderScope): Warning[] {
-  const most = limits?.tokens_per_minute;
-  if (most === undefined || models.length === 0) return [];
+  const tokensPerMinute = limits?.tokens_per_minute;
+  if (tokensPerMinute === undefined || models.length === 0) return [];
   const usual = models.map((model) =>
     makesText(model) ? Math.min(USUAL_TEXT, model.context_length) : outputTokens(USUAL_IMAGE)
   );
-  const least = Math.min(...usual);
-  return most >= least ? [] : [
+  const smallest = Math.min(...usual);
+  return tokensPerMinute >= smallest ? [] : [
     warning(
       pathText([...path, "tokens_per_minute"]),
-      `${most} are less than one usual request of about ${least} tokens: raise it`,
+      `${tokensPerMinute} are less than one usual request of about ${smallest} tokens: raise it`,
     ),
   ];
 }
@@ -88,7 +88,7 @@ function budgetWarnings(
   if (budget === undefined) return [];
   let dearest: { id: string; cost: Amount } | undefined;
   for (const model of models) {
-    const cost = timesFactor(mostCost(model, now), parseFactor(factor));
+    const cost = timesFactor(costBound(model, now), parseFactor(factor));
     if (dearest === undefined || cost > dearest.cost) dearest = { id: model.id, cost };
   }
   if (dearest === undefined || parseUsd(budget.usd) >= dearest.cost) return [];
@@ -102,7 +102,7 @@ function budgetWarnings(
 }
 
 /** A whole context and the longest answer, or one image of the usual size. */
-function mostCost(model: Model, now: number): Amount {
+function costBound(model: Model, now: number): Amount {
   const { context_tiers = [], ...plain } = pricingAt(model, now);
   if (!makesText(model)) return costOf(outputTokens(USUAL_IMAGE), plain.completion);
   const output = Math.min(model.top_provider.max_completion_tokens, model.context_length);

@@ -98,9 +98,9 @@ function sizeWarnings({ resource_limits: limits, images, shutdown }: Config): Wa
       shutdown.drain_seconds,
     ],
   ];
-  return pairs.filter(([, value, , least]) => value < least).map((
-    [path, value, other, least],
-  ) => (warning(path, `${value} is less than ${other}, which is ${least}: make it larger, or the other smaller`)));
+  return pairs.filter(([, value, , minimum]) => value < minimum).map((
+    [path, value, other, minimum],
+  ) => (warning(path, `${value} is less than ${other}, which is ${minimum}: make it larger, or the other smaller`)));
 }
 
 /** True for hosts of this machine or of one's own network. A name without a dot is one of the latter. */

@@ -1,7 +1,7 @@
 /** Schemas of Gemini's protocol. */
 import { z } from "zod";
 import type { Json, JsonObject } from "../../json/mod.ts";
-import { must, shaped } from "../check.ts";
+import { expectThat, shaped } from "../check.ts";
 import type { PlainAnswer, ProtocolForm } from "../protocol_client.ts";
 import { PERSON, PICTURE, SHORT, TOOLS } from "../prompts.ts";
 import { bodiesOf, objectOf } from "../sse.ts";
@@ -82,8 +82,8 @@ function readAnswer(value: JsonObject, where: string): GenerateAnswer {
 export function checkUsage(value: unknown): z.output<typeof usageForm> {
   const usage = shaped(usageForm, value, "usageMetadata");
   const { input, output } = totalsOf(usage);
-  must(usage.totalTokenCount === input + output, { expected: "the total as the sum of its counts", seen: usage });
-  must((usage.cachedContentTokenCount ?? 0) <= input, {
+  expectThat(usage.totalTokenCount === input + output, { expected: "the total as the sum of its counts", seen: usage });
+  expectThat((usage.cachedContentTokenCount ?? 0) <= input, {
     expected: "cached tokens among those of the prompt",
     seen: usage,
   });
@@ -149,7 +149,7 @@ export const GEMINI: ProtocolForm<GeminiAnswer, GenerateAnswer> = {
     none: called({ mode: "NONE" }),
   },
   parallel: {},
-  goOn(words, { history, calls }, results) {
+  continueConversation(words, { history, calls }, results) {
     const parts = results.map(({ id, output, isError }) => {
       const call = calls.find((call) => call.id === id);
       return {

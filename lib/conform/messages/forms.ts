@@ -132,7 +132,7 @@ export const MESSAGES: ProtocolForm<MessageAnswer, MessageEvent> = {
   },
   parallel: { tool_choice: { type: "auto" } },
   toolFinish: "tool_use",
-  goOn(words, { history }, results) {
+  continueConversation(words, { history }, results) {
     const content = results.map(({ id, output, isError }) => ({
       type: "tool_result",
       tool_use_id: id,

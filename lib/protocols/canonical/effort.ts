@@ -21,23 +21,23 @@ export function supportedEffort(
     dropped: UnsupportedParameters;
   },
 ): Effort | undefined {
-  const asked = effort ?? (budgetTokens === undefined ? undefined : effortOfBudget(budgetTokens));
-  const wanted = mode === "off" ? "none" : asked;
-  if (wanted === undefined) return undefined;
+  const requested = effort ?? (budgetTokens === undefined ? undefined : effortOfBudget(budgetTokens));
+  const target = mode === "off" ? "none" : requested;
+  if (target === undefined) return undefined;
   if (efforts === undefined) {
     // For a model without reasoning, the effort "none" changes nothing.
-    if (wanted !== "none") dropped.add(names.effort);
+    if (target !== "none") dropped.add(names.effort);
     return undefined;
   }
-  const supported = nearestEffort(wanted, efforts);
-  if (wanted === "none" && supported !== "none") dropped.add(names.off);
-  else if (effort !== undefined && supported !== wanted) dropped.add(names.effort);
+  const supported = nearestEffort(target, efforts);
+  if (target === "none" && supported !== "none") dropped.add(names.off);
+  else if (effort !== undefined && supported !== target) dropped.add(names.effort);
   return supported;
 }
 
 /** Returns the highest supported effort up to the wanted one, else the lowest. `none` is used only if it is wanted. */
-function nearestEffort(wanted: Effort, efforts: readonly Effort[]): Effort | undefined {
-  if (wanted === "none" && efforts.includes(wanted)) return wanted;
+function nearestEffort(requested: Effort, efforts: readonly Effort[]): Effort | undefined {
+  if (requested === "none" && efforts.includes(requested)) return requested;
   const known = EFFORTS.filter((effort) => effort !== "none" && efforts.includes(effort));
-  return known.findLast((effort) => EFFORTS.indexOf(effort) <= EFFORTS.indexOf(wanted)) ?? known[0];
+  return known.findLast((effort) => EFFORTS.indexOf(effort) <= EFFORTS.indexOf(requested)) ?? known[0];
 }

@@ -30,7 +30,7 @@ const UNREAD = [
 
 interface Walk {
   root: Json;
-  left: number;
+  budget: number;
 }
 
 /**
@@ -38,12 +38,12 @@ interface Walk {
  * 128 levels. Formats are not checked. Never throws.
  */
 export function isInstance(value: Json, schema: Json): boolean {
-  return check(value, schema, { root: schema, left: MAX_WORK }, 0);
+  return check(value, schema, { root: schema, budget: MAX_WORK }, 0);
 }
 
 function check(value: Json, schema: Json | undefined, walk: Walk, depth: number): boolean {
   if (schema === true || schema === undefined) return true;
-  if (!isObject(schema) || depth > MAX_DEPTH || --walk.left < 0) return false;
+  if (!isObject(schema) || depth > MAX_DEPTH || --walk.budget < 0) return false;
   if (UNREAD.some((name) => schema[name] !== undefined && schema[name] !== false)) return false;
   const under = (inner: Json | undefined, of: Json = value) => check(of, inner, walk, depth + 1);
   if (typeof schema.$ref === "string" && !under(resolveRef(walk.root, schema.$ref))) return false;
@@ -107,6 +107,6 @@ function checkObject(value: Json, schema: JsonObject, under: Under): boolean {
     );
 }
 
-function isWithin(count: number, least: Json | undefined, most: Json | undefined): boolean {
-  return count >= (numberIn(least) ?? 0) && count <= (numberIn(most) ?? Infinity);
+function isWithin(count: number, min: Json | undefined, max: Json | undefined): boolean {
+  return count >= (numberIn(min) ?? 0) && count <= (numberIn(max) ?? Infinity);
 }

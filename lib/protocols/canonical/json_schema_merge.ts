@@ -33,8 +33,8 @@ function mergeKeyword(key: string, a: Json, b: Json): Json {
     case "type":
       return commonTypes(types(a), types(b));
     case "enum": {
-      const wanted = new Set(list(b).map(writeJson));
-      return list(a).filter((value) => wanted.has(writeJson(value)));
+      const allowed = new Set(list(b).map(writeJson));
+      return list(a).filter((value) => allowed.has(writeJson(value)));
     }
     case "minimum":
     case "exclusiveMinimum":

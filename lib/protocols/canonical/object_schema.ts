@@ -13,7 +13,7 @@ const MAX_WEIGHT = 4_000_000;
 interface Walk {
   root: JsonObject;
   /** Branches that may still be followed. */
-  left: number;
+  budget: number;
   /** Weight that may still be merged. */
   weight: number;
   /** References being followed. */
@@ -27,9 +27,10 @@ interface Walk {
  * constraints.
  */
 export function objectSchema(schema: JsonObject): JsonObject {
-  return isPlain(schema)
-    ? schema
-    : { ...flatten(schema, { root: schema, left: MAX_BRANCHES, weight: MAX_WEIGHT, refs: new Set() }), type: "object" };
+  return isPlain(schema) ? schema : {
+    ...flatten(schema, { root: schema, budget: MAX_BRANCHES, weight: MAX_WEIGHT, refs: new Set() }),
+    type: "object",
+  };
 }
 
 function isPlain({ type, anyOf, oneOf, allOf, $ref }: JsonObject): boolean {
@@ -38,7 +39,7 @@ function isPlain({ type, anyOf, oneOf, allOf, $ref }: JsonObject): boolean {
 
 function flatten(schema: JsonObject, walk: Walk): JsonObject {
   const { anyOf, oneOf, allOf, $ref, ...plain } = schema;
-  if (walk.left-- <= 0 || !spend(walk, sizeOf(schema))) return plain;
+  if (walk.budget-- <= 0 || !spend(walk, sizeOf(schema))) return plain;
   let flat: JsonObject = plain;
   if (typeof $ref === "string" && !walk.refs.has($ref)) {
     walk.refs.add($ref);

@@ -23,7 +23,7 @@ const FORMATS: ReadonlyMap<Json | undefined, string> = new Map([
 
 interface Walk {
   root: Json;
-  left: number;
+  budget: number;
   /** References being followed: one inside itself has no smallest value. */
   refs: Set<string>;
 }
@@ -36,7 +36,7 @@ interface Walk {
  * @returns undefined if there is no such value, or only one beyond 200,000 characters or 56 levels
  */
 export function smallestInstance(schema: Json): Json | undefined {
-  return instance(schema, { root: schema, left: MAX_WORK, refs: new Set() }, 0);
+  return instance(schema, { root: schema, budget: MAX_WORK, refs: new Set() }, 0);
 }
 
 function instance(schema: Json | undefined, walk: Walk, depth: number): Json | undefined {
@@ -123,9 +123,9 @@ function smallestObject(schema: JsonObject, walk: Walk, depth: number): JsonObje
     if (value === undefined || !spend(walk, name.length)) return undefined;
     members.push([name, value]);
   }
-  const least = numberIn(schema.minProperties) ?? 0;
+  const min = numberIn(schema.minProperties) ?? 0;
   for (const name of declared) {
-    if (members.length >= least) break;
+    if (members.length >= min) break;
     if (required.has(name)) continue;
     const value = instance(properties[name], walk, depth + 1);
     if (value !== undefined && spend(walk, name.length)) members.push([name, value]);
@@ -137,7 +137,7 @@ function smallestArray(schema: JsonObject, walk: Walk, depth: number): Json[] | 
   const tuple = [schema.prefixItems, schema.items].find((items) => Array.isArray(items)) ?? [];
   const rest = Array.isArray(schema.items) ? schema.additionalItems : schema.items;
   const values: Json[] = [];
-  for (const least = numberIn(schema.minItems) ?? 0; values.length < least;) {
+  for (const min = numberIn(schema.minItems) ?? 0; values.length < min;) {
     const value = instance(tuple[values.length] ?? rest ?? true, walk, depth + 1);
     if (value === undefined) return undefined;
     values.push(value);
@@ -146,13 +146,13 @@ function smallestArray(schema: JsonObject, walk: Walk, depth: number): Json[] | 
 }
 
 function smallestText(schema: JsonObject, walk: Walk): string | undefined {
-  const least = numberIn(schema.minLength) ?? 0;
+  const min = numberIn(schema.minLength) ?? 0;
   const format = FORMATS.get(schema.format);
-  const length = Math.max(format?.length ?? 0, least);
-  if (least > (numberIn(schema.maxLength) ?? Infinity) || !spend(walk, length)) return undefined;
-  if (format === undefined) return "a".repeat(Math.ceil(least));
-  if (schema.format === "uri") return format.padEnd(least, "a");
-  return schema.format === "email" ? format.padStart(least, "a") : format;
+  const length = Math.max(format?.length ?? 0, min);
+  if (min > (numberIn(schema.maxLength) ?? Infinity) || !spend(walk, length)) return undefined;
+  if (format === undefined) return "a".repeat(Math.ceil(min));
+  if (schema.format === "uri") return format.padEnd(min, "a");
+  return schema.format === "email" ? format.padStart(min, "a") : format;
 }
 
 /** Returns the allowed number nearest to 0. */
@@ -169,17 +169,15 @@ function smallestNumber(schema: JsonObject, integer: boolean): number | undefine
   const step = integer && !(multiple !== undefined && Number.isInteger(multiple)) ? 1 : multiple;
 
   if (fits(0)) return 0;
-  const least = Math.max(low, above);
-  const most = Math.min(high, below);
-  return least >= 0
-    ? candidates(least, most, step).find(fits)
-    : candidates(-most, -least, step).map((x) => -x).find(fits);
+  const min = Math.max(low, above);
+  const max = Math.min(high, below);
+  return min >= 0 ? candidates(min, max, step).find(fits) : candidates(-max, -min, step).map((x) => -x).find(fits);
 }
 
-/** Returns numbers from `least` >= 0 upwards that include the smallest allowed one, if there is one. */
-function candidates(least: number, most: number, step: number | undefined): number[] {
-  if (step === undefined || !(step > 0)) return [least, least + 1, (least + most) / 2];
-  const count = Math.ceil(least / step);
+/** Returns numbers from `min` >= 0 upwards that include the smallest allowed one, if there is one. */
+function candidates(min: number, max: number, step: number | undefined): number[] {
+  if (step === undefined || !(step > 0)) return [min, min + 1, (min + max) / 2];
+  const count = Math.ceil(min / step);
   // 3 * 0.1 is not 0.3, so the last digits are rounded.
   return [count, count + 1].map((n) => Number((n * step).toPrecision(15)));
 }
@@ -253,6 +251,6 @@ function size(schema: JsonObject): number {
 }
 
 function spend(walk: Walk, cost: number): boolean {
-  walk.left -= cost;
-  return walk.left >= 0;
+  walk.budget -= cost;
+  return walk.budget >= 0;
 }

@@ -35,24 +35,24 @@ function* rewrite(schema: JsonObject): Steps<JsonObject> {
     return { $ref: schema.$ref.replace(/^#\/definitions\//, "#/$defs/"), ...definitions };
   }
   const type = typeOf(schema);
-  const written: JsonObject = type === undefined ? {} : { type };
+  const adapted: JsonObject = type === undefined ? {} : { type };
   const moved: string[] = [];
   for (const [key, value] of Object.entries(schema)) {
     if (value === undefined || key === "description" || key === "$defs" || key === "definitions") continue;
     const rewritten = yield* rewriteKeyword(key, value, type);
     // There is one `anyOf`: a `oneOf` beside it moves into the description.
-    const isFree = rewritten !== undefined && Object.keys(rewritten).every((key) => written[key] === undefined);
+    const isFree = rewritten !== undefined && Object.keys(rewritten).every((key) => adapted[key] === undefined);
     if (key === "type") continue;
-    if (isFree) Object.assign(written, rewritten);
+    if (isFree) Object.assign(adapted, rewritten);
     else if (!(key === "additionalProperties" && typeof value === "boolean") && !/^\$(?:schema|id)$/.test(key)) {
       moved.push(`${key}: ${yield* writeSteps(value)}`);
     }
   }
-  if (isObjectType(type)) written.additionalProperties = false;
+  if (isObjectType(type)) adapted.additionalProperties = false;
   const descriptions = typeof schema.description === "string" && schema.description !== "" ? [schema.description] : [];
   if (moved.length > 0) descriptions.push(`{${moved.join(", ")}}`);
   return {
-    ...anything(written),
+    ...anything(adapted),
     ...(descriptions.length > 0 && { description: descriptions.join("\n\n") }),
     ...definitions,
   };
@@ -79,9 +79,9 @@ function* rewriteKeyword(key: string, value: Json, type: Json | undefined): Step
 }
 
 function* rewriteEach(values: readonly Json[]): Steps<JsonObject[]> {
-  const written: JsonObject[] = [];
-  for (const value of values) written.push(yield* rewriteAny(value));
-  return written;
+  const adapted: JsonObject[] = [];
+  for (const value of values) adapted.push(yield* rewriteAny(value));
+  return adapted;
 }
 
 function rewriteAny(value: Json): Steps<JsonObject> {
@@ -89,9 +89,9 @@ function rewriteAny(value: Json): Steps<JsonObject> {
 }
 
 function* rewriteMembers(members: JsonObject): Steps<JsonObject> {
-  const written: [string, JsonObject][] = [];
-  for (const [name, value] of Object.entries(members)) written.push([name, yield* rewriteAny(value ?? {})]);
-  return Object.fromEntries(written);
+  const adapted: [string, JsonObject][] = [];
+  for (const [name, value] of Object.entries(members)) adapted.push([name, yield* rewriteAny(value ?? {})]);
+  return Object.fromEntries(adapted);
 }
 
 function* rewriteDefinitions(schema: JsonObject): Steps<JsonObject> {

@@ -27,18 +27,18 @@ export function collectUnknownMembers(
   object: JsonObject,
   { modelled, inner = NONE, more = NONE }: { modelled: ReadonlySet<string>; inner?: InnerNames; more?: JsonObject },
 ): { unknownMembers?: UnknownMembers } {
-  let left: [string, Json | undefined][] | undefined;
+  let unread: [string, Json | undefined][] | undefined;
   for (const name in object) {
-    if (!modelled.has(name) && !Object.hasOwn(inner, name)) (left ??= []).push([name, object[name]]);
+    if (!modelled.has(name) && !Object.hasOwn(inner, name)) (unread ??= []).push([name, object[name]]);
   }
   for (const name in inner) {
     const value = object[name];
     if (!isObject(value)) continue;
     const { unknownMembers } = collectUnknownMembers(from, value, { modelled: inner[name] ?? NO_NAMES });
-    if (unknownMembers !== undefined) (left ??= []).push([name, unknownMembers.members]);
+    if (unknownMembers !== undefined) (unread ??= []).push([name, unknownMembers.members]);
   }
   for (const name in more) {
-    if (more[name] !== undefined) (left ??= []).push([name, more[name]]);
+    if (more[name] !== undefined) (unread ??= []).push([name, more[name]]);
   }
-  return left === undefined ? NONE : { unknownMembers: { from, members: objectOfMembers(left) } };
+  return unread === undefined ? NONE : { unknownMembers: { from, members: objectOfMembers(unread) } };
 }

@@ -27,7 +27,7 @@ export class ChatReplyReader {
   }
 
   /** True once the answer has content. */
-  get begun(): boolean {
+  get hasBegun(): boolean {
     return this.#queue.count > 0;
   }
 
@@ -62,7 +62,7 @@ export class ChatReplyReader {
       });
     }
     this.#queue.end();
-    return settledReason(reason, this.#calls.named > 0);
+    return settledReason(reason, this.#calls.count > 0);
   }
 
   /** Returns the events since the last call. */
@@ -72,28 +72,28 @@ export class ChatReplyReader {
 
   /** Mistral's reasoning models send content as parts, some of them thinking. */
   #content(content: Json | undefined): void {
-    if (typeof content === "string") return this.#say(content);
+    if (typeof content === "string") return this.#pushText(content);
     for (const part of objectsOf(content)) {
-      if (part.type === "text") this.#say(stringOf(part.text) ?? "");
+      if (part.type === "text") this.#pushText(stringOf(part.text) ?? "");
       if (part.type === "refusal") this.#refuse(stringOf(part.refusal) ?? "");
       if (part.type === "thinking") {
         const thinking = objectsOf(part.thinking).map((inner) => stringOf(inner.text) ?? "").join("");
-        this.#thoughts.say(stringOf(part.thinking) ?? thinking);
+        this.#thoughts.pushText(stringOf(part.thinking) ?? thinking);
       }
     }
   }
 
-  #say(text: string): void {
+  #pushText(text: string): void {
     if (text === "") return;
     if (this.#text === undefined || this.#text !== this.#queue.tail) {
-      const whole = this.#blank + text;
+      const content = this.#blank + text;
       this.#blank = "";
-      if (whole.trim() === "") {
-        this.#blank = whole.slice(0, MAX_BLANK);
+      if (content.trim() === "") {
+        this.#blank = content.slice(0, MAX_BLANK);
         return;
       }
       this.#text = this.#queue.add({ type: "text" }, { done: true });
-      return this.#queue.append(this.#text, whole);
+      return this.#queue.append(this.#text, content);
     }
     this.#queue.append(this.#text, text);
   }

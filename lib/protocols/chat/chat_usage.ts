@@ -35,15 +35,15 @@ function readInput(usage: JsonObject, read: TokenUsage): void {
   // DeepSeek and Moonshot report cached tokens beside the details.
   const cached = tokensOf(details.cached_tokens) ?? tokensOf(usage.prompt_cache_hit_tokens) ??
     tokensOf(usage.cached_tokens);
-  const written = tokensOf(details.cache_write_tokens);
-  const apart = (cached ?? 0) + (written ?? 0);
+  const cacheWrites = tokensOf(details.cache_write_tokens);
+  const apart = (cached ?? 0) + (cacheWrites ?? 0);
   const beside = excludesCache(usage, apart);
   // Cached tokens cannot exceed the prompt: such counts are not usable.
   if (all !== undefined && !beside && apart > all) return;
   if (all !== undefined) read.prompt = beside ? all : all - apart;
   if (cached !== undefined) read.input_cache_read = cached;
   // The lifetime is not reported; five minutes are the default.
-  if (written !== undefined) read.input_cache_write_5m = written;
+  if (cacheWrites !== undefined) read.input_cache_write_5m = cacheWrites;
 }
 
 /** Some upstreams exclude cached tokens from the prompt, which their total shows. */

@@ -34,13 +34,13 @@ export const chat: Codec = {
   // One line break only: after a blank line some clients dispatch an empty event.
   keepAlive: ": keep-alive\n",
   contextError({ input, output, limit }) {
-    const asked = input > limit
+    const counts = input > limit
       ? `your messages resulted in ${input} tokens. Please reduce the length of the messages.`
       : `you requested ${
         input + output
       } tokens (${input} in the messages, ${output} in the completion). Please reduce ` +
         "the length of the messages or completion.";
-    const message = `This model's maximum context length is ${limit} tokens. However, ${asked}`;
+    const message = `This model's maximum context length is ${limit} tokens. However, ${counts}`;
     return new GatewayError("invalid", message, { param: "messages", code: "context_length_exceeded" });
   },
 };

@@ -70,10 +70,10 @@ const tool = object({
 /** Contents of a chat request. */
 export const plainContents: PlainContents = {
   shapes: new Map([
-    ["messages", list(message, { least: 1, most: COUNTS.messages })],
+    ["messages", list(message, { min: 1, most: COUNTS.messages })],
     ["tools", list(tool, { most: COUNTS.tools })],
   ]),
   needed: ["messages"],
-  mostMarks: Infinity,
-  mostImages: COUNTS.images,
+  maxMarks: Infinity,
+  maxImages: COUNTS.images,
 };

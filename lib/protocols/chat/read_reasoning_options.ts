@@ -14,8 +14,8 @@ const OPTIONS = new Set(["effort", "max_tokens", "enabled", "exclude"]);
  * @throws {GatewayError} `invalid`, for options that contradict each other
  */
 export function readReasoningOptions(body: JsonObject): Reasoning | undefined {
-  const { reasoning: wishes, reasoning_effort: depth, include_reasoning: shown } = body;
-  if (wishes === undefined && depth === undefined && shown === undefined) return undefined;
+  const { reasoning: wishes, reasoning_effort: depth, include_reasoning: includeReasoning } = body;
+  if (wishes === undefined && depth === undefined && includeReasoning === undefined) return undefined;
   const options = objectOf(wishes) ?? {};
   const effort = readEffort(body, options);
   const budgetTokens = numberOf(options.max_tokens);

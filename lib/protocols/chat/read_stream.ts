@@ -24,7 +24,7 @@ const MAX_ID = 256;
 export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
   const answer = new ChatReplyReader(origin);
   const parse = templateParser(readChunk, chatTemplateRule);
-  let over = false;
+  let isDone = false;
   let started = false;
   let id = "";
   let usage: TokenUsage | undefined;
@@ -39,7 +39,7 @@ export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
   }
 
   function fail(error: GatewayError): ReplyEvent[] {
-    over = true;
+    isDone = true;
     // Without a start nothing was sent, so the error can still have its own status.
     return [...(started ? answer.take() : []), { type: "error", error }];
   }
@@ -47,11 +47,11 @@ export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
   function close(marked: boolean): ReplyEvent[] {
     // `[DONE]` alone ends a complete answer, too.
     const end: ChatFinish | undefined = finish ??
-      (marked && answer.begun && !answer.cut ? { reason: "end" } : undefined);
+      (marked && answer.hasBegun && !answer.cut ? { reason: "end" } : undefined);
     if (end === undefined) return fail(cutAnswerError());
     const reason = answer.end(end.reason);
-    over = true;
-    const reported = withReported(usage ?? {}, { tier: served, asked: origin.tier });
+    isDone = true;
+    const reported = withReported(usage ?? {}, { tier: served, requestedTier: origin.tier });
     return [...start(), ...answer.take(), finishEvent(reason, { ...end, usage: reported })];
   }
 
@@ -70,7 +70,7 @@ export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
 
   return {
     push(frame) {
-      if (over) return [];
+      if (isDone) return [];
       const { event, data } = frame;
       const text = data.trim();
       try {
@@ -88,7 +88,7 @@ export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
       }
     },
     end() {
-      if (over) return [];
+      if (isDone) return [];
       try {
         return close(false);
       } catch (error) {
@@ -138,9 +138,9 @@ function readChunk(text: string): JsonObject | undefined {
   return isObject(value) ? value : undefined;
 }
 
-function tryParse(text: string, how: (text: string) => Json): Json | undefined {
+function tryParse(text: string, parse: (text: string) => Json): Json | undefined {
   try {
-    return how(text);
+    return parse(text);
   } catch {
     return undefined;
   }
@@ -177,7 +177,7 @@ export function readReply(body: JsonObject, origin: Origin): Reply {
   const id = idOf(body);
   const finish = readFinish(choice) ?? { reason: "end" };
   const tier = stringOf(body.service_tier);
-  const usage = withReported(usageOf(body) ?? {}, { tier, asked: origin.tier });
+  const usage = withReported(usageOf(body) ?? {}, { tier, requestedTier: origin.tier });
   const answer = new ChatReplyReader(origin);
   answer.push(message, id);
   const reason = answer.end(finish.reason);

@@ -38,12 +38,12 @@ export class ReasoningReader {
     if (plain === undefined && !Array.isArray(delta.reasoning_details)) return;
     const details = objectsOf(delta.reasoning_details);
     const inDetails = details.some((entry) => stringOf(entry.text) || stringOf(entry.summary));
-    if (plain !== undefined && !(inDetails && this.#lead !== "plain")) this.say(plain);
+    if (plain !== undefined && !(inDetails && this.#lead !== "plain")) this.pushText(plain);
     details.forEach((entry, at) => this.#take(entry, at === 0));
   }
 
   /** Adds plain reasoning text. */
-  say(text: string): void {
+  pushText(text: string): void {
     if (text === "" || this.#lead === "details") return;
     this.#lead = "plain";
     if (!this.#isLast(this.#plain)) this.#plain = this.#queue.add({ type: "reasoning" }, { done: true });
@@ -106,8 +106,8 @@ export class ReasoningReader {
       if (value !== signature.value) open.block.signature = { ...open.block.signature, value: value + signature.value };
       return;
     }
-    const together = open?.id === undefined || id === undefined || open.id === id;
-    if (open?.type === "reasoning.summary" && open.block.signature === undefined && together) {
+    const isSameDetail = open?.id === undefined || id === undefined || open.id === id;
+    if (open?.type === "reasoning.summary" && open.block.signature === undefined && isSameDetail) {
       open.block.signature = signature;
       this.#detail = { block: open.block, type: entry.type, index: numberOf(entry.index), id };
       return;

@@ -20,7 +20,7 @@ interface Call {
   early: string;
   end: JsonEndFinder;
   /** True after the first character that is not white space. */
-  begun: boolean;
+  hasBegun: boolean;
 }
 
 /** Reads the calls of one answer. */
@@ -36,14 +36,14 @@ export class ToolCallReader {
     this.#issuer = issuer;
   }
 
-  get named(): number {
+  get count(): number {
     return this.#ids.size;
   }
 
   /** True while the arguments of a call have begun and are incomplete. */
   get cut(): boolean {
-    return this.#calls.some(({ block, custom, begun, end }) =>
-      block !== undefined && !custom && begun && !end.complete
+    return this.#calls.some(({ block, custom, hasBegun, end }) =>
+      block !== undefined && !custom && hasBegun && !end.complete
     );
   }
 
@@ -104,7 +104,7 @@ export class ToolCallReader {
       block: undefined,
       early: "",
       end: jsonEndFinder(),
-      begun: false,
+      hasBegun: false,
     };
     this.#calls.push(call);
     return call;
@@ -155,14 +155,14 @@ export class ToolCallReader {
 
   #feed(call: Call, { block, piece }: { block: QueuedBlock; piece: string }): void {
     if (call.custom) return this.#queue.append(block, piece);
-    if (!call.begun || block.ended) {
+    if (!call.hasBegun || block.ended) {
       // Blank arguments count as none, and white space after complete ones is dropped.
       if (piece.trim() === "") return;
       if (block.ended) {
         throw new GatewayError("upstream", "The model's answer mixes up the arguments of its calls");
       }
     }
-    call.begun = true;
+    call.hasBegun = true;
     call.end.push(piece);
     this.#queue.append(block, piece);
     if (call.end.complete && !block.done) {
@@ -186,8 +186,8 @@ function isBlank(value: Json | undefined): boolean {
 }
 
 /** Arguments are text; some upstreams send an object, whole and sometimes repeatedly. */
-function pieceOf(value: Json | undefined, { begun }: Call): string {
+function pieceOf(value: Json | undefined, { hasBegun }: Call): string {
   if (typeof value === "string") return value;
-  const whole = objectOf(value);
-  return whole === undefined || begun ? "" : writeJson(whole);
+  const parsed = objectOf(value);
+  return parsed === undefined || hasBegun ? "" : writeJson(parsed);
 }

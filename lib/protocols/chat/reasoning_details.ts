@@ -96,8 +96,8 @@ function readDetails(entries: readonly JsonObject[]): ContentBlock[] {
       }
       case "reasoning.encrypted": {
         const signature = redacted(sign(stringOf(entry.data) ?? "", entry));
-        const together = before?.id === undefined || id === undefined || before.id === id;
-        if (before !== undefined && together) before.block.signature = signature;
+        const isSameDetail = before?.id === undefined || id === undefined || before.id === id;
+        if (before !== undefined && isSameDetail) before.block.signature = signature;
         else blocks.push({ type: "reasoning", text: "", hidden: true, signature });
         break;
       }

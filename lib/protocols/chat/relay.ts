@@ -11,8 +11,8 @@ const DONE: Frame = { data: "[DONE]" };
 /** The gateway always asks for usage, because it meters by it. */
 export const chatRelay: Relay = {
   streamEdits(body) {
-    const asked = memberText(body, "stream_options");
-    return { stream_options: spliceMembers(asked?.startsWith("{") ? asked : "{}", { include_usage: "true" }) };
+    const options = memberText(body, "stream_options");
+    return { stream_options: spliceMembers(options?.startsWith("{") ? options : "{}", { include_usage: "true" }) };
   },
   machine(echo) {
     const edit = templateEdit((data) => editChunk(scanMembers(data), echo), chatTemplateRule);
@@ -49,6 +49,6 @@ function isUsageOnly(chunk: ObjectText, usage: Member): boolean {
 }
 
 /** As in the parser, the last of two equal names counts. */
-function memberOf({ members }: ObjectText, wanted: string): Member | undefined {
-  return members.findLast(({ name }) => name === wanted);
+function memberOf({ members }: ObjectText, wantedName: string): Member | undefined {
+  return members.findLast(({ name }) => name === wantedName);
 }

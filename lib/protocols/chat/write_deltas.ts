@@ -18,7 +18,7 @@ export interface DeltaWriter {
 interface Current {
   block: OpenBlock;
   /** True after its first delta. */
-  begun: boolean;
+  hasBegun: boolean;
   /** Text of visible reasoning. */
   texts: string[];
   citations: Citation[];
@@ -60,7 +60,7 @@ export function deltaWriter(echo: Echo): DeltaWriter {
   }
 
   function open(block: OpenBlock): JsonObject[] {
-    current = { block, begun: false, texts: [], citations: [], start: length };
+    current = { block, hasBegun: false, texts: [], citations: [], start: length };
     if (block.type !== "tool_call") return [];
     const { id, name, custom } = block;
     calls++;
@@ -71,10 +71,10 @@ export function deltaWriter(echo: Echo): DeltaWriter {
     return [...role(null), ...callDelta(entry)];
   }
 
-  function reasoning(text: string, { texts, begun }: Current): JsonObject[] {
+  function reasoning(text: string, { texts, hasBegun }: Current): JsonObject[] {
     if (hides) return [];
     if (!roleSent) contentOwed = true;
-    const gap = reasoningSent && !begun ? "\n\n" : "";
+    const gap = reasoningSent && !hasBegun ? "\n\n" : "";
     reasoningSent = true;
     texts.push(text);
     return [...role(null), { reasoning_content: gap + text }];
@@ -98,16 +98,19 @@ export function deltaWriter(echo: Echo): DeltaWriter {
     }
   }
 
-  function close({ block, begun, texts, citations, start }: Current, signature: Signature | undefined): JsonObject[] {
+  function close(
+    { block, hasBegun, texts, citations, start }: Current,
+    signature: Signature | undefined,
+  ): JsonObject[] {
     if (block.type === "reasoning") {
-      const whole: ContentBlockOf<"reasoning"> = { ...block, text: texts.join(""), ...(signature && { signature }) };
-      details.push(...writeDetails(whole, details.length));
+      const complete: ContentBlockOf<"reasoning"> = { ...block, text: texts.join(""), ...(signature && { signature }) };
+      details.push(...writeDetails(complete, details.length));
     }
     for (const citation of citations) {
       const annotation = writeAnnotation(citation, { start, end: length });
       if (annotation !== undefined) annotations.push(annotation);
     }
-    return block.type === "tool_call" && block.custom !== true && !begun ? callText("{}", false) : [];
+    return block.type === "tool_call" && block.custom !== true && !hasBegun ? callText("{}", false) : [];
   }
 
   return {
@@ -117,7 +120,7 @@ export function deltaWriter(echo: Echo): DeltaWriter {
       switch (event.type) {
         case "delta": {
           const deltas = text(event.text, current);
-          current.begun = true;
+          current.hasBegun = true;
           return deltas;
         }
         case "citation":

@@ -19,18 +19,18 @@ const BLOCKS_AT_ONCE = 1_024;
 
 /** Writes the conversation, in steps. Tool results become messages of their own, before the other content of their message. */
 export function* writeMessages(context: ChatWriteContext): Generator<void, JsonObject[]> {
-  const written: JsonObject[] = [];
+  const messages: JsonObject[] = [];
   let blocks = 0;
   for (const message of context.prompt.messages) {
     if ((blocks += message.blocks.length) >= BLOCKS_AT_ONCE) {
       blocks = 0;
       yield;
     }
-    if (message.role === "assistant") written.push(writeAssistant(message, context));
-    else if (message.role === "user") written.push(...writeUser(message, context));
-    else written.push(writeSystem(message, context));
+    if (message.role === "assistant") messages.push(writeAssistant(message, context));
+    else if (message.role === "user") messages.push(...writeUser(message, context));
+    else messages.push(writeSystem(message, context));
   }
-  return written;
+  return messages;
 }
 
 /** A client's `developer` message keeps its role among the unknown members. */
@@ -84,14 +84,14 @@ function writeAssistant(message: Message, context: ChatWriteContext): JsonObject
   // Text that was streamed as one is joined without a separator.
   const joined = parts.every(isPlain) ? parts.map((part) => stringOf(part.text) ?? "").join("") : parts;
   const isEmpty = joined.length === 0 && (calls.length > 0 || refusals.length > 0);
-  const written: JsonObject = {
+  const wireMessage: JsonObject = {
     role: "assistant",
     content: isEmpty ? null : joined,
     ...writePastReasoning(reasoning, context),
     ...(refusals.length > 0 && { refusal: refusals.join("\n") }),
     ...(calls.length > 0 && { tool_calls: calls }),
   };
-  return withMembers(written, message);
+  return withMembers(wireMessage, message);
 }
 
 /** True for an unknown entry of `reasoning_details`, which returns to its place. */
@@ -101,11 +101,11 @@ function isDetail(block: ContentBlock): boolean {
 
 function writeCall(call: ContentBlockOf<"tool_call">, signature: string | undefined): JsonObject {
   const { id, name, custom, arguments: input } = call;
-  const written = custom === true
+  const wireCall = custom === true
     ? { id, type: "custom", custom: { name, input } }
     : { id, type: "function", function: { name, arguments: input.trim() === "" ? "{}" : input } };
   const signed = signature === undefined
-    ? written
-    : { ...written, extra_content: { google: { thought_signature: signature } } };
+    ? wireCall
+    : { ...wireCall, extra_content: { google: { thought_signature: signature } } };
   return withMembers(signed, call);
 }

@@ -81,17 +81,17 @@ function writeCache(cache: CacheMark | undefined): JsonObject {
 
 /** Adds the prompt-cache mark and the unknown members of a block or tool to its JSON. */
 export function withMembers(
-  written: JsonObject,
+  wireValue: JsonObject,
   source: { cache?: CacheMark; unknownMembers?: UnknownMembers },
 ): JsonObject {
-  const marked = source.cache === undefined ? written : { ...written, ...writeCache(source.cache) };
+  const marked = source.cache === undefined ? wireValue : { ...wireValue, ...writeCache(source.cache) };
   return withUnknownMembers(marked, ownMembers(source));
 }
 
 /** Puts unknown members back: beside the written members, and inside objects among them. */
-export function withUnknownMembers(written: JsonObject, unknownMembers: JsonObject): JsonObject {
-  if (unknownMembers === NO_MEMBERS) return written;
-  const members = new Map<string, Json | undefined>(Object.entries(written));
+export function withUnknownMembers(wireValue: JsonObject, unknownMembers: JsonObject): JsonObject {
+  if (unknownMembers === NO_MEMBERS) return wireValue;
+  const members = new Map<string, Json | undefined>(Object.entries(wireValue));
   for (const [name, value] of Object.entries(unknownMembers)) {
     const had = members.get(name);
     members.set(name, isObject(had) && isObject(value) ? { ...had, ...value } : value);

@@ -73,13 +73,13 @@ function writeSampling({ sampling, stop }: Prompt): JsonObject {
 
 /** Drops and names parameters that the model does not have. Null and absent parameters are not named. */
 function listed(members: JsonObject, { target: { row, dropped } }: ChatWriteContext): JsonObject {
-  const kept: [string, Json | undefined][] = [];
+  const entries: [string, Json | undefined][] = [];
   for (const [name, value] of Object.entries(members)) {
     if (value === undefined) continue;
-    if (!LISTED.has(name) || row.supported_parameters.includes(name)) kept.push([name, value]);
+    if (!LISTED.has(name) || row.supported_parameters.includes(name)) entries.push([name, value]);
     else if (value !== null) dropped.add(name);
   }
-  return Object.fromEntries(kept);
+  return Object.fromEntries(entries);
 }
 
 /** Writes `reasoning_effort`, for spreading. How much reasoning is shown is up to the gateway. */

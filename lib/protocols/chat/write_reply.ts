@@ -90,9 +90,9 @@ function writeMessage(reply: Reply, echo: Echo): JsonObject {
         refusal += block.text;
         break;
       case "reasoning": {
-        const shown = hidesReasoning(echo) ? { ...block, text: "" } : block;
-        if (shown.text !== "") thoughts.push(shown.text);
-        details.push(...writeDetails(shown, details.length));
+        const visible = hidesReasoning(echo) ? { ...block, text: "" } : block;
+        if (visible.text !== "") thoughts.push(visible.text);
+        details.push(...writeDetails(visible, details.length));
         break;
       }
       case "tool_call":

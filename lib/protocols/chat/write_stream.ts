@@ -13,10 +13,10 @@ export function streamWriter(echo: Echo): Machine<ReplyEvent, Frame> {
   const chunks = chunkWriter(echo);
   const message = deltaWriter(echo);
   const includeUsage = echo.prompt.includeUsage === true;
-  let over = false;
+  let isDone = false;
 
   function finish({ reason, usage }: Extract<ReplyEvent, { type: "finish" }>): Frame[] {
-    over = true;
+    isDone = true;
     const { before, last } = message.finish();
     return [
       ...before.map((delta) => chunks.delta(delta)),
@@ -27,13 +27,13 @@ export function streamWriter(echo: Echo): Machine<ReplyEvent, Frame> {
   }
 
   function fail(error: GatewayError): Frame[] {
-    over = true;
+    isDone = true;
     return [{ data: JSON.stringify({ error: openaiError(error) }) }];
   }
 
   return {
     push(event) {
-      if (over) return [];
+      if (isDone) return [];
       switch (event.type) {
         case "finish":
           return finish(event);
@@ -44,7 +44,7 @@ export function streamWriter(echo: Echo): Machine<ReplyEvent, Frame> {
       }
     },
     end() {
-      return over ? [] : fail(cutAnswerError());
+      return isDone ? [] : fail(cutAnswerError());
     },
   };
 }

@@ -16,7 +16,7 @@ function writeTool(tool: Tool): JsonObject {
   if (tool.type === "hosted") return tool.value;
   const { name, description } = tool;
   const common = { name, ...(description !== undefined && { description }) };
-  const written: JsonObject = tool.type === "custom"
+  const wireTool: JsonObject = tool.type === "custom"
     ? { type: "custom", custom: { ...common, ...(tool.format !== undefined && { format: nestFormat(tool.format) }) } }
     : {
       type: "function",
@@ -26,7 +26,7 @@ function writeTool(tool: Tool): JsonObject {
         ...(tool.strict !== undefined && { strict: tool.strict }),
       },
     };
-  return withMembers(written, tool);
+  return withMembers(wireTool, tool);
 }
 
 /** Chat nests a grammar one level deeper than the flat form. */
@@ -43,10 +43,10 @@ function writeChoice(choice: ToolChoice, tools: readonly Tool[]): Json {
     case "required":
       return choice.type;
     case "tool":
-      return named(choice.name, choice.custom === true);
+      return namedTool(choice.name, choice.custom === true);
     case "allowed": {
       const custom = new Set(tools.flatMap((tool) => tool.type === "custom" ? [tool.name] : []));
-      const allowed = choice.names.map((name) => named(name, custom.has(name)));
+      const allowed = choice.names.map((name) => namedTool(name, custom.has(name)));
       return { type: "allowed_tools", allowed_tools: { mode: choice.mode, tools: allowed } };
     }
     case "vendor_specific":
@@ -54,6 +54,6 @@ function writeChoice(choice: ToolChoice, tools: readonly Tool[]): Json {
   }
 }
 
-function named(name: string, custom: boolean): JsonObject {
+function namedTool(name: string, custom: boolean): JsonObject {
   return custom ? { type: "custom", custom: { name } } : { type: "function", function: { name } };
 }

@@ -18,8 +18,8 @@ export function readUsage(metadata: JsonObject): TokenUsage {
   const answered = candidateTokens !== undefined || thoughts !== undefined
     ? (candidateTokens ?? 0) + (thoughts ?? 0)
     : undefined;
-  const left = total !== undefined && prompt !== undefined ? Math.max(0, total - prompt - fedBack) : undefined;
-  const completion = candidateTokens === undefined ? left ?? answered : answered;
+  const derived = total !== undefined && prompt !== undefined ? Math.max(0, total - prompt - fedBack) : undefined;
+  const completion = candidateTokens === undefined ? derived ?? answered : answered;
   // Cached tokens cannot exceed the prompt: such counts are not usable.
   const isInputAbsurd = prompt !== undefined && cached !== undefined && cached > prompt;
   return {

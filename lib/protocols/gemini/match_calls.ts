@@ -29,10 +29,10 @@ export class CallMatcher {
   }
 
   /** Returns the id of a call. */
-  begin(name: string, given: string | undefined): string {
+  begin(name: string, wireId: string | undefined): string {
     this.#count++;
-    let id = given ?? `call_${this.#count}`;
-    for (let again = 1; given === undefined && this.#ids.has(id); again++) id = `call_${this.#count}_${again}`;
+    let id = wireId ?? `call_${this.#count}`;
+    for (let attempt = 1; wireId === undefined && this.#ids.has(id); attempt++) id = `call_${this.#count}_${attempt}`;
     this.#ids.add(id);
     const call = { id, name, isOpen: true };
     add(this.#byId, id, call);
@@ -41,9 +41,9 @@ export class CallMatcher {
   }
 
   /** Returns the id of the call that a result belongs to; one of no call if there is none. */
-  end(name: string, given: string | undefined): string {
-    const call = first(given === undefined ? undefined : this.#byId.get(given)) ?? first(this.#byName.get(name));
-    if (call === undefined) return given ?? "";
+  end(name: string, wireId: string | undefined): string {
+    const call = first(wireId === undefined ? undefined : this.#byId.get(wireId)) ?? first(this.#byName.get(name));
+    if (call === undefined) return wireId ?? "";
     call.isOpen = false;
     return call.id;
   }

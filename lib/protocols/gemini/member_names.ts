@@ -101,13 +101,13 @@ function renamed(
     entries.push([known, changed]);
   }
   if (!isChanged) return object;
-  const whole = Object.fromEntries(entries);
-  if (Object.keys(whole).length < entries.length) {
+  const renamedObject = Object.fromEntries(entries);
+  if (Object.keys(renamedObject).length < entries.length) {
     throw new GatewayError("invalid", `Cannot read ${path || "the body"}: it has a member in two spellings`, {
       ...(path !== "" && { param: path }),
     });
   }
-  return whole;
+  return renamedObject;
 }
 
 function mapped(list: Json[], change: (item: Json, index: number) => Json): Json[] {

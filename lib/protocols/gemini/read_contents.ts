@@ -38,8 +38,8 @@ function* readContent(
   const byModel = content.role === "model";
   if (byModel) context.calls.beginTurn();
   const read = byModel ? yield* readModelParts(parts, path, context) : readUserParts(parts, path, context);
-  const kept = read.filter((block) => !isEmpty(block));
-  const blocks = kept.length > 0 ? kept : read.slice(0, 1);
+  const nonEmpty = read.filter((block) => !isEmpty(block));
+  const blocks = nonEmpty.length > 0 ? nonEmpty : read.slice(0, 1);
   if (blocks.length === 0) return undefined;
   const unknown = collectUnknownMembers("gemini", content, { modelled: CONTENT });
   return { role: byModel ? "assistant" : "user", blocks, ...unknown };

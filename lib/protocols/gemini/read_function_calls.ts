@@ -58,11 +58,11 @@ export class FunctionCallReader {
     return { id, name, arguments: text };
   }
 
-  #freeId(given: string | undefined, seed: () => string): string {
-    if (given !== undefined && given.length <= ID_LENGTH && !this.#ids.has(given)) return given;
-    const made = `call_${this.count}_${createHash("sha256").update(seed()).digest("hex").slice(0, HASH_LENGTH)}`;
-    let id = made;
-    for (let again = 1; this.#ids.has(id); again++) id = `${made}_${again}`;
+  #freeId(wireId: string | undefined, seed: () => string): string {
+    if (wireId !== undefined && wireId.length <= ID_LENGTH && !this.#ids.has(wireId)) return wireId;
+    const derived = `call_${this.count}_${createHash("sha256").update(seed()).digest("hex").slice(0, HASH_LENGTH)}`;
+    let id = derived;
+    for (let attempt = 1; this.#ids.has(id); attempt++) id = `${derived}_${attempt}`;
     return id;
   }
 }

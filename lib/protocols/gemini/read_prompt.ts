@@ -132,7 +132,7 @@ function readReasoning(config: JsonObject | undefined): Reasoning | undefined {
   if (config === undefined) return undefined;
   const budget = numberOf(config.thinkingBudget);
   const level = stringOf(config.thinkingLevel)?.toLowerCase();
-  const shown = booleanOf(config.includeThoughts);
+  const includeThoughts = booleanOf(config.includeThoughts);
   const unknownMembers = unknownOf(config, THINKING);
   const reasoning: Reasoning = present({
     mode: budget === undefined
@@ -144,7 +144,7 @@ function readReasoning(config: JsonObject | undefined): Reasoning | undefined {
       : "manual" as const,
     budgetTokens: budget !== undefined && budget > NO_THINKING ? budget : undefined,
     effort: EFFORTS.find((effort) => effort === level),
-    display: shown === undefined ? undefined : shown ? "summarized" as const : "omitted" as const,
+    display: includeThoughts === undefined ? undefined : includeThoughts ? "summarized" as const : "omitted" as const,
     unknownMembers: unknownMembers && { from: "gemini" as const, members: unknownMembers },
   });
   return Object.keys(reasoning).length === 0 ? undefined : reasoning;

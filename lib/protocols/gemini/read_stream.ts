@@ -71,7 +71,7 @@ export function replyReader({ issuer, texts }: Origin): Machine<JsonObject, Repl
     return [{ type: "close", index, ...(signature !== undefined && { signature }) }];
   }
 
-  function say(type: "text" | "reasoning", text: string): ReplyEvent[] {
+  function pushText(type: "text" | "reasoning", text: string): ReplyEvent[] {
     if (text === "") return [];
     const events = open === type ? [] : openBlock({ type });
     events.push({ type: "delta", index, text });
@@ -86,16 +86,16 @@ export function replyReader({ issuer, texts }: Origin): Machine<JsonObject, Repl
   }
 
   function readText(text: string, signature: string | undefined): ReplyEvent[] {
-    if (signature === undefined) return say("text", text);
+    if (signature === undefined) return pushText("text", text);
     // An open text is not split: its signature follows it.
-    if (open === "text") return [...say("text", text), ...hidden(signature, TEXT_BEFORE)];
-    return [...hidden(signature, TEXT), ...say("text", text)];
+    if (open === "text") return [...pushText("text", text), ...hidden(signature, TEXT_BEFORE)];
+    return [...hidden(signature, TEXT), ...pushText("text", text)];
   }
 
   function readThought(text: string, signature: string | undefined): ReplyEvent[] {
-    if (signature === undefined) return say("reasoning", text);
+    if (signature === undefined) return pushText("reasoning", text);
     if (text === "" && open !== "reasoning") return hidden(signature);
-    const events = say("reasoning", text);
+    const events = pushText("reasoning", text);
     return [...events, ...closeBlock({ issuer, value: signature })];
   }
 
@@ -139,8 +139,8 @@ export function replyReader({ issuer, texts }: Origin): Machine<JsonObject, Repl
     const events: ReplyEvent[] = [];
     if (!isStarted) {
       isStarted = true;
-      const given = nonEmptyStringOf(piece.responseId);
-      if (given !== undefined && given.length <= ID_LENGTH) id = given;
+      const responseId = nonEmptyStringOf(piece.responseId);
+      if (responseId !== undefined && responseId.length <= ID_LENGTH) id = responseId;
       events.push({ type: "start", ...(id !== undefined && { id }), usage: inputUsage(usage()) });
     }
     const blockReason = nonEmptyStringOf(objectOf(piece.promptFeedback)?.blockReason);

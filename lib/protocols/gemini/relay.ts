@@ -18,26 +18,26 @@ export const geminiRelay: Relay = {
   replyModel: MODEL,
   modelEdits: () => ({ model: undefined, stream: undefined }),
   machine(echo) {
-    let held: Frame[] = [];
+    let queued: Frame[] = [];
     return {
       push(frame) {
         const edited = { ...frame, data: withModel(frame, [MODEL], echo.model) };
-        if (held.length > 0 && !CONTENT.test(frame.data)) {
-          held.push(edited);
+        if (queued.length > 0 && !CONTENT.test(frame.data)) {
+          queued.push(edited);
           return [];
         }
-        const passed = held;
-        held = FINISH.test(frame.data) ? [edited] : [];
-        return held.length > 0 ? passed : [...passed, edited];
+        const passed = queued;
+        queued = FINISH.test(frame.data) ? [edited] : [];
+        return queued.length > 0 ? passed : [...passed, edited];
       },
       end() {
-        const last = held;
-        held = [];
+        const last = queued;
+        queued = [];
         return last;
       },
       fail(error) {
         // It would end the answer.
-        held = [];
+        queued = [];
         return streamWriter(echo).push({ type: "error", error });
       },
     };

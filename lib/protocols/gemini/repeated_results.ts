@@ -18,10 +18,10 @@ export function withoutRepeatedResults(body: JsonObject): JsonObject {
     }
     const { parts } = content;
     if (!Array.isArray(parts)) return [content];
-    const kept = parts.filter((part) => !isRepeated(part, seen));
-    if (kept.length === parts.length) return [content];
+    const newParts = parts.filter((part) => !isRepeated(part, seen));
+    if (newParts.length === parts.length) return [content];
     isChanged = true;
-    return kept.length === 0 ? [] : [{ ...content, parts: kept }];
+    return newParts.length === 0 ? [] : [{ ...content, parts: newParts }];
   });
   return isChanged ? { ...body, contents } : body;
 }

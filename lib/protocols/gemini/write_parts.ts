@@ -15,7 +15,7 @@ function showsThoughts({ reasoning }: Pick<Prompt, "reasoning">): boolean {
  * reasoning: Google's own as they are, all others as an envelope with the reasoning in it.
  */
 export class PartWriter {
-  readonly #shown: boolean;
+  readonly #includeThoughts: boolean;
   #block: OpenBlock | undefined;
   #text: string[] = [];
   /** Reasoning that no part has carried yet. */
@@ -27,7 +27,7 @@ export class PartWriter {
   #refused = false;
 
   constructor(prompt: Pick<Prompt, "reasoning">) {
-    this.#shown = showsThoughts(prompt);
+    this.#includeThoughts = showsThoughts(prompt);
   }
 
   /** True if the answer has a refusal. */
@@ -62,7 +62,7 @@ export class PartWriter {
         return [{ text, ...this.#signText() }];
       case "reasoning":
         this.#text.push(text);
-        return this.#shown && this.#block.hidden !== true ? [{ text, thought: true }] : [];
+        return this.#includeThoughts && this.#block.hidden !== true ? [{ text, thought: true }] : [];
       case "tool_call":
         this.#text.push(text);
         return [];

@@ -15,38 +15,38 @@ import { writeContent, writeFinish, writeHead } from "./write_reply.ts";
 export function streamWriter(echo: Echo): Machine<ReplyEvent, Frame> {
   const writer = new PartWriter(echo.prompt);
   const head = writeHead(echo);
-  let over = false;
-  const held: JsonObject[] = [];
+  let isDone = false;
+  const queued: JsonObject[] = [];
 
   function piece(parts: readonly JsonObject[], end: JsonObject = {}): JsonObject {
     return { candidates: [{ ...writeContent(parts), ...end, index: 0 }] };
   }
 
   function release(): Frame[] {
-    return held.splice(0).map((part) => frame({ ...piece([part]), ...head }));
+    return queued.splice(0).map((part) => frame({ ...piece([part]), ...head }));
   }
 
   function fail(error: GatewayError): Frame[] {
-    over = true;
+    isDone = true;
     return [...release(), frame({ error: { ...googleError(error) } })];
   }
 
   return {
     push(event) {
-      if (over) return [];
+      if (isDone) return [];
       if (event.type === "error") return fail(event.error);
       const parts = writer.push(event);
       if (event.type === "finish") {
-        over = true;
-        const last = piece([...held, ...parts], { finishReason: writeFinish(event.reason, writer.refused) });
+        isDone = true;
+        const last = piece([...queued, ...parts], { finishReason: writeFinish(event.reason, writer.refused) });
         return [frame({ ...last, usageMetadata: writeUsage(event.usage), ...head })];
       }
       const frames = parts.length > 0 || event.type === "open" ? release() : [];
-      held.push(...parts);
+      queued.push(...parts);
       return frames;
     },
     end() {
-      return over ? [] : fail(cutAnswerError());
+      return isDone ? [] : fail(cutAnswerError());
     },
   };
 }

@@ -62,8 +62,8 @@ export function writeThinking(prompt: Prompt, { row, dropped }: WriteTarget): Js
 /** Disables thinking, or reduces it as far as the model can. */
 function writeOff({ modes, efforts, mandatory }: Can): { depth: JsonObject; isOff: boolean } {
   if (modes.includes("manual") && mandatory !== true) return { depth: { thinkingBudget: BUDGETS.none }, isOff: true };
-  const least = EFFORTS.find((effort) => effort !== "none" && efforts.includes(effort)) ?? "low";
-  const depth = modes.includes("adaptive") ? { thinkingLevel: levelOf(least) } : { thinkingBudget: BUDGETS[least] };
+  const lowest = EFFORTS.find((effort) => effort !== "none" && efforts.includes(effort)) ?? "low";
+  const depth = modes.includes("adaptive") ? { thinkingLevel: levelOf(lowest) } : { thinkingBudget: BUDGETS[lowest] };
   return { depth, isOff: false };
 }
 

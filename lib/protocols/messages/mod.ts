@@ -31,8 +31,8 @@ export function checkVersion(header: string | null): void {
     throw new GatewayError("invalid", `Missing required header anthropic-version: expected ${accepted}`);
   }
   if (!VERSIONS.includes(header)) {
-    const shown = JSON.stringify(header.slice(0, 64));
-    throw new GatewayError("invalid", `Cannot use header anthropic-version ${shown}: expected ${accepted}`);
+    const headerText = JSON.stringify(header.slice(0, 64));
+    throw new GatewayError("invalid", `Cannot use header anthropic-version ${headerText}: expected ${accepted}`);
   }
 }
 

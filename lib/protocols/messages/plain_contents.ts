@@ -78,10 +78,10 @@ const tool = object({
 export const plainContents: PlainContents = {
   shapes: new Map([
     ["system", nullable(either(readText, texts))],
-    ["messages", list(message, { least: 1, most: COUNTS.messages })],
+    ["messages", list(message, { min: 1, most: COUNTS.messages })],
     ["tools", list(tool, { most: COUNTS.tools })],
   ]),
   needed: ["messages"],
-  mostMarks: CACHE_MARKS,
-  mostImages: COUNTS.images,
+  maxMarks: CACHE_MARKS,
+  maxImages: COUNTS.images,
 };

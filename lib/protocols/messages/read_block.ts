@@ -119,8 +119,8 @@ function readToolUse(
 ): BlockReader | undefined {
   const { id, name, input } = start;
   if (typeof name !== "string" || name === "") return undefined;
-  const whole = isObject(input) && Object.keys(input).length > 0 ? texts?.get(input) ?? writeJson(input) : "";
-  keep(whole.length);
+  const inputText = isObject(input) && Object.keys(input).length > 0 ? texts?.get(input) ?? writeJson(input) : "";
+  keep(inputText.length);
   let hasInput = false;
   sequence.open({ type: "tool_call", id: typeof id === "string" && id !== "" ? id : callId(), name });
   return {
@@ -132,7 +132,7 @@ function readToolUse(
       return true;
     },
     stop() {
-      if (!hasInput) sequence.delta(whole);
+      if (!hasInput) sequence.delta(inputText);
       sequence.end();
     },
   };

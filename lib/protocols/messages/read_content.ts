@@ -70,8 +70,8 @@ export function readMessages(value: Json | undefined, context: ReadContext): Mes
 function readContent(value: Json | undefined, path: string, context: ReadContext): ContentBlock[] {
   if (typeof value === "string") return [{ type: "text", text: value }];
   const blocks = objectsOf(value).map((block, index) => readBlock(block, `${path}[${index}]`, context));
-  const kept = blocks.filter((block) => !isEmpty(block));
-  return kept.length > 0 ? kept : blocks.slice(0, 1);
+  const nonEmpty = blocks.filter((block) => !isEmpty(block));
+  return nonEmpty.length > 0 ? nonEmpty : blocks.slice(0, 1);
 }
 
 /** True for empty text, and for thinking with neither text nor signature. */

@@ -132,9 +132,9 @@ function readFormat({ output_config: config, output_format: older }: JsonObject)
       param: "output_format",
     });
   }
-  const asked = format ?? older;
-  if (!isObject(asked)) return undefined;
-  return { type: "json_schema", schema: objectOf(asked.schema) ?? {} };
+  const requested = format ?? older;
+  if (!isObject(requested)) return undefined;
+  return { type: "json_schema", schema: objectOf(requested.schema) ?? {} };
 }
 
 /** Returns unknown members, also of objects that are partly modelled. */

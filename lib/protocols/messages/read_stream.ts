@@ -15,9 +15,9 @@ import { usageReader } from "./read_messages_usage.ts";
 import { ReplyAggregator } from "../canonical/aggregate_events.ts";
 
 /** Most UTF-16 code units kept of an answer at a time. */
-const MOST_KEPT = 16 * 1024 * 1024;
+const MAX_KEPT = 16 * 1024 * 1024;
 
-const MOST_BLOCKS = 4096;
+const MAX_BLOCKS = 4096;
 
 /** Finish reasons. `tool_use` and unknown reasons are an ordinary end: the calls decide. */
 const REASONS: ReadonlyMap<string, FinishReason> = new Map<string, FinishReason>([
@@ -66,7 +66,7 @@ export function eventReader({ issuer, texts, tier }: Origin): Machine<Json | und
   let calls = 0;
   let id: string | undefined;
   let started = false;
-  let over = false;
+  let isDone = false;
   const stop: { [name in typeof STOP_MEMBERS[number]]?: Json | undefined } = {};
   const usage = usageReader(tier);
   const serializer = new BlockSerializer(emit);
@@ -110,7 +110,7 @@ export function eventReader({ issuer, texts, tier }: Origin): Machine<Json | und
     begin({});
     stopBlock(index);
     lastIndex = index;
-    if (++blocks > MOST_BLOCKS) throw broken("it has too many blocks").with({ fault: "oversized" });
+    if (++blocks > MAX_BLOCKS) throw broken("it has too many blocks").with({ fault: "oversized" });
     const sequence = serializer.addSequence();
     const block = isObject(value) ? readBlock(value, sequence, context) : undefined;
     // Deltas of an invalid block are dropped, not added to another block.
@@ -154,7 +154,7 @@ export function eventReader({ issuer, texts, tier }: Origin): Machine<Json | und
       sequence.end();
     }
     const reported = (typeof stop_reason === "string" ? REASONS.get(stop_reason) : undefined) ?? "end";
-    over = true;
+    isDone = true;
     emit(
       finishEvent(settledReason(reported, calls > 0), { stopSequence: stringOf(stop_sequence), usage: usage.total() }),
     );
@@ -163,13 +163,13 @@ export function eventReader({ issuer, texts, tier }: Origin): Machine<Json | und
   function take(body: Json | undefined): void {
     if (!isObject(body)) throw broken("an event is not a JSON object");
     if (body.type === "error" || isObject(body.error)) throw errorOf(body.error);
-    const named = numberOf(body.index);
-    const index = named ?? lastIndex;
+    const wireIndex = numberOf(body.index);
+    const index = wireIndex ?? lastIndex;
     switch (body.type) {
       case "message_start":
         return startMessage(body.message);
       case "content_block_start":
-        return startBlock(named ?? lastIndex + 1, body.content_block);
+        return startBlock(wireIndex ?? lastIndex + 1, body.content_block);
       case "content_block_delta":
         return continueBlock(index, body.delta);
       case "content_block_stop":
@@ -193,10 +193,10 @@ export function eventReader({ issuer, texts, tier }: Origin): Machine<Json | und
   /** Runs a step; an error in it ends the answer. */
   function run(step: (body: Json | undefined) => void, body?: Json): ReplyEvent[] {
     try {
-      if (!over) step(body);
-      if (kept + serializer.waiting > MOST_KEPT) throw broken("it is too long");
+      if (!isDone) step(body);
+      if (kept + serializer.waiting > MAX_KEPT) throw broken("it is too long");
     } catch (thrown) {
-      over = true;
+      isDone = true;
       out.push({ type: "error", error: toGatewayError(thrown) });
     }
     const events = out;

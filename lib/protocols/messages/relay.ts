@@ -18,13 +18,13 @@ export const messagesRelay: Relay = {
     return {
       push(frame) {
         const event = frame.event ?? typeOf(frame);
-        const named = event === undefined ? frame : { event, data: frame.data };
+        const withEvent = event === undefined ? frame : { event, data: frame.data };
         if (event === STOP.event) stopped = true;
-        if (event !== START) return [named];
+        if (event !== START) return [withEvent];
         // A server in between may repeat the start; the reader reports the start of another message.
         if (started) return [];
         started = true;
-        return [{ ...named, data: withModel(frame, ["message", "model"], echo.model) }];
+        return [{ ...withEvent, data: withModel(frame, ["message", "model"], echo.model) }];
       },
       end: () => stopped ? [] : [STOP],
       fail: (error) => streamWriter(echo).push({ type: "error", error }),

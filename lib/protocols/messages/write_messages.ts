@@ -52,10 +52,10 @@ function* joinMessages(messages: readonly Message[], takesSystem: boolean): Gene
       blocks = 0;
       yield;
     }
-    const written = writeMessage(message);
+    const wireMessage = writeMessage(message);
     const last = turns.at(-1);
-    const stays = takesSystem && last !== undefined && last.role !== "assistant";
-    const turn = written.role === "system" && !stays ? asUser(written) : written;
+    const staysSystem = takesSystem && last !== undefined && last.role !== "assistant";
+    const turn = wireMessage.role === "system" && !staysSystem ? asUser(wireMessage) : wireMessage;
     if (last?.role !== turn.role) {
       turns.push(turn);
       continue;

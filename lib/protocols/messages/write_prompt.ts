@@ -16,8 +16,8 @@ import { enforcesSchemas, writeTools } from "./write_tools.ts";
  */
 export function* writePrompt(prompt: Prompt, target: WriteTarget): Generator<void, JsonObject> {
   const own = ownMembers(prompt);
-  const most = target.row.top_provider.max_completion_tokens;
-  const maxTokens = Math.min(prompt.maxTokens ?? defaultMaxTokens(target.row), most);
+  const limit = target.row.top_provider.max_completion_tokens;
+  const maxTokens = Math.min(prompt.maxTokens ?? defaultMaxTokens(target.row), limit);
   const { thinking, effort } = writeThinking(prompt, { target, maxTokens });
   const { format, lines } = writeFormat(prompt, target);
   const config = { ...members(own.output_config), ...(effort && { effort }), ...(format && { format }) };
@@ -87,8 +87,8 @@ function members(value: Json | undefined): JsonObject {
 const UNSTATED_MAX_TOKENS = 8192;
 
 /** The protocol requires a limit. A row whose limit is the whole context has none of its own. */
-function defaultMaxTokens({ top_provider: { max_completion_tokens: most }, context_length: context }: Model): number {
-  return most < context ? most : Math.min(most, UNSTATED_MAX_TOKENS);
+function defaultMaxTokens({ top_provider: { max_completion_tokens: limit }, context_length: context }: Model): number {
+  return limit < context ? limit : Math.min(limit, UNSTATED_MAX_TOKENS);
 }
 
 /** The highest temperature. Higher ones are clamped, because scaling would change the meaning of 1. */

@@ -20,7 +20,7 @@ const PING = frame("ping", {});
  */
 export function streamWriter(echo: Echo): Machine<ReplyEvent, Frame> {
   const omitted = omitsThinking(echo);
-  let over = false;
+  let isDone = false;
   let refused = false;
   /** Index of the open block, or of the next one. */
   let index = 0;
@@ -95,13 +95,13 @@ export function streamWriter(echo: Echo): Machine<ReplyEvent, Frame> {
   }
 
   function fail(error: GatewayError): Frame[] {
-    over = true;
+    isDone = true;
     return [frame("error", { error: { ...anthropicError(error) }, request_id: `req_${echo.requestId}` })];
   }
 
   return {
     push(event) {
-      if (over) return [];
+      if (isDone) return [];
       switch (event.type) {
         case "start":
           return [frame("message_start", { message: writeStart(echo, event.usage) }), PING];
@@ -118,7 +118,7 @@ export function streamWriter(echo: Echo): Machine<ReplyEvent, Frame> {
         case "close":
           return close(event.signature);
         case "finish":
-          over = true;
+          isDone = true;
           return [
             frame("message_delta", {
               delta: writeStop(event.reason, { stopSequence: event.stopSequence, refused }),
@@ -131,7 +131,7 @@ export function streamWriter(echo: Echo): Machine<ReplyEvent, Frame> {
       }
     },
     end() {
-      return over ? [] : fail(cutAnswerError());
+      return isDone ? [] : fail(cutAnswerError());
     },
   };
 }

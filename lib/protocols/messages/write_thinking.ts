@@ -6,7 +6,7 @@ import type { JsonObject } from "../../json/mod.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
 
 /** Anthropic's minimum budget of thinking tokens. */
-const LEAST_BUDGET = 1024;
+const MIN_BUDGET = 1024;
 
 const PROTOCOL_EFFORTS: readonly Effort[] = ["low", "medium", "high", "xhigh", "max"];
 
@@ -53,12 +53,12 @@ type Context = ThinkingLimits & { prompt: Prompt };
 function writeOwn(reasoning: Reasoning, context: Context): WrittenThinking {
   const { mode, display, effort } = reasoning;
   const { type, display: otherDisplay, ...others } = ownMembers(reasoning);
-  const shown = display === "full" ? "summarized" : display ?? otherDisplay;
-  const members = { ...others, ...(shown !== undefined && { display: shown }) };
+  const wireDisplay = display === "full" ? "summarized" : display ?? otherDisplay;
+  const members = { ...others, ...(wireDisplay !== undefined && { display: wireDisplay }) };
   const depth = effort === undefined ? {} : writeEffort(effort, context);
   switch (mode) {
     case "manual":
-      return { ...depth, ...budget(reasoning.budgetTokens ?? LEAST_BUDGET, { ...context, members }) };
+      return { ...depth, ...budget(reasoning.budgetTokens ?? MIN_BUDGET, { ...context, members }) };
     case "adaptive":
       return { ...depth, thinking: { ...members, type: "adaptive" } };
     case "off":
@@ -77,9 +77,9 @@ function writeAsked(reasoning: Reasoning, context: Context): WrittenThinking {
     return budget(budgetTokens, context);
   }
   if (budgetTokens !== undefined) context.target.dropped.add(PARAMETER_NAMES[context.prompt.protocol].budget);
-  const wanted = mode !== undefined || effort !== undefined;
+  const wantsThinking = mode !== undefined || effort !== undefined;
   // A request for a summary alone still needs thinking to summarize.
-  if (!wanted && (!adaptive || display === undefined || display === "omitted")) return {};
+  if (!wantsThinking && (!adaptive || display === undefined || display === "omitted")) return {};
   if (!adaptive) return budget(context.maxTokens * SHARES[effort ?? "medium"], { ...context, share: true });
   return {
     thinking: { type: "adaptive", display: showsReasoning(context.prompt) ? "summarized" : "omitted" },
@@ -108,12 +108,12 @@ function budget(
   { target, prompt, maxTokens, share, members = {} }: Context & { share?: boolean; members?: JsonObject },
 ): WrittenThinking {
   const { dropped } = target;
-  if (maxTokens <= LEAST_BUDGET) {
+  if (maxTokens <= MIN_BUDGET) {
     const byEffort = share === true && prompt.reasoning?.effort !== undefined;
     dropped.add(PARAMETER_NAMES[prompt.protocol][byEffort ? "effort" : "reasoning"]);
     return {};
   }
-  const fitted = Math.min(Math.max(Math.floor(tokens), LEAST_BUDGET), maxTokens - 1);
+  const fitted = Math.min(Math.max(Math.floor(tokens), MIN_BUDGET), maxTokens - 1);
   if (share !== true && fitted !== tokens) dropped.add(PARAMETER_NAMES[prompt.protocol].budget);
   return { thinking: { ...members, type: "enabled", budget_tokens: fitted } };
 }
@@ -125,8 +125,8 @@ function writeEffort(effort: Effort, { target, prompt }: Context): WrittenThinki
 }
 
 /** Returns the supported effort nearest to the wanted one; of two, the greater. */
-function nearest(wanted: Effort, supported: readonly Effort[]): Effort | undefined {
-  const distance = (effort: Effort) => Math.abs(EFFORTS.indexOf(effort) - EFFORTS.indexOf(wanted));
+function nearest(requested: Effort, supported: readonly Effort[]): Effort | undefined {
+  const distance = (effort: Effort) => Math.abs(EFFORTS.indexOf(effort) - EFFORTS.indexOf(requested));
   return PROTOCOL_EFFORTS.filter((effort) => supported.includes(effort))
     .toSorted((a, b) => distance(a) - distance(b) || EFFORTS.indexOf(b) - EFFORTS.indexOf(a))[0];
 }

@@ -6,10 +6,10 @@ import { wantsThinking } from "./thinking.ts";
 export const groq: Quirk = {
   dialect: compatible.dialect,
   body(body, prompt, dropped) {
-    const wanted = typeof body.reasoning_effort === "string" && wantsThinking(prompt.reasoning) === true;
+    const isWanted = typeof body.reasoning_effort === "string" && wantsThinking(prompt.reasoning) === true;
     const others = compatibleBody(body, dropped);
     // Models without reasoning refuse `reasoning_format`; so does Groq itself beside `include_reasoning`.
-    if (!wanted || others.reasoning_format !== undefined || others.include_reasoning !== undefined) return others;
+    if (!isWanted || others.reasoning_format !== undefined || others.include_reasoning !== undefined) return others;
     return { ...others, reasoning_format: "parsed" };
   },
 };

@@ -17,8 +17,8 @@ export const mistral: Quirk = {
     }
     // Usage comes on the last chunk without being asked for, and asking for it is refused.
     const known = omit(own, [...UNKNOWN, "stream_options"]);
-    const named = mapMessages(known, (message) => dropName(message, () => dropped.add("messages.name")));
-    return named.tool_choice === "required" ? { ...named, tool_choice: "any" } : named;
+    const withoutNames = mapMessages(known, (message) => dropName(message, () => dropped.add("messages.name")));
+    return withoutNames.tool_choice === "required" ? { ...withoutNames, tool_choice: "any" } : withoutNames;
   },
 };
 

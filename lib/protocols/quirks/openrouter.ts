@@ -35,9 +35,9 @@ export function openrouterIssuer(model: string): string {
 /** Keeps a budget as a budget, which excludes an effort. An object that the client wrote itself stays. */
 function writeReasoning(body: JsonObject, reasoning: Reasoning | undefined): JsonObject {
   if (reasoning === undefined || isObject(body.reasoning)) return body;
-  const written = reasoningOf(reasoning, body);
+  const options = reasoningOf(reasoning, body);
   const others = omit(body, ["reasoning_effort"]);
-  return Object.keys(written).length > 0 ? { ...others, reasoning: written } : others;
+  return Object.keys(options).length > 0 ? { ...others, reasoning: options } : others;
 }
 
 function reasoningOf({ mode, budgetTokens, display }: Reasoning, body: JsonObject): JsonObject {

@@ -7,9 +7,9 @@ export const qwen: Quirk = {
   dialect: compatible.dialect,
   body(body, { reasoning }, dropped) {
     const others = omit(compatibleBody(body, dropped), EFFORT_MEMBERS);
-    const wanted = wantsThinking(reasoning);
-    if (wanted === undefined || others.enable_thinking !== undefined) return others;
-    const budget = wanted ? reasoning?.budgetTokens : undefined;
-    return { ...others, enable_thinking: wanted, ...(budget !== undefined && { thinking_budget: budget }) };
+    const isWanted = wantsThinking(reasoning);
+    if (isWanted === undefined || others.enable_thinking !== undefined) return others;
+    const budget = isWanted ? reasoning?.budgetTokens : undefined;
+    return { ...others, enable_thinking: isWanted, ...(budget !== undefined && { thinking_budget: budget }) };
   },
 };

@@ -16,10 +16,10 @@ export function wantsThinking(reasoning: Reasoning | undefined): boolean | undef
 
 /** Writes `thinking: {type}` instead of an effort. Keeps a `thinking` member that the client sent. */
 export function writeThinkingSwitch(body: JsonObject, reasoning: Reasoning | undefined): JsonObject {
-  const wanted = wantsThinking(reasoning);
+  const isWanted = wantsThinking(reasoning);
   const others = omit(body, EFFORT_MEMBERS);
-  if (wanted === undefined || body.thinking !== undefined) return others;
-  return { ...others, thinking: { type: wanted ? "enabled" : "disabled" } };
+  if (isWanted === undefined || body.thinking !== undefined) return others;
+  return { ...others, thinking: { type: isWanted ? "enabled" : "disabled" } };
 }
 
 /**

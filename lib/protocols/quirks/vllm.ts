@@ -8,9 +8,9 @@ export const vllm: Quirk = {
   dialect: compatible.dialect,
   body(body, { reasoning }, dropped) {
     const others = compatibleBody(body, dropped);
-    const wanted = wantsThinking(reasoning);
+    const isWanted = wantsThinking(reasoning);
     const own = isObject(others.chat_template_kwargs) ? others.chat_template_kwargs : {};
-    if (wanted === undefined || own.enable_thinking !== undefined) return others;
-    return { ...others, chat_template_kwargs: { ...own, enable_thinking: wanted } };
+    if (isWanted === undefined || own.enable_thinking !== undefined) return others;
+    return { ...others, chat_template_kwargs: { ...own, enable_thinking: isWanted } };
   },
 };

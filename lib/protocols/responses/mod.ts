@@ -26,9 +26,9 @@ export const responses: Codec = {
     event === undefined ? /"type"\s*:\s*"response\.(completed|incomplete)"/.test(data) : ENDS.has(event),
   withUsage(text, usage) {
     const edits = { usage: JSON.stringify(writeUsage(usage)) };
-    const inside = findValue(text, ["response"]);
-    if (inside === undefined) return spliceMembers(text, edits);
-    return replaceSpan(text, inside, spliceMembers(text.slice(inside.start, inside.end), edits));
+    const response = findValue(text, ["response"]);
+    if (response === undefined) return spliceMembers(text, edits);
+    return replaceSpan(text, response, spliceMembers(text.slice(response.start, response.end), edits));
   },
   writeError: openaiErrorReply,
   // One line break only: after a blank line some clients dispatch an empty event.

@@ -25,7 +25,7 @@ export interface OutputItem {
   /** Returns the item as if it ended now; `undefined` if it has no content. */
   value(status: ItemStatus): JsonObject | undefined;
   /** Returns the item as later requests need it; absent: as `value`. */
-  kept?(status: ItemStatus): JsonObject;
+  stored?(status: ItemStatus): JsonObject;
 }
 
 /** Position of an item in the answer. */

@@ -95,10 +95,10 @@ const tool = object({
 export const plainContents: PlainContents = {
   shapes: new Map([
     ["instructions", nullable(readText)],
-    ["input", either(readText, list(item, { least: 1, most: COUNTS.messages }))],
+    ["input", either(readText, list(item, { min: 1, most: COUNTS.messages }))],
     ["tools", list(tool, { most: COUNTS.tools })],
   ]),
   needed: ["input"],
-  mostMarks: Infinity,
-  mostImages: COUNTS.images,
+  maxMarks: Infinity,
+  maxImages: COUNTS.images,
 };

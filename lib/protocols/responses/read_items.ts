@@ -36,7 +36,7 @@ function callReader(
   { member, origin }: { member: "arguments" | "input"; origin: ItemOrigin },
 ): ItemReader {
   const custom = member === "input";
-  let begun: JsonObject = {};
+  let startedItem: JsonObject = {};
   let name: string | undefined;
   let callId: string | undefined;
   let text = "";
@@ -59,28 +59,28 @@ function callReader(
     sequence.delta(text);
   }
 
-  function say(piece: string): void {
+  function pushText(piece: string): void {
     text += piece;
     if (sequence.opened) sequence.delta(piece);
   }
 
   return {
     added(item) {
-      begun = item;
+      startedItem = item;
       know(item);
       open(item);
     },
     event(type, event) {
-      if (type.endsWith(".delta")) return say(stringOf(event.delta) ?? "");
+      if (type.endsWith(".delta")) return pushText(stringOf(event.delta) ?? "");
       if (!type.endsWith(".done")) return;
       know(event);
-      say(remainder(textOf(event[member]), text));
+      pushText(remainder(textOf(event[member]), text));
     },
-    done(item = begun) {
+    done(item = startedItem) {
       know(item);
       callId ??= stringOf(item.id) || inventedId(origin);
-      open(item.namespace === undefined ? begun : item);
-      say(remainder(textOf(item[member]), text));
+      open(item.namespace === undefined ? startedItem : item);
+      pushText(remainder(textOf(item[member]), text));
       sequence.end();
     },
   };
@@ -97,13 +97,13 @@ function textOf(value: Json | undefined): string | undefined {
 }
 
 function vendorSpecificReader(sequence: BlockSequence): ItemReader {
-  let begun: JsonObject | undefined;
+  let startedItem: JsonObject | undefined;
   return {
     added(item) {
-      begun = item;
+      startedItem = item;
     },
     event() {},
-    done(item = begun) {
+    done(item = startedItem) {
       if (item !== undefined) sequence.open({ type: "vendor_specific", from: "responses", value: item });
       sequence.end();
     },

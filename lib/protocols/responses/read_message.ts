@@ -14,8 +14,8 @@ export interface ItemReader {
 }
 
 /** Returns the part of the whole text that is still missing; nothing if the two do not agree. */
-export function remainder(whole: string | undefined, sent: string): string {
-  return whole !== undefined && whole.startsWith(sent) ? whole.slice(sent.length) : "";
+export function remainder(complete: string | undefined, sent: string): string {
+  return complete !== undefined && complete.startsWith(sent) ? complete.slice(sent.length) : "";
 }
 
 type Kind = "text" | "refusal";
@@ -49,10 +49,10 @@ export function messageReader(sequence: BlockSequence): ItemReader {
   }
 
   /** Finds the streamed part that belongs to a complete one. Some servers number stream parts wrongly. */
-  function partOf(kind: Kind, index: number, whole: string): Part {
+  function partOf(kind: Kind, index: number, complete: string): Part {
     if (!parts.has(`${kind} ${index}`)) {
       for (const part of unfinished.values().take(COMPARED)) {
-        if (part.kind === kind && whole.startsWith(part.text)) return part;
+        if (part.kind === kind && complete.startsWith(part.text)) return part;
       }
     }
     return partAt(kind, index);
@@ -73,7 +73,7 @@ export function messageReader(sequence: BlockSequence): ItemReader {
     open = part;
   }
 
-  function say(part: Part, text: string): void {
+  function pushText(part: Part, text: string): void {
     if (text === "") return;
     enter(part);
     if (part.text === "") unfinished.add(part);
@@ -82,8 +82,8 @@ export function messageReader(sequence: BlockSequence): ItemReader {
   }
 
   /** Adds the missing text of a part. A closed part gets no more text, because its order would be wrong. */
-  function complete(part: Part, whole: string | undefined): void {
-    if (part.state !== "closed") say(part, remainder(whole, part.text));
+  function complete(part: Part, completeText: string | undefined): void {
+    if (part.state !== "closed") pushText(part, remainder(completeText, part.text));
     if (part.kind === "refusal" && part.state === "new") enter(part);
   }
 
@@ -98,9 +98,9 @@ export function messageReader(sequence: BlockSequence): ItemReader {
 
   function takeWhole(value: JsonObject, index: number): void {
     const kind = kindOf(value);
-    const whole = stringOf(value[kind]) ?? "";
-    const part = partOf(kind, index, whole);
-    complete(part, whole);
+    const text = stringOf(value[kind]) ?? "";
+    const part = partOf(kind, index, text);
+    complete(part, text);
     if (kind === "text") cite(part, objectsOf(value.annotations).slice(part.citations));
     unfinished.delete(part);
     if (open === part) leave();
@@ -113,7 +113,7 @@ export function messageReader(sequence: BlockSequence): ItemReader {
       switch (name) {
         case "output_text.delta":
         case "refusal.delta":
-          return say(partAt(kind, event.content_index), stringOf(event.delta) ?? "");
+          return pushText(partAt(kind, event.content_index), stringOf(event.delta) ?? "");
         case "output_text.done":
         case "refusal.done":
           return complete(partAt(kind, event.content_index), stringOf(event[kind]));

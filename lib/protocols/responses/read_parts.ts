@@ -95,18 +95,18 @@ function readPart(part: JsonObject, path: string, permits: Permits | undefined):
 
 function readImage(part: JsonObject, path: string): Media {
   const url = stringOf(part.image_url);
-  if (url === undefined || part.file_id) throw noContent(part, { path, wanted: "image_url" });
+  if (url === undefined || part.file_id) throw noContent(part, { path, expected: "image_url" });
   return decodeMedia(() => readMediaUrl(url), `${path}.image_url`);
 }
 
 function readFile(part: JsonObject, path: string): Media {
   const data = stringOf(part.file_data);
   const url = stringOf(part.file_url);
-  if (part.file_id) throw noContent(part, { path, wanted: "file_data or file_url" });
+  if (part.file_id) throw noContent(part, { path, expected: "file_data or file_url" });
   if (data !== undefined) {
     return decodeMedia(() => /^data:/i.test(data) ? readMediaUrl(data) : bareFile(data, part), `${path}.file_data`);
   }
-  if (url === undefined) throw noContent(part, { path, wanted: "file_data or file_url" });
+  if (url === undefined) throw noContent(part, { path, expected: "file_data or file_url" });
   return decodeMedia(() => readMediaUrl(url), `${path}.file_url`);
 }
 
@@ -121,10 +121,10 @@ export function fileName(url: string): string {
   return url.replace(/[?#].*$/s, "").split("/").at(-1) || "file";
 }
 
-function noContent(part: JsonObject, { path, wanted }: { path: string; wanted: string }): GatewayError {
+function noContent(part: JsonObject, { path, expected }: { path: string; expected: string }): GatewayError {
   return part.file_id === undefined || part.file_id === null
-    ? new GatewayError("invalid", `Expected ${wanted}`, { param: path })
-    : new GatewayError("invalid", `Cannot use a file id: ${sendContent(wanted)}`, {
+    ? new GatewayError("invalid", `Expected ${expected}`, { param: path })
+    : new GatewayError("invalid", `Cannot use a file id: ${sendContent(expected)}`, {
       param: `${path}.file_id`,
     });
 }

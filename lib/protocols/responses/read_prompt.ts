@@ -117,9 +117,9 @@ function readSettings(body: JsonObject): Omit<Prompt, "messages" | "tools"> {
 }
 
 function refuseState(body: JsonObject): void {
-  for (const [param, instead] of Object.entries(STATEFUL)) {
+  for (const [param, alternative] of Object.entries(STATEFUL)) {
     if (body[param] === undefined || body[param] === null) continue;
-    throw new GatewayError("invalid", `Cannot use ${param}: this gateway is stateless, ${instead}`, {
+    throw new GatewayError("invalid", `Cannot use ${param}: this gateway is stateless, ${alternative}`, {
       param,
       code: "unsupported_parameter",
     });

@@ -11,11 +11,11 @@ type Source = "summary" | "content";
 /** Returns a reader of reasoning. The text comes from one member, with blank lines between its parts. */
 export function reasoningReader(sequence: BlockSequence, issuer: string): ItemReader {
   const texts = new Map<number, string>();
-  let begun: JsonObject = {};
+  let startedItem: JsonObject = {};
   let source: Source | undefined;
   let current: number | undefined;
 
-  function say(from: Source, index: number, text: string): void {
+  function pushText(from: Source, index: number, text: string): void {
     if (text === "" || (source ?? from) !== from) return;
     if (source === undefined) sequence.open({ type: "reasoning" });
     else if (index !== current) sequence.delta("\n\n");
@@ -28,7 +28,7 @@ export function reasoningReader(sequence: BlockSequence, issuer: string): ItemRe
   /** Adds the missing text of a part. A part that others follow gets no more text, because its order would be wrong. */
   function complete(from: Source, index: number, whole: string | undefined): void {
     const sent = texts.get(index);
-    if (sent === undefined || index === current) say(from, index, remainder(whole, sent ?? ""));
+    if (sent === undefined || index === current) pushText(from, index, remainder(whole, sent ?? ""));
   }
 
   function takeWhole(item: JsonObject): void {
@@ -39,24 +39,24 @@ export function reasoningReader(sequence: BlockSequence, issuer: string): ItemRe
 
   function sign(item: JsonObject): Signature | undefined {
     // An item ends with another token than it begins with.
-    const value = stringOf(item.encrypted_content) || stringOf(begun.encrypted_content);
-    const id = stringOf(item.id) ?? stringOf(begun.id);
+    const value = stringOf(item.encrypted_content) || stringOf(startedItem.encrypted_content);
+    const id = stringOf(item.id) ?? stringOf(startedItem.id);
     return value ? { issuer, value, ...(id !== undefined && { id }) } : undefined;
   }
 
   return {
     added(item) {
-      begun = item;
+      startedItem = item;
     },
     event(name, event) {
       const from: Source = name.startsWith("reasoning_summary") ? "summary" : "content";
       const index = numberOf(from === "summary" ? event.summary_index : event.content_index) ?? 0;
-      if (name.endsWith(".delta")) say(from, index, stringOf(event.delta) ?? "");
+      if (name.endsWith(".delta")) pushText(from, index, stringOf(event.delta) ?? "");
       else if (name.endsWith(".done")) {
         complete(from, index, stringOf(event.text) ?? stringOf(objectOf(event.part)?.text));
       }
     },
-    done(item = begun) {
+    done(item = startedItem) {
       takeWhole(item);
       const signature = sign(item);
       if (source === undefined && signature !== undefined) sequence.open({ type: "reasoning", hidden: true });

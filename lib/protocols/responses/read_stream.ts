@@ -56,9 +56,9 @@ export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
   function pass(events: ReplyEvent[]): ReplyEvent[] {
     const last = events.at(-1)?.type;
     // A failed answer without other events was never started.
-    const begun = state === "new" && last === "error" && events.length === 1 ? [] : start();
+    const startEvents = state === "new" && last === "error" && events.length === 1 ? [] : start();
     if (last === "error" || last === "finish") state = "over";
-    return begun.length === 0 ? events : [...begun, ...events];
+    return startEvents.length === 0 ? events : [...startEvents, ...events];
   }
 
   function read({ name, item: type }: EventType, event: JsonObject): ReplyEvent[] {

@@ -40,7 +40,7 @@ interface Entry {
   announced: boolean;
   /** True if two events had the same id. */
   steady: boolean;
-  over: boolean;
+  isDone: boolean;
   held: number;
 }
 
@@ -51,7 +51,10 @@ interface ItemIdentification {
 }
 
 /** Reads an answer from the events of its items. @param answerId returns the id of the answer, once known */
-export function responseItems({ issuer, tier: asked }: Origin, answerId: () => string | undefined): ResponseItems {
+export function responseItems(
+  { issuer, tier: requestedTier }: Origin,
+  answerId: () => string | undefined,
+): ResponseItems {
   const serializer = new BlockSerializer(emit);
   let out: ReplyEvent[] = [];
   const entries: Entry[] = [];
@@ -79,7 +82,7 @@ export function responseItems({ issuer, tier: asked }: Origin, answerId: () => s
       reader,
       announced: false,
       steady: false,
-      over: false,
+      isDone: false,
       held: 0,
     };
     entries.push(entry);
@@ -101,7 +104,7 @@ export function responseItems({ issuer, tier: asked }: Origin, answerId: () => s
     held += characters;
   }
 
-  function named(type: string, id: string | undefined): Entry | undefined {
+  function findById(type: string, id: string | undefined): Entry | undefined {
     const entry = id === undefined ? undefined : byId.get(id);
     return entry?.type === type ? entry : undefined;
   }
@@ -111,23 +114,23 @@ export function responseItems({ issuer, tier: asked }: Origin, answerId: () => s
    * give each event an id of its own are recognized by ids that never repeat, and then the index decides.
    */
   function find(type: string, { id, index }: ItemIdentification): Entry | undefined {
-    const known = named(type, id);
+    const known = findById(type, id);
     if (known !== undefined) {
       known.steady = true;
       return known;
     }
     if (index === undefined) {
-      const last = entries.findLast((entry) => entry.type === type && !entry.over);
+      const last = entries.findLast((entry) => entry.type === type && !entry.isDone);
       return id === undefined || last?.id === undefined ? last : undefined;
     }
     const found = byIndex.get(`${type} ${index}`);
     if (found === undefined || id === undefined || found.id === undefined) return found;
-    return found.over || found.steady ? undefined : found;
+    return found.isDone || found.steady ? undefined : found;
   }
 
   function finish(entry: Entry, item: JsonObject | undefined): void {
-    if (entry.over) return;
-    entry.over = true;
+    if (entry.isDone) return;
+    entry.isDone = true;
     entry.reader.done(item);
     held -= entry.held;
     entry.held = 0;
@@ -138,7 +141,7 @@ export function responseItems({ issuer, tier: asked }: Origin, answerId: () => s
     const free = new Set(entries);
     const take = (entry: Entry | undefined): Entry | undefined =>
       entry !== undefined && free.delete(entry) ? entry : undefined;
-    const exact = output.map((item) => take(named(typeOf(item), stringOf(item.id))) ?? take(calledBy(item)));
+    const exact = output.map((item) => take(findById(typeOf(item), stringOf(item.id))) ?? take(calledBy(item)));
     return output.map((item, index) => {
       if (exact[index] !== undefined) return exact[index];
       const type = typeOf(item);
@@ -186,10 +189,10 @@ export function responseItems({ issuer, tier: asked }: Origin, answerId: () => s
     added(item, index) {
       const identification = { id: stringOf(item.id), index };
       const type = typeOf(item);
-      if (named(type, identification.id)?.announced === true || calledBy(item) !== undefined) return [];
+      if (findById(type, identification.id)?.announced === true || calledBy(item) !== undefined) return [];
       // Events may precede the item itself.
       const early = find(type, identification);
-      const entry = early === undefined || early.over || early.announced ? create(type, identification) : early;
+      const entry = early === undefined || early.isDone || early.announced ? create(type, identification) : early;
       announce(entry, item);
       keep(entry, JSON.stringify(item).length);
       entry.reader.added(item);
@@ -203,14 +206,14 @@ export function responseItems({ issuer, tier: asked }: Origin, answerId: () => s
       const other = found !== undefined && called === undefined && found.callId !== undefined &&
         stringOf(item.call_id) !== undefined;
       const entry = found === undefined || other ? create(type, identification) : found;
-      if (!entry.over) announce(entry, item);
+      if (!entry.isDone) announce(entry, item);
       finish(entry, item);
       return take();
     },
     event(name, event, type) {
       const identification = { id: stringOf(event.item_id), index: numberOf(event.output_index) };
       const entry = find(type, identification) ?? create(type, identification);
-      if (entry.over) return [];
+      if (entry.isDone) return [];
       if (typeof event.delta === "string") keep(entry, event.delta.length);
       entry.reader.event(name, event);
       return take();
@@ -223,8 +226,8 @@ export function responseItems({ issuer, tier: asked }: Origin, answerId: () => s
       const output = objectsOf(response.output).filter((item) => typeOf(item) !== "");
       if (output.length > ITEMS) return [tooMuch("it has too many items")];
       const matched = entries.length === 0 ? [] : match(output);
-      const wholes = new Map(matched.map((entry, index) => [entry, output[index]]));
-      for (const entry of entries) finish(entry, wholes.get(entry));
+      const items = new Map(matched.map((entry, index) => [entry, output[index]]));
+      for (const entry of entries) finish(entry, items.get(entry));
       output.forEach((item, index) => {
         if (matched[index] === undefined) finish(create(typeOf(item), { id: undefined, index: undefined }), item);
       });
@@ -232,16 +235,16 @@ export function responseItems({ issuer, tier: asked }: Origin, answerId: () => s
       if (events.at(-1)?.type === "error") return events;
       const incomplete = status === "incomplete" || end === "incomplete";
       const why = objectOf(response.incomplete_details)?.reason;
-      return [...events, { type: "finish", reason: reason(incomplete, why), usage: usageOf(response, asked) }];
+      return [...events, { type: "finish", reason: reason(incomplete, why), usage: usageOf(response, requestedTier) }];
     },
   };
 }
 
-function usageOf({ usage, service_tier, tool_usage }: JsonObject, asked: string | undefined): TokenUsage {
+function usageOf({ usage, service_tier, tool_usage }: JsonObject, requestedTier: string | undefined): TokenUsage {
   const searches = countOf(objectOf(objectOf(tool_usage)?.web_search)?.num_requests);
   return withReported(readUsage(usage), {
     tier: stringOf(service_tier),
-    asked,
+    requestedTier,
     ...(searches !== undefined && { hostedCalls: { web_search: searches } }),
   });
 }

@@ -11,15 +11,15 @@ import { objectOf, present, spelledCountOf } from "../members.ts";
 export function readUsage(value: Json | undefined): TokenUsage {
   const usage = objectOf(value);
   if (usage === undefined) return {};
-  const inside = objectOf(usage.input_tokens_details) ?? objectOf(usage.prompt_tokens_details) ?? {};
+  const details = objectOf(usage.input_tokens_details) ?? objectOf(usage.prompt_tokens_details) ?? {};
   const outside = objectOf(usage.output_tokens_details) ?? objectOf(usage.completion_tokens_details) ?? {};
   const input = spelledCountOf(usage.input_tokens) ?? spelledCountOf(usage.prompt_tokens);
   const output = spelledCountOf(usage.output_tokens) ?? spelledCountOf(usage.completion_tokens);
-  const read = spelledCountOf(inside.cached_tokens) ?? spelledCountOf(usage.cached_tokens);
-  const written = spelledCountOf(inside.cache_write_tokens);
+  const read = spelledCountOf(details.cached_tokens) ?? spelledCountOf(usage.cached_tokens);
+  const cacheWrites = spelledCountOf(details.cache_write_tokens);
   const reasoning = spelledCountOf(outside.reasoning_tokens);
   const total = spelledCountOf(usage.total_tokens);
-  const cached = (read ?? 0) + (written ?? 0);
+  const cached = (read ?? 0) + (cacheWrites ?? 0);
   const beside = total === undefined || input === undefined || output === undefined ? 0 : total - input - output;
   const inputApart = cached > 0 && (beside === cached || beside === cached + (reasoning ?? 0));
   const outputApart = reasoning !== undefined && reasoning > 0 && beside === reasoning + (inputApart ? cached : 0);
@@ -30,7 +30,7 @@ export function readUsage(value: Json | undefined): TokenUsage {
       prompt: input === undefined || inputApart ? input : input - cached,
       input_cache_read: read,
       // The cache lifetimes of this protocol have no price of their own; the shorter one is the default.
-      input_cache_write_5m: written,
+      input_cache_write_5m: cacheWrites,
     }),
     completion: output !== undefined && outputApart ? output + reasoning : output,
     reasoning,

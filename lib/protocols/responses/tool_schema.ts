@@ -47,7 +47,7 @@ export const toolsField: z.ZodType = z.array(
   }),
 ).max(COUNTS.tools);
 
-const named = z.looseObject({ type: z.string(), name: z.string().nullish() });
+const namedTool = z.looseObject({ type: z.string(), name: z.string().nullish() });
 
 /** Tool choice. */
 export const toolChoiceField: z.ZodType = z.union([
@@ -58,7 +58,7 @@ export const toolChoiceField: z.ZodType = z.union([
     z.looseObject({
       type: z.literal("allowed_tools"),
       mode: z.enum(["auto", "required"]),
-      tools: z.array(named).min(1).max(COUNTS.tools),
+      tools: z.array(namedTool).min(1).max(COUNTS.tools),
     }),
   ]),
   z.looseObject({

@@ -14,7 +14,7 @@ export const responsesUpstream: UpstreamCodec = {
     namespaces: true,
     hostedFrom: ["responses"],
     // OpenAI: max_output_tokens must be at least 16.
-    leastTokens: 16,
+    minTokens: 16,
     // The protocol has no stop sequences.
     stops: 0,
     toolName: { legal: /[A-Za-z0-9_-]/, max: 64 },

@@ -73,7 +73,7 @@ export function reasoningItem(
     },
     value: (status) => write(status),
     // A model takes its reasoning back in no other form.
-    kept: (status) => write(status, true),
+    stored: (status) => write(status, true),
   };
   return { item, events: [itemAdded(output_index, { type: "reasoning", id, summary: [] })] };
 }

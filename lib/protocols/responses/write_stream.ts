@@ -46,7 +46,7 @@ export function streamWriter(echo: Echo): Machine<ReplyEvent, Frame> {
 export function outputItemWriter(echo: Echo): Machine<ReplyEvent, ResponsesEvent> {
   const respond = responseWriter(echo);
   const output: JsonObject[] = [];
-  const kept: JsonObject[] = [];
+  const storedItems: JsonObject[] = [];
   let item: OutputItem | undefined;
   let state: "new" | "open" | "over" = "new";
   let refused = false;
@@ -63,7 +63,7 @@ export function outputItemWriter(echo: Echo): Machine<ReplyEvent, ResponsesEvent
     const value = item?.value(status);
     if (value !== undefined) {
       output.push(value);
-      kept.push(item?.kept?.(status) ?? value);
+      storedItems.push(item?.stored?.(status) ?? value);
     }
     item = undefined;
     return events;
@@ -85,7 +85,7 @@ export function outputItemWriter(echo: Echo): Machine<ReplyEvent, ResponsesEvent
     const events = leave(status);
     const progress: ResponseProgress = { status, output, usage, ...(incomplete !== undefined && { incomplete }) };
     const response = respond(progress);
-    echo.keeper?.keep?.({ id: responseId(echo), output: kept.map(keptItem) });
+    echo.keeper?.keep?.({ id: responseId(echo), output: storedItems.map(keptItem) });
     return [...events, { type: `response.${status}`, members: { response } }];
   }
 

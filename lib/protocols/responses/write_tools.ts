@@ -54,8 +54,8 @@ export function writeToolChoice(choice: ToolChoice, tools: readonly Tool[]): Jso
       return { type: choice.custom === true ? "custom" : "function", name: choice.name };
     case "allowed": {
       const custom = new Set(tools.flatMap((tool) => tool.type === "custom" ? [tool.name] : []));
-      const named = choice.names.map((name) => ({ type: custom.has(name) ? "custom" : "function", name }));
-      return { type: "allowed_tools", mode: choice.mode, tools: named };
+      const toolRefs = choice.names.map((name) => ({ type: custom.has(name) ? "custom" : "function", name }));
+      return { type: "allowed_tools", mode: choice.mode, tools: toolRefs };
     }
     case "vendor_specific":
       return choice.value;
@@ -64,7 +64,7 @@ export function writeToolChoice(choice: ToolChoice, tools: readonly Tool[]): Jso
 
 /** Puts adjacent tools of one namespace into it. */
 function nest(tools: readonly Tool[], context: ResponsesWriteContext): JsonObject[] {
-  const written: JsonObject[] = [];
+  const wireTools: JsonObject[] = [];
   let open: { name: string; members: string; tools: JsonObject[] } | undefined;
   for (const tool of tools) {
     const value = writeTool(tool, context);
@@ -74,15 +74,15 @@ function nest(tools: readonly Tool[], context: ResponsesWriteContext): JsonObjec
     const name = tool.type !== "hosted" ? tool.namespace : about === undefined ? undefined : open?.name;
     if (name === undefined) {
       open = undefined;
-      written.push(value);
+      wireTools.push(value);
     } else if (open?.name === name && open.members === members) {
       open.tools.push(value);
     } else {
       open = { name, members, tools: [value] };
-      written.push({ ...about, type: "namespace", name, tools: open.tools });
+      wireTools.push({ ...about, type: "namespace", name, tools: open.tools });
     }
   }
-  return written;
+  return wireTools;
 }
 
 function writeTool(tool: Tool, { own }: ResponsesWriteContext): JsonObject {

@@ -30,11 +30,11 @@ import { renameTools } from "./tool_names.ts";
  * to the event loop between the steps.
  * @throws {GatewayError} `invalid`, if leaving something out would change the meaning
  */
-export function* adaptPrompt(asked: Prompt, target: AdaptTarget): Generator<void, AdaptedPrompt> {
+export function* adaptPrompt(original: Prompt, target: AdaptTarget): Generator<void, AdaptedPrompt> {
   const { dialect, dropped } = target;
-  if (asked.maxTokens === 0 && target.protocol !== "messages") throw tooFewTokens();
+  if (original.maxTokens === 0 && target.protocol !== "messages") throw tooFewTokens();
   const restores: (() => Machine<ReplyEvent, ReplyEvent>)[] = [];
-  let prompt = askForOneAnswer(asked, dropped);
+  let prompt = askForOneAnswer(original, dropped);
   let { types, hasMarks, hasBlank, hasUnknown } = surveyPrompt(prompt);
   if (types.has("vendor_specific")) {
     prompt = yield* flattenContent(prompt, target);
@@ -70,20 +70,20 @@ export function* adaptPrompt(asked: Prompt, target: AdaptTarget): Generator<void
   if (hasSchemas && prompt.protocol !== target.protocol) prompt = yield* fitSchemas(prompt, target);
 
   const { maxTokens } = prompt;
-  const isTooFew = maxTokens !== undefined && maxTokens < (dialect.leastTokens ?? 0);
+  const isTooFew = maxTokens !== undefined && maxTokens < (dialect.minTokens ?? 0);
   if (isTooFew) {
     // The client pays for the target's minimum.
     dropped.add("max_completion_tokens");
-    prompt = { ...prompt, maxTokens: dialect.leastTokens ?? 0 };
+    prompt = { ...prompt, maxTokens: dialect.minTokens ?? 0 };
   }
 
   if (prompt.stop.length > 0) {
-    const { prompt: limited, ours } = splitStopSequences(prompt, target);
+    const { prompt: limited, emulated } = splitStopSequences(prompt, target);
     prompt = limited;
-    if (ours.length > 0) restores.push(() => enforceStopSequences(ours));
+    if (emulated.length > 0) restores.push(() => enforceStopSequences(emulated));
   }
   restores.push(normalizeFinish);
-  if (asked.protocol === "messages") restores.push(dropTrailingSignatures);
+  if (original.protocol === "messages") restores.push(dropTrailingSignatures);
   return {
     prompt,
     ...(isTooFew && { limit: maxTokens }),

@@ -3,7 +3,7 @@ import type { CacheMark, ContentBlock, Message, Prompt, Tool } from "../canonica
 import { isObject, type JsonObject } from "../../json/mod.ts";
 import type { AdaptTarget } from "./adapt_target.ts";
 
-const MOST = 4;
+const MAX_MARKS = 4;
 const NAME = "cache_control";
 
 interface Marked {
@@ -20,17 +20,17 @@ export function fitCacheMarks(prompt: Prompt, target: AdaptTarget): Prompt {
   const carries = target.protocol === "messages" || target.dialect.cacheMarks === true ||
     (isOwn && target.protocol === "responses");
   if (isOwn && carries) return prompt;
-  let left = countMarks(prompt);
+  let remaining = countMarks(prompt);
   let short = false;
 
-  function fit<T extends Marked>(thing: T, takesMark = true): T {
-    if (thing.cache === undefined) return thing;
-    const { cache, ...bare } = thing;
-    if (takesMark && carries && left-- <= MOST) {
+  function fit<T extends Marked>(marked: T, takesMark = true): T {
+    if (marked.cache === undefined) return marked;
+    const { cache, ...bare } = marked;
+    if (takesMark && carries && remaining-- <= MAX_MARKS) {
       short ||= cache.ttl === "5m";
-      if (cache.ttl === "5m" || !short) return thing;
+      if (cache.ttl === "5m" || !short) return marked;
       target.dropped.add(NAME);
-      return { ...thing, cache: { ttl: "5m" } };
+      return { ...marked, cache: { ttl: "5m" } };
     }
     target.dropped.add(NAME);
     return bare as T;
@@ -48,7 +48,7 @@ export function fitCacheMarks(prompt: Prompt, target: AdaptTarget): Prompt {
   /** Counts a mark inside a vendor-specific object. */
   function countVendorMark({ cache_control: mark }: JsonObject): void {
     if (!isObject(mark)) return;
-    left--;
+    remaining--;
     short ||= mark.ttl !== "1h";
   }
 

@@ -58,7 +58,7 @@ const SILENT = new Set([
 export function* dropUnknownMembers(prompt: Prompt, target: RestTarget): Generator<void, Prompt> {
   const { dropped } = target;
   const { unknownMembers, reasoning } = prompt;
-  const local = <T extends { unknownMembers?: UnknownMembers }>(thing: T): T => localize(thing, target);
+  const local = <T extends { unknownMembers?: UnknownMembers }>(value: T): T => localize(value, target);
   const localBlock = (block: ContentBlock): ContentBlock => dropCitations(local(block), target);
   const body = unknownMembers === undefined || unknownMembers.from === target.protocol
     ? unknownMembers
@@ -89,10 +89,10 @@ export function* dropUnknownMembers(prompt: Prompt, target: RestTarget): Generat
   }
 }
 
-function localize<T extends { unknownMembers?: UnknownMembers }>(thing: T, { protocol, dropped }: RestTarget): T {
-  if (thing.unknownMembers === undefined || thing.unknownMembers.from === protocol) return thing;
-  const { unknownMembers: _, ...kept } = thing;
-  nameMembers(thing.unknownMembers.members, dropped);
+function localize<T extends { unknownMembers?: UnknownMembers }>(value: T, { protocol, dropped }: RestTarget): T {
+  if (value.unknownMembers === undefined || value.unknownMembers.from === protocol) return value;
+  const { unknownMembers: _, ...kept } = value;
+  nameMembers(value.unknownMembers.members, dropped);
   return kept as T;
 }
 
@@ -169,8 +169,10 @@ function carry({ name, value, from, to }: Member): JsonObject | undefined {
   if (from !== "messages" && to !== "messages") {
     if (OPENAI.includes(name)) return { [name]: value };
     if (from === "chat") return name === "verbosity" ? { text: { verbosity: value } } : undefined;
-    const alone = name === "text" && isObject(value) && Object.keys(value).length === 1 ? value.verbosity : undefined;
-    return alone === undefined ? undefined : { verbosity: alone };
+    const verbosity = name === "text" && isObject(value) && Object.keys(value).length === 1
+      ? value.verbosity
+      : undefined;
+    return verbosity === undefined ? undefined : { verbosity };
   }
   if (name !== "service_tier") return undefined;
   if (value === "auto") return { service_tier: value };

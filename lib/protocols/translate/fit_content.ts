@@ -28,9 +28,11 @@ export function* dropEmpty(prompt: Prompt, { protocol }: AdaptTarget): Generator
     const blank = blankText(block);
     return blank === "" || (blank !== undefined && protocol === "messages") ? [] : block;
   };
-  const kept = yield* mapPrompt(prompt, keep);
-  const isSilent = kept.messages.some(({ blocks }) => blocks.length === 0);
-  return isSilent ? withMessages(kept, kept.messages.filter(({ blocks }) => blocks.length > 0)) : kept;
+  const withoutEmpty = yield* mapPrompt(prompt, keep);
+  const isSilent = withoutEmpty.messages.some(({ blocks }) => blocks.length === 0);
+  return isSilent
+    ? withMessages(withoutEmpty, withoutEmpty.messages.filter(({ blocks }) => blocks.length > 0))
+    : withoutEmpty;
 }
 
 /** The text of a block without other characters than white space; absent for any other block. */
@@ -79,8 +81,8 @@ export function fitReasoning(prompt: Prompt, target: AdaptTarget): Prompt {
 function isManual({ reasoning }: Prompt, { row }: AdaptTarget): boolean {
   if (reasoning === undefined || reasoning.mode === "off") return false;
   if (reasoning.mode === "manual") return true;
-  const asked = reasoning.mode === "adaptive" || (reasoning.effort !== undefined && reasoning.effort !== "none");
-  return asked && row.reasoning !== undefined && !row.reasoning.modes.includes("adaptive");
+  const isRequested = reasoning.mode === "adaptive" || (reasoning.effort !== undefined && reasoning.effort !== "none");
+  return isRequested && row.reasoning !== undefined && !row.reasoning.modes.includes("adaptive");
 }
 
 function hasBareCall({ messages }: Prompt): boolean {
@@ -134,9 +136,9 @@ const HASH_LENGTH = 24;
 export function* legalizeCallIds(prompt: Prompt, rule: TextRule): Generator<void, Prompt> {
   const known = new Map<string, string>();
   const legal = (id: string) => {
-    let made = known.get(id);
-    if (made === undefined) known.set(id, made = legalCallId(id, rule));
-    return made;
+    let newId = known.get(id);
+    if (newId === undefined) known.set(id, newId = legalCallId(id, rule));
+    return newId;
   };
   return yield* mapPrompt(prompt, (block) => {
     switch (block.type) {

@@ -57,10 +57,10 @@ function* fitFormat(
 function checkNames({ properties }: JsonObject, { tool, index }: { tool: string; index: number }): void {
   const name = isObject(properties) ? Object.keys(properties).find((name) => !ARGUMENT.test(name)) : undefined;
   if (name === undefined) return;
-  const shown = JSON.stringify(name.slice(0, 80));
+  const quotedName = JSON.stringify(name.slice(0, 80));
   throw new GatewayError(
     "invalid",
-    `Cannot pass tool "${tool}" to this model: its argument ${shown} must have a name of 1 to 64 letters, digits, _ . or -`,
+    `Cannot pass tool "${tool}" to this model: its argument ${quotedName} must have a name of 1 to 64 letters, digits, _ . or -`,
     { param: `tools[${index}]` },
   );
 }

@@ -34,11 +34,11 @@ export interface InputDecoder {
  */
 export function inputDecoder(): InputDecoder {
   let state: "opening" | "text" | "other" | "raw" | "over" = "opening";
-  let kept = "";
+  let buffered = "";
 
   function decodeText(piece: string): string {
-    const { text, rest, closed } = decodeString(kept + piece);
-    kept = closed ? "" : rest;
+    const { text, rest, closed } = decodeString(buffered + piece);
+    buffered = closed ? "" : rest;
     if (closed) state = "over";
     return text;
   }
@@ -53,28 +53,28 @@ export function inputDecoder(): InputDecoder {
         case "text":
           return decodeText(piece);
       }
-      kept += piece;
+      buffered += piece;
       if (state === "opening") {
-        const opening = OPENING.exec(kept);
+        const opening = OPENING.exec(buffered);
         if (opening !== null) {
           state = "text";
-          const begun = kept.slice(opening[0].length);
-          kept = "";
-          return decodeText(begun);
+          const source = buffered.slice(opening[0].length);
+          buffered = "";
+          return decodeText(source);
         }
-        if (kept.length > MAX_OPENING || !OPENING_SO_FAR.test(kept)) state = "other";
+        if (buffered.length > MAX_OPENING || !OPENING_SO_FAR.test(buffered)) state = "other";
       }
-      if (kept.length <= MAX_KEPT) return "";
+      if (buffered.length <= MAX_KEPT) return "";
       state = "raw";
-      const all = kept;
-      kept = "";
+      const all = buffered;
+      buffered = "";
       return all;
     },
     end() {
-      const left = kept;
-      kept = "";
+      const unfinished = buffered;
+      buffered = "";
       // The remainder of text that was cut short is half a character.
-      return state === "opening" || state === "other" ? wholeInput(left) : "";
+      return state === "opening" || state === "other" ? wholeInput(unfinished) : "";
     },
   };
 }

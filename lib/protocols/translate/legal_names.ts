@@ -18,13 +18,13 @@ const WHOLE = new WeakMap<RegExp, RegExp>();
 /** True if a rule accepts a text. */
 export function isLegal(text: string, { legal, max, exact }: TextRule): boolean {
   if (exact === true ? text.length !== max : text.length > max) return false;
-  let whole = WHOLE.get(legal);
-  if (whole === undefined) WHOLE.set(legal, whole = new RegExp(`^(?:${legal.source})+$`));
-  return whole.test(text);
+  let pattern = WHOLE.get(legal);
+  if (pattern === undefined) WHOLE.set(legal, pattern = new RegExp(`^(?:${legal.source})+$`));
+  return pattern.test(text);
 }
 
 /** Replaces every character that a rule does not accept. */
-export function replaceIllegalCharacters(text: string, rule: TextRule, instead: string): string {
-  return Array.from(text, (character) => isLegal(character, { legal: rule.legal, max: 2 }) ? character : instead)
+export function replaceIllegalCharacters(text: string, rule: TextRule, replacement: string): string {
+  return Array.from(text, (character) => isLegal(character, { legal: rule.legal, max: 2 }) ? character : replacement)
     .join("");
 }

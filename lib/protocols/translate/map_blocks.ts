@@ -28,8 +28,8 @@ export function* mapEach<T>(items: T[], step: (item: T) => T): Generator<void, T
   let mapped: T[] | undefined;
   let index = 0;
   for (const item of items) {
-    const made = step(item);
-    if (made !== item) (mapped ??= [...items])[index] = made;
+    const result = step(item);
+    if (result !== item) (mapped ??= [...items])[index] = result;
     if (++index % ITEMS_AT_ONCE === 0) yield;
   }
   return mapped ?? items;
@@ -64,10 +64,10 @@ function* mapManyBlocks({ role, blocks }: Message, map: MapBlock): Generator<voi
   const mapped: ContentBlock[] = [];
   let isSame = true;
   for (let at = 0; at < blocks.length; at += BLOCKS_AT_ONCE) {
-    const some = blocks.slice(at, at + BLOCKS_AT_ONCE);
-    const made = mapBlocks({ role, blocks: some }, map);
-    isSame &&= made === some;
-    for (const block of made) mapped.push(block);
+    const batch = blocks.slice(at, at + BLOCKS_AT_ONCE);
+    const result = mapBlocks({ role, blocks: batch }, map);
+    isSame &&= result === batch;
+    for (const block of result) mapped.push(block);
     yield;
   }
   return isSame ? blocks : mapped;
@@ -78,11 +78,11 @@ function mapBlocks({ role, blocks }: Pick<Message, "role" | "blocks">, map: MapB
   let mapped: ContentBlock[] | undefined;
   let index = 0;
   for (const block of blocks) {
-    const made = map(block.type === "tool_result" ? withMappedResult(block, { role, map }) : block, role);
-    if (made !== block) mapped ??= blocks.slice(0, index);
+    const result = map(block.type === "tool_result" ? withMappedResult(block, { role, map }) : block, role);
+    if (result !== block) mapped ??= blocks.slice(0, index);
     if (mapped !== undefined) {
-      if (isBlock(made)) mapped.push(made);
-      else mapped.push(...made);
+      if (isBlock(result)) mapped.push(result);
+      else mapped.push(...result);
     }
     index++;
   }
@@ -97,6 +97,6 @@ function withMappedResult(
   return blocks === block.blocks ? block : { ...block, blocks };
 }
 
-function isBlock(made: ContentBlock | readonly ContentBlock[]): made is ContentBlock {
-  return !Array.isArray(made);
+function isBlock(mapped: ContentBlock | readonly ContentBlock[]): mapped is ContentBlock {
+  return !Array.isArray(mapped);
 }

@@ -72,13 +72,18 @@ function mergeRound(round: readonly Message[]): Message[] {
 function merge(messages: readonly Message[]): Message | undefined {
   const [first] = messages;
   if (first === undefined || messages.length === 1) return first;
-  const rests = messages.flatMap(({ unknownMembers }) => unknownMembers === undefined ? [] : [unknownMembers]);
-  const [unknownMembers] = rests;
+  const unknownOfMessages = messages.flatMap(({ unknownMembers }) =>
+    unknownMembers === undefined ? [] : [unknownMembers]
+  );
+  const [unknownMembers] = unknownOfMessages;
   return {
     role: first.role,
     blocks: messages.flatMap(({ blocks }) => blocks),
     ...(unknownMembers !== undefined && {
-      unknownMembers: { from: unknownMembers.from, members: Object.assign({}, ...rests.map(({ members }) => members)) },
+      unknownMembers: {
+        from: unknownMembers.from,
+        members: Object.assign({}, ...unknownOfMessages.map(({ members }) => members)),
+      },
     }),
   };
 }
@@ -87,28 +92,28 @@ function merge(messages: readonly Message[]): Message | undefined {
 function orderRound(round: readonly Message[]): Message[] {
   const results = resultsOf(round.filter(({ role }) => role === "user"));
   const ordered: Message[] = [];
-  const begun = new Map<Message, Message>();
+  const split = new Map<Message, Message>();
   for (const message of round) {
     if (message.role === "user") {
       const blocks = message.blocks.filter(({ type }) => type !== "tool_result");
       if (blocks.length === 0 && message.blocks.length > 0) continue;
-      const begunWith = begun.get(message);
+      const begunWith = split.get(message);
       // Text that came with the last result stays in its message.
       if (begunWith !== undefined && begunWith === ordered.at(-1)) begunWith.blocks.push(...blocks);
       else ordered.push(begunWith === undefined ? { ...message, blocks } : { role: "user", blocks });
       continue;
     }
     ordered.push(message);
-    if (message.role === "assistant") ordered.push(...resultMessages(resultsFor(message, results), begun));
+    if (message.role === "assistant") ordered.push(...resultMessages(resultsFor(message, results), split));
   }
   return ordered;
 }
 
 /**
  * Returns results as messages, one for each message they came in.
- * @param begun the first new message of each original one, which keeps its unknown members
+ * @param split the first new message of each original one, which keeps its unknown members
  */
-function resultMessages(results: readonly Result[], begun: Map<Message, Message>): Message[] {
+function resultMessages(results: readonly Result[], split: Map<Message, Message>): Message[] {
   const messages: Message[] = [];
   let before: Message | undefined;
   for (const { block, source } of results) {
@@ -118,10 +123,10 @@ function resultMessages(results: readonly Result[], begun: Map<Message, Message>
       continue;
     }
     before = source;
-    const message: Message = source !== undefined && !begun.has(source)
+    const message: Message = source !== undefined && !split.has(source)
       ? { ...source, blocks: [block] }
       : { role: "user", blocks: [block] };
-    if (source !== undefined && !begun.has(source)) begun.set(source, message);
+    if (source !== undefined && !split.has(source)) split.set(source, message);
     messages.push(message);
   }
   return messages;

@@ -4,7 +4,7 @@ import type { Machine, ReplyEvent } from "../canonical/types.ts";
 
 /** Chains machines: the output of each is the input of the next. After a finish or an error the chain is over. */
 export function chainMachines(machines: readonly Machine<ReplyEvent, ReplyEvent>[]): Machine<ReplyEvent, ReplyEvent> {
-  let over = false;
+  let isDone = false;
 
   function run(events: ReplyEvent[], from: number): ReplyEvent[] {
     let passed = events;
@@ -16,15 +16,15 @@ export function chainMachines(machines: readonly Machine<ReplyEvent, ReplyEvent>
     for (let at = 0; at < events.length; at++) {
       const type = events[at]?.type;
       if (type !== "finish" && type !== "error") continue;
-      over = true;
+      isDone = true;
       return events.slice(0, at + 1);
     }
     return events;
   }
 
   return {
-    push: (event) => over ? [] : cut(run([event], 0)),
-    end: () => over ? [] : cut(machines.flatMap((machine, index) => run(machine.end(), index + 1))),
+    push: (event) => isDone ? [] : cut(run([event], 0)),
+    end: () => isDone ? [] : cut(machines.flatMap((machine, index) => run(machine.end(), index + 1))),
   };
 }
 
@@ -45,7 +45,7 @@ function through(machine: Machine<ReplyEvent, ReplyEvent> | undefined, events: R
 export function normalizeFinish(): Machine<ReplyEvent, ReplyEvent> {
   let calls = 0;
   /** Blocks dropped so far; later indices move down. */
-  let left = 0;
+  let emptyBlocks = 0;
   let skipping = false;
   /** White space before the first character of arguments; undefined elsewhere. */
   let blank: string | undefined;
@@ -58,32 +58,32 @@ export function normalizeFinish(): Machine<ReplyEvent, ReplyEvent> {
           skipping = block.type === "tool_call" && block.name.trim() === "";
           blank = block.type === "tool_call" && block.custom !== true ? "" : undefined;
           if (skipping) {
-            left++;
+            emptyBlocks++;
             return [];
           }
           if (block.type === "tool_call") calls++;
-          return [{ ...event, index: event.index - left }];
+          return [{ ...event, index: event.index - emptyBlocks }];
         }
         case "delta": {
           if (skipping) return [];
-          if (blank === undefined && left === 0) return [event];
+          if (blank === undefined && emptyBlocks === 0) return [event];
           const text = (blank ?? "") + event.text;
           if (blank !== undefined && text.trim() === "") {
             blank = text;
             return [];
           }
           blank = undefined;
-          return [{ ...event, index: event.index - left, text }];
+          return [{ ...event, index: event.index - emptyBlocks, text }];
         }
         case "close": {
           if (skipping) return [];
-          const index = event.index - left;
+          const index = event.index - emptyBlocks;
           const empty: ReplyEvent[] = blank === undefined ? [] : [{ type: "delta", index, text: "{}" }];
           blank = undefined;
           return [...empty, { ...event, index }];
         }
         case "citation":
-          return skipping ? [] : [{ ...event, index: event.index - left }];
+          return skipping ? [] : [{ ...event, index: event.index - emptyBlocks }];
         case "finish":
           return [finishEvent(settledReason(event.reason, calls > 0), event)];
         default:
@@ -104,7 +104,7 @@ export function dropTrailingSignatures(): Machine<ReplyEvent, ReplyEvent> {
   let hasCalls = false;
   /** Index of the open hidden block. */
   let hidden: number | undefined;
-  let held: ReplyEvent[] = [];
+  let queued: ReplyEvent[] = [];
 
   return {
     push(event) {
@@ -115,11 +115,11 @@ export function dropTrailingSignatures(): Machine<ReplyEvent, ReplyEvent> {
         hidden = isLate ? event.index : undefined;
       }
       if (hidden !== undefined && "index" in event && event.index === hidden) {
-        held.push(event);
+        queued.push(event);
         return [];
       }
-      const before = event.type === "finish" ? [] : held;
-      held = [];
+      const before = event.type === "finish" ? [] : queued;
+      queued = [];
       return [...before, event];
     },
     end: () => [],

@@ -22,12 +22,12 @@ export function selectTools(prompt: Prompt, target: AdaptTarget): Prompt {
   if (isVoid && toolChoice !== undefined && toolChoice.type !== "auto" && toolChoice.type !== "none") {
     target.dropped.add("tool_choice");
   }
-  const chosen = isVoid ? { tools } : choose({ ...prompt, tools }, target);
+  const selected = isVoid ? { tools } : choose({ ...prompt, tools }, target);
   return {
     ...unknownMembers,
-    ...chosen,
+    ...selected,
     // It concerns tools only, and some upstreams refuse it alone.
-    ...(parallelToolCalls !== undefined && chosen.tools.length > 0 && { parallelToolCalls }),
+    ...(parallelToolCalls !== undefined && selected.tools.length > 0 && { parallelToolCalls }),
   };
 }
 

@@ -7,7 +7,7 @@ import type { AdaptTarget } from "./adapt_target.ts";
 /** A prompt with the stop sequences for its upstream, and those for the gateway. */
 export interface SplitStopSequences {
   prompt: Prompt;
-  ours: string[];
+  emulated: string[];
 }
 
 /**
@@ -21,13 +21,13 @@ export function splitStopSequences(
   const all = [...new Set(prompt.stop)];
   const stops = all.filter((stop) => stop !== "" && stop.isWellFormed());
   if (stops.length < all.length) dropped.add(PARAMETER_NAMES[prompt.protocol].stop);
-  const most = row.supported_parameters.includes("stop") ? dialect.stops : 0;
+  const maxSequences = row.supported_parameters.includes("stop") ? dialect.stops : 0;
   // Anthropic refuses white space alone.
   const usable = stops.filter((stop) => protocol !== "messages" || stop.trim() !== "");
-  const theirs = new Set(usable.slice(0, most));
+  const native = new Set(usable.slice(0, maxSequences));
   return {
-    prompt: { ...prompt, stop: stops.filter((stop) => theirs.has(stop)) },
-    ours: stops.filter((stop) => !theirs.has(stop)),
+    prompt: { ...prompt, stop: stops.filter((stop) => native.has(stop)) },
+    emulated: stops.filter((stop) => !native.has(stop)),
   };
 }
 
@@ -41,17 +41,17 @@ export function enforceStopSequences(stops: readonly string[]): Machine<ReplyEve
   const longest = Math.max(...stops.map((stop) => stop.length));
   let known: TokenUsage = {};
   /** Text that is held back; undefined outside of text blocks. */
-  let held: string | undefined;
-  let over = false;
+  let queued: string | undefined;
+  let isDone = false;
 
   function search(index: number, text: string): ReplyEvent[] {
     const match = firstMatch(text, stops);
     if (match === undefined) {
       const end = wholeCharacters(text, Math.max(0, text.length - longest + 1));
-      held = text.slice(end);
+      queued = text.slice(end);
       return delta(index, text.slice(0, end));
     }
-    over = true;
+    isDone = true;
     return [
       ...delta(index, text.slice(0, match.start)),
       { type: "close", index },
@@ -61,7 +61,7 @@ export function enforceStopSequences(stops: readonly string[]): Machine<ReplyEve
 
   return {
     push(event) {
-      if (over) return [];
+      if (isDone) return [];
       switch (event.type) {
         case "start": {
           // The output count at the start is a guess.
@@ -70,14 +70,14 @@ export function enforceStopSequences(stops: readonly string[]): Machine<ReplyEve
           return [event];
         }
         case "open":
-          held = event.block.type === "text" ? "" : undefined;
+          queued = event.block.type === "text" ? "" : undefined;
           return [event];
         case "delta":
-          return held === undefined ? [event] : search(event.index, held + event.text);
+          return queued === undefined ? [event] : search(event.index, queued + event.text);
         case "close": {
-          const rest = held ?? "";
-          held = undefined;
-          return [...delta(event.index, rest), event];
+          const pendingText = queued ?? "";
+          queued = undefined;
+          return [...delta(event.index, pendingText), event];
         }
         default:
           return [event];

@@ -68,10 +68,10 @@ function byName(tools: readonly Tool[]): Map<string, Original[]> {
 }
 
 /** Returns the tool of a past call. Clients may omit its namespace or kind: the first best match counts. */
-function calledTool(call: ContentBlockOf<"tool_call">, named: readonly Original[] = []): Original {
+function calledTool(call: ContentBlockOf<"tool_call">, candidates: readonly Original[] = []): Original {
   let called: Original = call;
   let best = -1;
-  for (const original of named) {
+  for (const original of candidates) {
     if (call.namespace !== undefined && original.namespace !== call.namespace) continue;
     const isSameKind = (original.custom === true) === (call.custom === true);
     const fit = !isSameKind ? 0 : original.namespace === call.namespace ? 2 : 1;
@@ -84,11 +84,11 @@ function calledTool(call: ContentBlockOf<"tool_call">, named: readonly Original[
 
 /** Returns the thing under another name; the same thing if the name is the same. */
 function rename<T extends { name: string; namespace?: string }>(
-  thing: T,
+  value: T,
   { name, namespace }: { name: string; namespace?: string },
 ): T {
-  if (thing.name === name && thing.namespace === namespace) return thing;
-  const { namespace: _, ...rest } = thing;
+  if (value.name === name && value.namespace === namespace) return value;
+  const { namespace: _, ...rest } = value;
   return { ...rest, name, ...(namespace !== undefined && { namespace }) } as T;
 }
 
@@ -101,9 +101,9 @@ function renameChoice(
     matching.flatMap((tool) => tool.type === "hosted" ? [] : [names.of(originalOf(tool)).name]);
   switch (choice.type) {
     case "tool": {
-      const named = tools.filter((tool) => isToolNamed(tool, choice.name));
-      const sameKind = named.filter((tool) => (tool.type === "custom") === (choice.custom === true));
-      const [name] = wireNames(sameKind.length > 0 ? sameKind : named);
+      const sameName = tools.filter((tool) => isToolNamed(tool, choice.name));
+      const sameKind = sameName.filter((tool) => (tool.type === "custom") === (choice.custom === true));
+      const [name] = wireNames(sameKind.length > 0 ? sameKind : sameName);
       return name === undefined ? choice : { ...choice, name };
     }
     case "allowed": {
@@ -147,9 +147,12 @@ class WireNames {
     const key = namespace === undefined ? `${custom === true ? "custom" : "function"} ${name}` : seed();
     const known = this.#wire.get(key);
     if (known !== undefined) return known;
-    const kept = this.#keepsNamespaces ? namespace : undefined;
-    const joined = namespace !== undefined && kept === undefined ? `${namespace}__${name}` : name;
-    const wire = { name: this.#free(joined, { seed, kept }), ...(kept !== undefined && { namespace: kept }) };
+    const keptNamespace = this.#keepsNamespaces ? namespace : undefined;
+    const joined = namespace !== undefined && keptNamespace === undefined ? `${namespace}__${name}` : name;
+    const wire = {
+      name: this.#free(joined, { seed, namespace: keptNamespace }),
+      ...(keptNamespace !== undefined && { namespace: keptNamespace }),
+    };
     this.#wire.set(key, wire);
     this.#originals.set(wireKey(wire), {
       name,
@@ -166,15 +169,15 @@ class WireNames {
   }
 
   /** Returns the name itself if it is legal and free, else its legal characters and a hash. */
-  #free(name: string, { seed, kept }: { seed: () => string; kept: string | undefined }): string {
-    const taken = (name: string) => this.#originals.has(wireKey({ name, namespace: kept }));
-    if (isLegal(name, this.#rule) && !taken(name)) return name;
+  #free(name: string, { seed, namespace }: { seed: () => string; namespace: string | undefined }): string {
+    const isTaken = (name: string) => this.#originals.has(wireKey({ name, namespace }));
+    if (isLegal(name, this.#rule) && !isTaken(name)) return name;
     const line = isLegal("_", this.#rule) ? "_" : "";
     const clean = replaceIllegalCharacters(name, this.#rule, line);
     for (let salt = 0;; salt++) {
       const suffix = `${line}${hashText(salt === 0 ? seed() : `${seed()}${salt}`, HASH_LENGTH)}`;
       const candidate = clean.slice(0, Math.max(0, this.#rule.max - suffix.length)) + suffix;
-      if (!taken(candidate)) return candidate;
+      if (!isTaken(candidate)) return candidate;
     }
   }
 }

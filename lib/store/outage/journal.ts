@@ -37,8 +37,8 @@ export async function openJournal(path: string, parts: JournalParts): Promise<Jo
   try {
     const { waiting, end, damaged } = await examine(file);
     if (damaged > 0) {
-      const kept = await keepCopy(path);
-      parts.log({ level: "error", event: "journal_damaged", path, kept, records: damaged });
+      const copy = await keepCopy(path);
+      parts.log({ level: "error", event: "journal_damaged", path, kept: copy, records: damaged });
     }
     if (end < file.length) {
       // The process crashed during this write, so the entry was never confirmed.
@@ -94,7 +94,7 @@ export class Journal {
   /** Appends entries. They are synced when it resolves; if it rejects, none is in the journal. */
   append(entries: readonly Entry[]): Promise<void> {
     if (entries.length === 0) return this.#probe();
-    return this.#inTurn(async () => {
+    return this.#runInTurn(async () => {
       const line = new TextEncoder().encode(writeRecord(entries));
       const isFull = this.#waiting + entries.length > this.#maxEntries * (1 + RESERVE) ||
         this.#file.length + line.length > this.#maxBytes || line.length > MAX_LINE_BYTES;
@@ -110,7 +110,7 @@ export class Journal {
    */
   async play(enter: (entries: Entry[]) => Promise<void>): Promise<void> {
     for (;;) {
-      const next = await this.#inTurn(() => this.#next());
+      const next = await this.#runInTurn(() => this.#next());
       if (next === undefined) return;
       await enter(next.entries);
       this.#from = next.end;
@@ -133,7 +133,7 @@ export class Journal {
 
   /** Closes the file after the current work. Waiting entries stay in it. */
   async close(): Promise<void> {
-    await this.#inTurn(() => Promise.resolve(this.#file.close()));
+    await this.#runInTurn(() => Promise.resolve(this.#file.close()));
   }
 
   /** Reads the next batch; `undefined` if nothing waits and the file was emptied. */
@@ -162,7 +162,7 @@ export class Journal {
     return this.hasRoom ? Promise.resolve() : Promise.reject(new Error("Cannot queue entries: the journal is full"));
   }
 
-  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+  #runInTurn<T>(work: () => Promise<T>): Promise<T> {
     const done = this.#last.then(work, work);
     this.#last = done;
     return done;
@@ -193,7 +193,7 @@ function notAJournal(): Error {
 
 /** Copies the damaged file for inspection. Returns the path of the copy. */
 async function keepCopy(path: string): Promise<string> {
-  const kept = `${path}.damaged-${crypto.randomUUID()}`;
-  await Deno.copyFile(path, kept);
-  return kept;
+  const copy = `${path}.damaged-${crypto.randomUUID()}`;
+  await Deno.copyFile(path, copy);
+  return copy;
 }

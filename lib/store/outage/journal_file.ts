@@ -39,7 +39,7 @@ export function openJournalFile(path: string): JournalFile {
     return new JournalFile({ writer, reader, opened });
   } catch (cause) {
     for (const each of opened) each.close();
-    throw new StoreError(`Cannot open the journal "${path}": ${whyNot(cause)}`, { cause });
+    throw new StoreError(`Cannot open the journal "${path}": ${reasonOf(cause)}`, { cause });
   }
 }
 
@@ -140,7 +140,7 @@ function joined(one: Uint8Array<ArrayBuffer>, other: Uint8Array): Uint8Array<Arr
   return both;
 }
 
-function whyNot(cause: unknown): string {
+function reasonOf(cause: unknown): string {
   const why = messageOf(cause);
   return /another gateway/.test(why)
     ? 'another gateway uses it; set a different "nodes.journal" path for each node'

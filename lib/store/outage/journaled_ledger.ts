@@ -63,9 +63,9 @@ export function journaled(ledger: LedgerStore, parts: JournaledParts): Journaled
       await reach.close();
       await journal?.close();
     },
-    append: (given) => entries.append(given),
+    append: (batch) => entries.append(batch),
     hold: (hold) => reach.ask(() => ledger.hold(hold)),
-    left: (claim) => reach.ask(() => ledger.left(claim)),
+    readAvailable: (claim) => reach.ask(() => ledger.readAvailable(claim)),
     spending: (spenders) => reach.ask(() => ledger.spending(spenders)),
     renew: (ids, leaseUntil) => reach.ask(() => ledger.renew(ids, leaseUntil)),
     expire: (now) =>

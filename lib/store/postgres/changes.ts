@@ -14,7 +14,7 @@ const DOWN_POLL_MS = 500;
 const ANSWER_MS = 1_500;
 
 /** If more keys changed at once, all cached keys are invalidated instead. */
-const MOST_CHANGES = 1_000n;
+const MAX_CHANGES = 1_000n;
 
 /** Parts of the change feed. */
 export interface ChangesParts {
@@ -121,11 +121,11 @@ export class Changes {
 
   async #run(): Promise<void> {
     clearTimeout(this.#timer);
-    const begun = this.#parts.monotonic();
+    const startedAt = this.#parts.monotonic();
     try {
       await inTime(this.#takeAgain(), ANSWER_MS);
       this.#failure = undefined;
-      this.#heardAt = begun;
+      this.#heardAt = startedAt;
       this.#rise();
     } catch (error) {
       if (!this.#isClosed) this.#fail(error);
@@ -168,7 +168,7 @@ export class Changes {
     if (now === undefined) throw new Error("Cannot read the change counter: its row is missing");
     if (before === undefined || isNew) this.#reportKeys("all");
     else if (now.keys !== before.keys) {
-      const isMuch = now.keys < before.keys || now.keys_gone > before.keys || now.keys - before.keys > MOST_CHANGES;
+      const isMuch = now.keys < before.keys || now.keys_gone > before.keys || now.keys - before.keys > MAX_CHANGES;
       this.#reportKeys(isMuch ? "all" : await readChangedKeys(sql, before.keys));
     }
     this.#known = { keys: now.keys, config: now.config };

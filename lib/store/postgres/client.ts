@@ -90,8 +90,8 @@ function closeGaps<Query>(query: Query): Query {
   const { resolve } = query;
   query.resolve = (rows: unknown) => {
     if (Array.isArray(rows)) {
-      const whole = rows.filter(() => true);
-      if (whole.length < rows.length) rows.splice(0, rows.length, ...whole);
+      const plainRows = rows.filter(() => true);
+      if (plainRows.length < rows.length) rows.splice(0, rows.length, ...plainRows);
     }
     resolve(rows);
   };

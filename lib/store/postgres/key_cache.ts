@@ -13,13 +13,13 @@ const FRESH_MS = 2_000;
 const READ_MS = 2_000;
 
 /** Most cached keys; the least recently used are evicted. */
-const MOST_KEYS = 100_000;
+const MAX_KEYS = 100_000;
 
 /** Most cached unknown hashes; the oldest are evicted. */
-const MOST_UNKNOWN = 1_000;
+const MAX_UNKNOWN = 1_000;
 
 /** Most keys whose last use waits to be written. */
-const MOST_USES = 100_000;
+const MAX_USES = 100_000;
 
 /** Parts of the key cache. */
 export interface KeyCacheParts {
@@ -33,7 +33,7 @@ export interface KeyCacheParts {
   /** Age of the change feed up to which cached keys are valid during an outage, in milliseconds. */
   keyAgeMs: number;
   /** Most keys in memory; absent: 100,000. */
-  mostKeys?: number;
+  maxKeys?: number;
 }
 
 /** Stands for any key in place of an id. No key has it. */
@@ -73,7 +73,7 @@ export function cacheKeys(parts: KeyCacheParts): KeyStore {
 
 class CachedKeys implements Pick<KeyStore, "findByHash" | "add" | "change" | "revoke" | "rotate" | "touch"> {
   readonly #parts: KeyCacheParts;
-  readonly #mostKeys: number;
+  readonly #maxKeys: number;
   /** By id, the most recently used last. */
   readonly #known = new Map<string, Known>();
   /** Ids by hash, including previous hashes. */
@@ -89,13 +89,13 @@ class CachedKeys implements Pick<KeyStore, "findByHash" | "add" | "change" | "re
   readonly #missing = new Set<Map<string, bigint>>();
   /** Keys being changed by this node, by id: the feed's report may predate the change. */
   readonly #changing = new Map<string, symbol>();
-  readonly #inTurn = createReadQueue();
+  readonly #readQueue = createReadQueue();
   /** Last uses that are not yet written. */
   #uses = new Map<string, number>();
 
   constructor(parts: KeyCacheParts) {
     this.#parts = parts;
-    this.#mostKeys = parts.mostKeys ?? MOST_KEYS;
+    this.#maxKeys = parts.maxKeys ?? MAX_KEYS;
     parts.changes.watch({ keys: (changed) => this.#applyChanges(changed), up: () => void this.#flush() });
     for (const key of parts.first ?? []) this.#keepReady(key);
   }
@@ -113,7 +113,7 @@ class CachedKeys implements Pick<KeyStore, "findByHash" | "add" | "change" | "re
 
   async add(key: KeyRecord, origin?: ChangeOrigin): Promise<boolean> {
     const isAdded = await this.#change(key.id, () => this.#parts.keys.add(key, origin));
-    if (isAdded && this.#known.size < this.#mostKeys) {
+    if (isAdded && this.#known.size < this.#maxKeys) {
       this.#remember({ record: structuredClone(key), changed: 0n }, true);
     }
     return isAdded;
@@ -157,7 +157,7 @@ class CachedKeys implements Pick<KeyStore, "findByHash" | "add" | "change" | "re
 
   /** Caches a key for outages only: it may have changed, so it is read again before any other use. */
   #keepReady(key: ReadKey): void {
-    if (this.#known.size < this.#mostKeys && !this.#changing.has(key.record.id)) this.#remember(key, true);
+    if (this.#known.size < this.#maxKeys && !this.#changing.has(key.record.id)) this.#remember(key, true);
   }
 
   /** Handles a changed key: reads in progress are discarded, and no other request joins them. */
@@ -169,7 +169,7 @@ class CachedKeys implements Pick<KeyStore, "findByHash" | "add" | "change" | "re
 
   #noteUnknown(hash: string): void {
     const [oldest] = this.#unknown;
-    if (this.#unknown.size === MOST_UNKNOWN && oldest !== undefined) this.#unknown.delete(oldest);
+    if (this.#unknown.size === MAX_UNKNOWN && oldest !== undefined) this.#unknown.delete(oldest);
     this.#unknown.add(hash);
   }
 
@@ -187,7 +187,7 @@ class CachedKeys implements Pick<KeyStore, "findByHash" | "add" | "change" | "re
     this.#ids.set(record.hash, record.id);
     if (record.former !== undefined) this.#ids.set(record.former.hash, record.id);
     const [oldest] = this.#known.keys();
-    if (this.#known.size > this.#mostKeys && oldest !== undefined) this.#forget(oldest);
+    if (this.#known.size > this.#maxKeys && oldest !== undefined) this.#forget(oldest);
   }
 
   #recall(hash: string): Known | undefined {
@@ -217,8 +217,8 @@ class CachedKeys implements Pick<KeyStore, "findByHash" | "add" | "change" | "re
       const key = await inTime(this.#parts.find(lookup), READ_MS);
       if (key === undefined && missed.size === 0) this.#noteUnknown(lookup.hash);
       const id = key?.record.id ?? this.#ids.get(lookup.hash);
-      const least = missed.get(ANY) ?? missed.get(id ?? "") ?? 0n;
-      if (id === undefined || (key?.changed ?? 0n) < least) return key?.record;
+      const version = missed.get(ANY) ?? missed.get(id ?? "") ?? 0n;
+      if (id === undefined || (key?.changed ?? 0n) < version) return key?.record;
       if (key === undefined) this.#forget(id);
       else this.#remember(key);
       return key?.record;
@@ -231,10 +231,10 @@ class CachedKeys implements Pick<KeyStore, "findByHash" | "add" | "change" | "re
   async #readUnknown(lookup: KeyLookup): Promise<KeyRecord | undefined> {
     if (!this.#parts.changes.isUp) throw outOfReach();
     try {
-      return await this.#inTurn(() => this.#read(lookup));
+      return await this.#readQueue(() => this.#read(lookup));
     } catch (error) {
       if (!isOutOfReach(error) || !await this.#parts.changes.checkNow()) throw error;
-      return await this.#inTurn(() => this.#read(lookup));
+      return await this.#readQueue(() => this.#read(lookup));
     }
   }
 
@@ -279,7 +279,7 @@ class CachedKeys implements Pick<KeyStore, "findByHash" | "add" | "change" | "re
 
   #keepUses(used: ReadonlyMap<string, number>): void {
     for (const [id, at] of used) {
-      if (this.#uses.has(id) || this.#uses.size < MOST_USES) this.#uses.set(id, Math.max(this.#uses.get(id) ?? 0, at));
+      if (this.#uses.has(id) || this.#uses.size < MAX_USES) this.#uses.set(id, Math.max(this.#uses.get(id) ?? 0, at));
     }
   }
 }

@@ -58,11 +58,11 @@ export function openPostgresLedger(
   const steady = () => Math.floor(offset + monotonic());
   const clock = createServerClock(sql, { now: steady, monotonic });
   const writer = new ChainWriter(sql);
-  const inTurn = createTurns();
+  const runInTurn = createTurns();
   const hold = openHolding(sql, clock);
 
   async function toServer(time: number): Promise<bigint> {
-    return BigInt(time) + await clock.ahead();
+    return BigInt(time) + await clock.offset();
   }
 
   async function enter(entries: readonly Entry[]): Promise<boolean[]> {
@@ -75,7 +75,7 @@ export function openPostgresLedger(
     const ids: string[] = [];
     const until = await toServer(time);
     for (;;) {
-      const overdue = await readOverdue(sql, { until, most: VOIDED_AT_ONCE, graceMs });
+      const overdue = await readOverdue(sql, { until, limit: VOIDED_AT_ONCE, graceMs });
       if (overdue.length === 0) return ids;
       const lost = overdue.map((each) => lostEntry(each, time));
       const isNew = await writer.enter(lost, until);
@@ -87,31 +87,31 @@ export function openPostgresLedger(
   return {
     clock: steady,
     hold,
-    left: (claim) => readLeft(sql, claim),
+    readAvailable: (claim) => readLeft(sql, claim),
     spending: (spenders) => readSpending(sql, spenders),
     async renew(ids, leaseUntil) {
       assertInstant("renew holds", leaseUntil);
       if (ids.length > 0) await renew(sql, ids, await toServer(leaseUntil));
     },
-    async append(given) {
-      if (given.length === 0) return [];
-      for (const entry of given) {
+    async append(newEntries) {
+      if (newEntries.length === 0) return [];
+      for (const entry of newEntries) {
         assertEntry(entry);
         assertEntryTexts(entry);
       }
       // Copied, because they may wait for earlier calls.
-      const entries = given.map((entry) => ({ ...entry, tokens: { ...entry.tokens } }));
-      return inTurn(() => enter(entries));
+      const entries = newEntries.map((entry) => ({ ...entry, tokens: { ...entry.tokens } }));
+      return runInTurn(() => enter(entries));
     },
     async expire(time) {
       assertInstant("void holds", time);
-      return inTurn(() => expire(time));
+      return runInTurn(() => expire(time));
     },
     async holds() {
-      const [open, ahead] = await Promise.all([readHolds(sql), clock.ahead()]);
+      const [open, clockOffset] = await Promise.all([readHolds(sql), clock.offset()]);
       // Difference between the wall clock, which readers compare with, and this clock, in whole milliseconds.
       const wasSet = Math.trunc(now() - offset - monotonic());
-      return open.map((each) => ({ ...each, leaseUntil: each.leaseUntil - Number(ahead) + wasSet }));
+      return open.map((each) => ({ ...each, leaseUntil: each.leaseUntil - Number(clockOffset) + wasSet }));
     },
     find: async (id) => isKept(id) ? await findEntry(sql, id) : undefined,
     spenders: (from) => readSpenders(sql, from),

@@ -18,7 +18,7 @@ export interface ClockParts {
 /** Translates between two clocks. */
 export interface ServerClock {
   /** Milliseconds by which the server's clock is ahead of this node's. */
-  ahead(): Promise<bigint>;
+  offset(): Promise<bigint>;
 }
 
 /** Creates the clock. It measures at the first use. */
@@ -28,10 +28,10 @@ export function createServerClock(sql: Sql, { now, monotonic }: ClockParts): Ser
   let measuring: Promise<bigint> | undefined;
 
   async function measure(): Promise<bigint> {
-    const begun = monotonic();
+    const startedAt = monotonic();
     const [row] = await sql<{ ms: bigint }[]>`SELECT ledger_clock() AS ms`;
     measuredAt = monotonic();
-    const aheadMs = Number(row?.ms) + (measuredAt - begun) / 2 - now();
+    const aheadMs = Number(row?.ms) + (measuredAt - startedAt) / 2 - now();
     known = Math.abs(aheadMs) < SAME_MS ? 0n : BigInt(Math.round(aheadMs));
     return known;
   }
@@ -42,7 +42,7 @@ export function createServerClock(sql: Sql, { now, monotonic }: ClockParts): Ser
   }
 
   return {
-    async ahead() {
+    async offset() {
       if (known === undefined) return await again();
       // The next caller gets the newer measurement; if that fails, so does the caller's work.
       if (monotonic() - measuredAt >= MEASURE_EVERY_MS) again().catch(() => {});

@@ -10,7 +10,7 @@ import { holdRow } from "./ledger_rows.ts";
 import { assertInstant, assertTexts } from "./ledger_texts.ts";
 
 /** Most holds of one statement. */
-const MOST_AT_ONCE = 256;
+const MAX_AT_ONCE = 256;
 
 /** A requested hold and its pending answer. */
 interface PendingHold {
@@ -63,7 +63,7 @@ export function openHolding(sql: Sql, clock: ServerClock): (hold: Hold) => Promi
     const batch = new Map<string, PendingHold>();
     const later: PendingHold[] = [];
     for (const request of waiting) {
-      if (batch.size < MOST_AT_ONCE && !batch.has(request.hold.id)) batch.set(request.hold.id, request);
+      if (batch.size < MAX_AT_ONCE && !batch.has(request.hold.id)) batch.set(request.hold.id, request);
       else later.push(request);
     }
     waiting = later;
@@ -71,9 +71,9 @@ export function openHolding(sql: Sql, clock: ServerClock): (hold: Hold) => Promi
   }
 
   async function decide(batch: readonly PendingHold[]): Promise<void> {
-    const ahead = await clock.ahead();
+    const clockOffset = await clock.offset();
     const holds = batch.map(({ hold }) => hold);
-    const [accounts, spenders, rows] = [accountsOf(holds), spendersOf(holds), holdRows(holds, ahead)]
+    const [accounts, spenders, rows] = [accountsOf(holds), spendersOf(holds), holdRows(holds, clockOffset)]
       .map((rows) => JSON.stringify(rows));
     const outcomes = await retryConflicts(() =>
       sql<HoldOutcome[]>`
@@ -120,7 +120,7 @@ export function openHolding(sql: Sql, clock: ServerClock): (hold: Hold) => Promi
 function refusal({ claims }: Hold, { claim: place, room, on_hold }: HoldOutcome & { outcome: "refused" }): HoldAnswer {
   const claim = claims[place - 1];
   if (claim === undefined) throw new Error("Cannot hold: the database returned an unknown budget");
-  return { held: false, claim, left: BigInt(room), onHold: BigInt(on_hold) };
+  return { held: false, claim, available: BigInt(room), onHold: BigInt(on_hold) };
 }
 
 function accountsOf(holds: readonly Hold[]): Account[] {
@@ -141,7 +141,7 @@ function spendersOf(holds: readonly Hold[]): Spender[] {
 }
 
 /** Returns the holds as rows, with the budgets that limit them and the accounts that they add to. */
-function holdRows(holds: readonly Hold[], ahead: bigint): object[] {
+function holdRows(holds: readonly Hold[], clockOffset: bigint): object[] {
   const spenders = spendersOf(holds);
   const places = new Map(spenders.map((spender) => [spenderName(spender), spender.place]));
   return holds.map((hold, index) => {
@@ -150,7 +150,7 @@ function holdRows(holds: readonly Hold[], ahead: bigint): object[] {
       ...holdRow(hold),
       place: index + 1,
       day,
-      lease_until: String(BigInt(hold.leaseUntil) + ahead),
+      lease_until: String(BigInt(hold.leaseUntil) + clockOffset),
       against: hold.claims.map((claim) => places.get(spenderName(claim))),
       budgets: hold.claims.map(({ budget }) => String(budget)),
       adds_to: spenders

@@ -1,7 +1,7 @@
 /** Retries statements that Postgres aborted because of concurrent ones. */
 
 /** Tries before the error is returned. */
-const MOST_TRIES = 5;
+const MAX_TRIES = 5;
 
 /** SQLSTATEs of a rolled back statement that may be repeated: serialization failure and deadlock. */
 const CONFLICTS: ReadonlySet<unknown> = new Set(["40001", "40P01"]);
@@ -13,7 +13,7 @@ export async function retryConflicts<Result>(run: () => PromiseLike<Result>): Pr
       return await run();
     } catch (error) {
       const isConflict = error instanceof Error && "code" in error && CONFLICTS.has(error.code);
-      if (!isConflict || tries === MOST_TRIES) throw error;
+      if (!isConflict || tries === MAX_TRIES) throw error;
     }
   }
 }

@@ -167,12 +167,12 @@ export async function readHolds(sql: Sql): Promise<Hold[]> {
  */
 export async function readOverdue(
   sql: Sql,
-  { until, most, graceMs }: { until: bigint; most: number; graceMs: number },
+  { until, limit, graceMs }: { until: bigint; limit: number; graceMs: number },
 ): Promise<Hold[]> {
   const rows = await sql<ClaimingRow[]>`
     SELECT holds.* FROM holds,
       (SELECT (extract(epoch FROM pg_postmaster_start_time()) * 1000)::bigint AS started_at) server
     WHERE lease_until <= ${until} AND (alive_at >= started_at OR started_at + ${graceMs} <= ledger_clock())
-    ORDER BY nr LIMIT ${most}`;
+    ORDER BY nr LIMIT ${limit}`;
   return rows.map((row) => toHold(row, row.claims));
 }

@@ -22,7 +22,7 @@ type Condition = ReturnType<Sql>;
 
 /** Blocks read by one statement: first, and at most. */
 const FIRST_BLOCKS = 1;
-const MOST_BLOCKS = 8;
+const MAX_BLOCKS = 8;
 
 /** Finds the first entries of an order. */
 export async function searchEntries(sql: Sql, search: EntrySearch): Promise<KeptEntry[]> {
@@ -44,7 +44,7 @@ async function searchBlocks(
   const { order, limit } = search;
   let found = await readFound(sql, search, [{ from: head, to: last }]);
   const blocks = await readBlocks(sql, search);
-  for (let at = 0, count = FIRST_BLOCKS; at < blocks.length; at += count, count = Math.min(2 * count, MOST_BLOCKS)) {
+  for (let at = 0, count = FIRST_BLOCKS; at < blocks.length; at += count, count = Math.min(2 * count, MAX_BLOCKS)) {
     const page = blocks.slice(at, at + count).filter((block) => mayBeat(block, found[limit - 1], order));
     // They are in the order of their bounds.
     if (page.length === 0) break;

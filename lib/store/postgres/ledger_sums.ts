@@ -25,9 +25,9 @@ export async function readLeft(sql: Sql, claim: BudgetClaim): Promise<bigint> {
   return claim.budget - spending.charged - spending.held;
 }
 
-/** The sums per day since a day; with `enough`, as many whole days as needed for that many sums. */
-export async function readDays(sql: Sql, since: number, enough: number): Promise<DaySum[]> {
-  const offset = Number.isSafeInteger(enough) ? enough - 1 : Number.MAX_SAFE_INTEGER;
+/** The sums per day since a day; with `maxRows`, as many whole days as needed for that many sums. */
+export async function readDays(sql: Sql, since: number, maxRows: number): Promise<DaySum[]> {
+  const offset = Number.isSafeInteger(maxRows) ? maxRows - 1 : Number.MAX_SAFE_INTEGER;
   const rows = await sql<(FigureRow & { day: bigint; key_id: string; group_name: string; model: string })[]>`
     SELECT * FROM days
     WHERE day >= ${since} AND day <= coalesce(

@@ -6,7 +6,7 @@ import { entryRow, type SheetRow } from "./ledger_rows.ts";
 import { retryConflicts } from "./ledger_retry.ts";
 
 /** Writes in a row that lost against another node before an error is returned. */
-const MOST_TRIES = 1_000;
+const MAX_TRIES = 1_000;
 
 /**
  * Batch size from which a contended write reads the head of the chain first, because a failed write would be expensive.
@@ -76,7 +76,7 @@ export class ChainWriter {
       entered = this.#learn(await this.#write({ ids, head: NOWHERE }));
       this.#contended = this.#head.seq !== seq;
     }
-    for (let tries = 0; tries < MOST_TRIES; tries++) {
+    for (let tries = 0; tries < MAX_TRIES; tries++) {
       const batch = this.#prepare(entries, entered);
       const answer = await this.#write({ ids, head: this.#head, batch, voidAt });
       switch (answer.outcome) {

@@ -71,8 +71,8 @@ export async function openPostgresStore(
   } catch (cause) {
     await opened.disposeAsync();
     if (cause instanceof StoreError) throw cause;
-    const shown = addressWithoutPassword({ kind: "postgres", url });
-    throw new StoreError(`Cannot open the store "${shown}": ${whyNot(cause)}`, { cause });
+    const address = addressWithoutPassword({ kind: "postgres", url });
+    throw new StoreError(`Cannot open the store "${address}": ${reasonOf(cause)}`, { cause });
   }
 }
 
@@ -166,16 +166,16 @@ function closing<T extends { close(): void | Promise<void> }>(opened: AsyncDispo
 /** Prepares the tables. Returns whether a pooler is in between, which accepts few startup parameters. */
 async function prepare(url: Secret, work: (sql: Sql) => Promise<void>): Promise<boolean> {
   try {
-    await over(connect(url, 1), work);
+    await withConnection(connect(url, 1), work);
     return false;
   } catch (error) {
     if (!isPoolerRefusal(error)) throw error;
   }
-  await over(connect(url, 1, { isPooled: true }), work);
+  await withConnection(connect(url, 1, { isPooled: true }), work);
   return true;
 }
 
-async function over(sql: Sql, work: (sql: Sql) => Promise<void>): Promise<void> {
+async function withConnection(sql: Sql, work: (sql: Sql) => Promise<void>): Promise<void> {
   try {
     await work(sql);
   } finally {
@@ -183,7 +183,7 @@ async function over(sql: Sql, work: (sql: Sql) => Promise<void>): Promise<void> 
   }
 }
 
-function whyNot(cause: unknown): string {
+function reasonOf(cause: unknown): string {
   if (!(cause instanceof Error)) return String(cause);
   if (!isOutOfReach(cause)) return cause.message;
   return `the database is unreachable (${cause.message})`;

@@ -129,9 +129,9 @@ function partsOfDays(sql: Sql, summed: Summed & { kind: SumKind }, isShort: bool
   const { kind, names } = summed;
   const { table, step } = SUM_TABLES[kind];
   const ms = stepMs(SUM_TABLES[kind]);
-  const { whole, pieces } = cutSpan(summed, ms);
+  const { steps, pieces } = cutSpan(summed, ms);
   const hasOldSums = kind === "upstreams" && names.every((name) => OLD_NAMES.includes(name));
-  const steps = sql.unsafe(columnsOf(summed, table));
+  const columns = sql.unsafe(columnsOf(summed, table));
   const old = hasOldSums
     ? sql`
       UNION ALL
@@ -144,7 +144,7 @@ function partsOfDays(sql: Sql, summed: Summed & { kind: SumKind }, isShort: bool
     ? sql`ledger_tail() e JOIN spans ON at >= since AND at < until, head`
     : sql`spans JOIN entries e ON at >= since AND at < until, head`;
   const parts = JSON.stringify([
-    { ...whole, step: null },
+    { ...steps, step: null },
     ...pieces.map(({ step, since, until }) => ({ from: step, until: step + 1, step, since, upto: until })),
   ]);
   return sql`
@@ -166,7 +166,7 @@ function partsOfDays(sql: Sql, summed: Summed & { kind: SumKind }, isShort: bool
       -- There are no more, which the server cannot know: it would read all entries for the hundred that it counts on.
       LIMIT 3
     )
-    SELECT ${steps} FROM spans JOIN ${sql(table)} ON ${sql(step)} >= from_step AND ${sql(step)} < until_step, head
+    SELECT ${columns} FROM spans JOIN ${sql(table)} ON ${sql(step)} >= from_step AND ${sql(step)} < until_step, head
     WHERE is_whole AND ${sql(step)} >= first_step AND ${isWanted(sql, summed)}
     ${old}
     UNION ALL

@@ -10,10 +10,10 @@ type Amount = bigint;
 /**
  * Periods of one key or group that are kept current; the least recently used are dropped and read again when needed.
  */
-const MOST_PERIODS = 8;
+const MAX_PERIODS = 8;
 
-/** Sums the charges of a spender in slices: the state of the ledger at the moment it calls `begun`. */
-export type ReadCharged = (spender: Spender, begun: () => void) => Promise<Amount>;
+/** Sums the charges of a spender in slices: the state of the ledger at the moment it calls `started`. */
+export type ReadCharged = (spender: Spender, started: () => void) => Promise<Amount>;
 
 /** One key, or one group. */
 interface Account {
@@ -45,9 +45,9 @@ export class Accounts {
   hold(hold: Hold): HoldAnswer {
     if (this.#holds.has(hold.id)) return { held: true };
     for (const claim of hold.claims) {
-      const onHold = this.#held(claim);
-      const left = claim.budget - this.#charged(claim) - onHold;
-      if (hold.amount > left) return { held: false, claim, left, onHold };
+      const onHold = this.#heldAmount(claim);
+      const available = claim.budget - this.#charged(claim) - onHold;
+      if (hold.amount > available) return { held: false, claim, available, onHold };
     }
     this.reopen(hold);
     return { held: true };
@@ -59,7 +59,7 @@ export class Accounts {
     this.#addHeld(hold, hold.amount);
   }
 
-  /** Sums charges in slices before `hold` or `left` need them, which would sum them synchronously. */
+  /** Sums charges in slices before `hold` or `available` need them, which would sum them synchronously. */
   async learn(spender: Spender, read: ReadCharged): Promise<void> {
     const name = nameOf(spender.scope, spender.id);
     const { charged } = this.#account(name);
@@ -75,14 +75,14 @@ export class Accounts {
   }
 
   /** Returns the rest of a budget. */
-  left(claim: BudgetClaim): Amount {
-    return claim.budget - this.#charged(claim) - this.#held(claim);
+  available(claim: BudgetClaim): Amount {
+    return claim.budget - this.#charged(claim) - this.#heldAmount(claim);
   }
 
-  /** Returns the amounts of a key or group. Unlike `left` it caches nothing, since reports ask for all keys. */
+  /** Returns the amounts of a key or group. Unlike `available` it caches nothing, since reports ask for all keys. */
   spending(spender: Spender): Spending {
     const known = this.#accounts.get(nameOf(spender.scope, spender.id))?.charged.get(spender.since);
-    return { charged: known ?? this.#chargedSince(spender), held: this.#held(spender) };
+    return { charged: known ?? this.#chargedSince(spender), held: this.#heldAmount(spender) };
   }
 
   /** Extends the leases of open holds. Returns the ids of those that changed. */
@@ -144,7 +144,7 @@ export class Accounts {
     return sum;
   }
 
-  #held(spender: Spender): Amount {
+  #heldAmount(spender: Spender): Amount {
     const { scope, id, since } = spender;
     if (scope === "user") return this.#usersHeld.get(userName(spender)) ?? 0n;
     let sum = 0n;
@@ -183,7 +183,7 @@ export class Accounts {
 
 function keep(charged: Account["charged"], since: number, sum: Amount): void {
   const [oldest] = charged.keys();
-  if (charged.size === MOST_PERIODS && oldest !== undefined) charged.delete(oldest);
+  if (charged.size === MAX_PERIODS && oldest !== undefined) charged.delete(oldest);
   charged.set(since, sum);
 }
 

@@ -24,7 +24,7 @@ export async function backupStore(from: string, to: string): Promise<void> {
     if (!(await Deno.stat(resolve(from))).isFile) throw new Error(`"${from}" is no file`);
     for (const _ of copyFile(resolve(from), resolve(to))) await new Promise((resolve) => setTimeout(resolve, 0));
   } catch (cause) {
-    throw new StoreError(`Cannot copy the store "${from}" to "${to}": ${whyNot(cause, { from, to })}`, { cause });
+    throw new StoreError(`Cannot copy the store "${from}" to "${to}": ${reasonOf(cause, { from, to })}`, { cause });
   }
 }
 
@@ -122,7 +122,7 @@ function sync(file: string): void {
   opened.syncSync();
 }
 
-function whyNot(error: unknown, { from, to }: { from: string; to: string }): string {
+function reasonOf(error: unknown, { from, to }: { from: string; to: string }): string {
   if (error instanceof Deno.errors.NotFound) return `"${from}" or the folder of "${to}" does not exist`;
   if (error instanceof Deno.errors.AlreadyExists) return "the copy, or an unfinished one, already exists";
   return messageOf(error);

@@ -14,7 +14,7 @@ export interface SumRows {
   add(entries: readonly Entry[]): void;
   chargedSince(spender: Spender & { scope: "key" | "group" }): bigint;
   /** As `LedgerStore.days`, in slices; each slice reads the current sums. */
-  days(since: number, enough: number): Generator<void, DaySum[]>;
+  days(since: number, maxRows: number): Generator<void, DaySum[]>;
 }
 
 /** Sorts after every text in SQLite. */

@@ -56,7 +56,7 @@ export function checkLastEntries(db: DatabaseSync): void {
 }
 
 /** Most problems reported. */
-const MOST_PROBLEMS = 20;
+const MAX_PROBLEMS = 20;
 
 /**
  * Lists the damage in the structure of a SQLite store and its indexes; empty if it is intact. Reads the whole file and
@@ -67,7 +67,7 @@ export function findDamage(path: string): string[] {
     // Resolved, so that no path is one of SQLite's special names, such as ":memory:".
     const db = new DatabaseSync(resolve(path), { readOnly: true });
     try {
-      const rows = db.prepare(`PRAGMA integrity_check(${MOST_PROBLEMS})`).all();
+      const rows = db.prepare(`PRAGMA integrity_check(${MAX_PROBLEMS})`).all();
       return rows.map((row) => String(Object.values(row)[0])).filter((verdict) => verdict !== "ok");
     } finally {
       db.close();

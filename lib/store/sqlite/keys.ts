@@ -71,9 +71,9 @@ export function openSqliteKeys(db: DatabaseSync, watch: DatabaseSync = db): KeyS
     async list() {
       return statements.all.all().map((row) => toKeyRecord(row as unknown as KeyRow));
     },
-    async summary(most) {
+    async summary(limit) {
       const { total, inUse } = statements.count.get() as { total: number; inUse: number };
-      return { total, inUse, oldest: statements.oldest.all(most).map((row) => toKeyRecord(row as unknown as KeyRow)) };
+      return { total, inUse, oldest: statements.oldest.all(limit).map((row) => toKeyRecord(row as unknown as KeyRow)) };
     },
     async page({ after, limit }) {
       const rows = statements.page.all(after, limit);

@@ -29,7 +29,10 @@ export interface LedgerRows {
 }
 
 /** The operations of a ledger that need no ownership. */
-export type LedgerReader = Omit<LedgerStore, "hold" | "left" | "spending" | "renew" | "append" | "expire" | "holds">;
+export type LedgerReader = Omit<
+  LedgerStore,
+  "hold" | "readAvailable" | "spending" | "renew" | "append" | "expire" | "holds"
+>;
 
 /** Reports made in slices. */
 export type Reports = Pick<LedgerStore, "durations" | "usage" | "upstreamDays" | "search" | "topUsers">;
@@ -114,10 +117,10 @@ export function openGuestLedger(db: DatabaseSync, reports: Reports): LedgerStore
   }
 
   function spendingOf(spender: Spender, holds: readonly Hold[]): Spending {
-    const held = holds
+    const heldHere = holds
       .filter((hold) => countsAgainst(hold, spender))
       .reduce((sum, { amount }) => sum + amount, 0n);
-    return { charged: readCharged(rows, spender), held };
+    return { charged: readCharged(rows, spender), held: heldHere };
   }
 
   return {
@@ -126,7 +129,7 @@ export function openGuestLedger(db: DatabaseSync, reports: Reports): LedgerStore
     renew: refuse,
     append: refuse,
     expire: refuse,
-    async left(claim) {
+    async readAvailable(claim) {
       const { charged, held } = spendingOf(claim, rows.holds.all());
       return claim.budget - charged - held;
     },

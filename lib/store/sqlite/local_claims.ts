@@ -2,7 +2,7 @@
 import type { AnswerClaim, AnswerStore } from "../answers.ts";
 
 /** Most claims; the oldest are dropped. */
-const MOST_CLAIMS = 20_000;
+const MAX_CLAIMS = 20_000;
 
 /** Creates an empty set of claims. @param monotonic monotonic time in milliseconds */
 export function openLocalClaims(
@@ -21,7 +21,7 @@ export function openLocalClaims(
       }
       claims.set(name, { claim: { ...claim }, until: monotonic() + forMs });
       const [first] = claims.keys();
-      if (claims.size > MOST_CLAIMS && first !== undefined) claims.delete(first);
+      if (claims.size > MAX_CLAIMS && first !== undefined) claims.delete(first);
       return Promise.resolve(undefined);
     },
     isClaimed: (scope, key) => Promise.resolve((claims.get(nameOf({ scope, key }))?.until ?? -Infinity) > monotonic()),

@@ -54,6 +54,6 @@ function openMemoryReports(db: DatabaseSync): Parameters<typeof openOwnedLedger>
       search: (query, signal) => runSlicedNow(search(query), signal),
       topUsers: (of, signal) => runSlicedNow(topUsers(of), signal),
     },
-    charged: async (spender, begun) => runToEnd(work.charge(spender, begun)),
+    charged: async (spender, started) => runToEnd(work.charge(spender, started)),
   };
 }

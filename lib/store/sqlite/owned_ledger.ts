@@ -50,10 +50,10 @@ export function openOwnedLedger(
       if (answer.held) writer.note(hold.id);
       return answer;
     },
-    async left(claim) {
+    async readAvailable(claim) {
       // A key's sums are few and indexed, so they are read synchronously.
       if (claim.scope === "group") await accounts.learn(claim, charged);
-      return accounts.left(claim);
+      return accounts.available(claim);
     },
     async spending(spenders) {
       for (const spender of spenders) {
@@ -139,9 +139,9 @@ class Writer {
   /** Enters the requests of all holds in the file as lost. They belong to a process that has ended. */
   loseAll(): void {
     for (let holds = this.#rows.holds.all(); holds.length > 0; holds = holds.slice(HOLDS_AT_ONCE)) {
-      const some = holds.slice(0, HOLDS_AT_ONCE);
-      for (const { id } of some) this.#noted.add(id);
-      this.enter(some.map((hold) => lostEntry(hold, hold.at)));
+      const batch = holds.slice(0, HOLDS_AT_ONCE);
+      for (const { id } of batch) this.#noted.add(id);
+      this.enter(batch.map((hold) => lostEntry(hold, hold.at)));
     }
   }
 
@@ -240,11 +240,11 @@ class Writer {
         added.set(text, priceVersion);
         batch.sheets.set(priceVersion, entry.sheet);
       }
-      const kept: KeptEntry = { ...entry, priceVersion, seq: ++seq, check };
-      const facts = entryFacts(kept);
-      check = kept.check = checkSum(kept, check, facts);
-      batch.kept.push(kept);
-      batch.rows.push(entryValues(kept, facts));
+      const stored: KeptEntry = { ...entry, priceVersion, seq: ++seq, check };
+      const facts = entryFacts(stored);
+      check = stored.check = checkSum(stored, check, facts);
+      batch.kept.push(stored);
+      batch.rows.push(entryValues(stored, facts));
     }
     return batch;
   }

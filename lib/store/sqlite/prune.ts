@@ -41,8 +41,8 @@ export function openPruning(
   function forget(beforeDay: number): number {
     const { seq, day } = start();
     const rows = oldest.all(seq, ENTRIES_AT_ONCE) as unknown as OldRow[];
-    const stays = rows.findIndex(({ at }) => at >= beforeDay * DAY_MS);
-    const old = stays === -1 ? rows : rows.slice(0, stays);
+    const firstKept = rows.findIndex(({ at }) => at >= beforeDay * DAY_MS);
+    const old = firstKept === -1 ? rows : rows.slice(0, firstKept);
     const last = old.at(-1);
     if (last === undefined) return 0;
     summing().sumUpTo(last.seq);
@@ -54,10 +54,10 @@ export function openPruning(
   return async (beforeDay) => {
     // Outside of a transaction: it prepares a temporary table.
     const sums = summing();
-    const gone = await whenFree(() => atomically(db, () => forget(beforeDay)));
+    const removed = await whenFree(() => atomically(db, () => forget(beforeDay)));
     const isMore = await whenFree(() => users.prune(beforeDay));
     const hasSums = await whenFree(() => atomically(db, () => sums.prune(start())));
-    return isMore || hasSums || gone === ENTRIES_AT_ONCE || await whenFree(() => giveBack(db));
+    return isMore || hasSums || removed === ENTRIES_AT_ONCE || await whenFree(() => giveBack(db));
   };
 }
 

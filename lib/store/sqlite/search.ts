@@ -53,8 +53,8 @@ function* searchIndex(
   let cursor: readonly [at: number, seq: number] = [Number(first.value), first.seq];
   for (;;) {
     const end = found.end(cursor, since);
-    const left = order === "time" ? limit - entries.length : limit;
-    const rows = found.rows({ cursor, end: end ?? [since, 0], above: entries[limit - 1] }, left);
+    const remaining = order === "time" ? limit - entries.length : limit;
+    const rows = found.rows({ cursor, end: end ?? [since, 0], above: entries[limit - 1] }, remaining);
     entries.push(...toEntries(rows, sheetOf));
     if (order !== "time") {
       entries = entries.sort((one, other) => compareEntries(one, other, order)).slice(0, limit);

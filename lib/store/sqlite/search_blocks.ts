@@ -50,7 +50,7 @@ export function openBlocks(
       `${candidates} AND (bound, block) < (?, ?) ORDER BY bound DESC, block DESC LIMIT ${BLOCKS_AT_ONCE}`,
     );
     statement.setReadBigInts(true);
-    let cursor: Value[] = [MOST, Number.MAX_SAFE_INTEGER];
+    let cursor: Value[] = [MAX_INT64, Number.MAX_SAFE_INTEGER];
     for (;;) {
       const rows = statement.all(...candidateValues, ...cursor);
       for (const row of rows) yield { block: Number(row.block), bound: row.bound as bigint };
@@ -90,7 +90,7 @@ export function openBlocks(
 }
 
 /** Above every bound. */
-const MOST = 2n ** 63n - 1n;
+const MAX_INT64 = 2n ** 63n - 1n;
 
 /** The period of a search, narrowed to days on which all of its names come together. */
 function narrowed(db: DatabaseSync, search: EntrySearch): EntrySearch {

@@ -62,9 +62,9 @@ export function openSumming(db: DatabaseSync, sheets: Pick<SheetRows, "all">): S
       sumRange(seq, end);
       return endOfBlock(end) <= lastSeq;
     },
-    sumUpTo(wanted) {
-      for (let { seq } = head(); seq < wanted;) {
-        const end = Math.min(endOfBlock(seq), wanted);
+    sumUpTo(lastSeq) {
+      for (let { seq } = head(); seq < lastSeq;) {
+        const end = Math.min(endOfBlock(seq), lastSeq);
         sumRange(seq, end);
         seq = end;
       }

@@ -28,12 +28,12 @@ export function openSqliteReports(file: string): SqliteReports {
     durations: prepareDurations(db),
   }));
   return {
-    usage: async (query, signal) => (await sums.inTurn((work) => work.sumUp(query), signal)).list(),
-    upstreamDays: (query, signal) => sums.inTurn((work) => work.upstreamDays(query), signal),
-    durations: (spans, signal) => searches.inTurn(({ durations }) => durations(spans), signal),
-    search: (query, signal) => searches.inTurn(({ search }) => search(query), signal),
-    topUsers: (of, signal) => searches.inTurn(({ topUsers }) => topUsers(of), signal),
-    charged: (spender, begun) => sums.inTurn((work) => work.charge(spender, begun)),
+    usage: async (query, signal) => (await sums.runInTurn((work) => work.sumUp(query), signal)).list(),
+    upstreamDays: (query, signal) => sums.runInTurn((work) => work.upstreamDays(query), signal),
+    durations: (spans, signal) => searches.runInTurn(({ durations }) => durations(spans), signal),
+    search: (query, signal) => searches.runInTurn(({ search }) => search(query), signal),
+    topUsers: (of, signal) => searches.runInTurn(({ topUsers }) => topUsers(of), signal),
+    charged: (spender, started) => sums.runInTurn((work) => work.charge(spender, started)),
     close() {
       sums.close();
       searches.close();
@@ -43,7 +43,7 @@ export function openSqliteReports(file: string): SqliteReports {
 
 /** Runs work one after the other on a connection opened at the first use. */
 interface Reader<Work> {
-  inTurn<T>(begin: (work: Work) => Generator<void, T>, signal?: AbortSignal): Promise<T>;
+  runInTurn<T>(begin: (work: Work) => Generator<void, T>, signal?: AbortSignal): Promise<T>;
   close(): void;
 }
 
@@ -78,7 +78,7 @@ function openReader<Work>(file: string, prepare: (db: DatabaseSync) => Work): Re
   }
 
   return {
-    inTurn(begin, signal) {
+    runInTurn(begin, signal) {
       const done = last.then(() => run(begin, signal));
       last = done.catch(() => {});
       return done;

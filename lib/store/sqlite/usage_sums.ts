@@ -60,10 +60,10 @@ export class UsageWork {
     this.#savings = openSavings(db, this.#sheets);
   }
 
-  *charge({ id, since }: Spender, begun: () => void): Generator<void, bigint> {
+  *charge({ id, since }: Spender, started: () => void): Generator<void, bigint> {
     // The first read fixes the snapshot.
     this.#statements.start.get();
-    begun();
+    started();
     let sum = 0n;
     const statement = this.#prepare(
       `SELECT ${halves("cost")} FROM days WHERE ${rangeOf(OLD_DAYS)} AND group_name = ?`,
@@ -126,8 +126,8 @@ export class UsageWork {
     const head = this.#statements.head();
     const first = firstStep(kind, { head, start });
     const ms = stepMs(SUM_TABLES[kind]);
-    const { whole, pieces } = cutSpan(summed, ms);
-    yield* this.#addSteps(summed, whole, { head, first });
+    const { steps, pieces } = cutSpan(summed, ms);
+    yield* this.#addSteps(summed, steps, { head, first });
     for (const piece of pieces) {
       yield;
       const isPruned = kind === "upstreams" && piece.step <= start;
@@ -140,7 +140,7 @@ export class UsageWork {
   /** Adds whole days or hours: their sums, and entries that are not in the sums yet. */
   *#addSteps(
     summed: Summed,
-    { from, until }: CutSpan["whole"],
+    { from, until }: CutSpan["steps"],
     { head, first }: { head: SumsHead; first: number },
   ): Generator<void> {
     const { kind } = summed;
@@ -161,7 +161,7 @@ export class UsageWork {
     return !names("days").some((name) => !["day", ...OLD_DAYS.names].includes(name));
   }
 
-  *#addSums(summed: Summed, table: SumTable, steps: CutSpan["whole"]): Generator<void> {
+  *#addSums(summed: Summed, table: SumTable, steps: CutSpan["steps"]): Generator<void> {
     const add = this.#select(summed, { table: table.table, range: rangeOf(table), from: table.table });
     for (const range of this.#ranges(table, steps)) {
       add(range);
@@ -242,7 +242,7 @@ export class UsageWork {
   }
 
   /** Key ranges of the sums between two days or hours, each read by one statement; `until` is exclusive. */
-  *#ranges({ table, step, names }: SumTable, { from, until }: CutSpan["whole"]): Generator<KeyValue[]> {
+  *#ranges({ table, step, names }: SumTable, { from, until }: CutSpan["steps"]): Generator<KeyValue[]> {
     const key = [step, ...names];
     const columns = key.join(", ");
     const rangeEnd = this.#prepare(
@@ -263,7 +263,7 @@ export class UsageWork {
 /** Unix milliseconds; `until` is exclusive. */
 type MsSpan = Pick<UsageQuery, "since" | "until">;
 
-function msOf(table: SumTable, { from, until }: CutSpan["whole"]): MsSpan {
+function msOf(table: SumTable, { from, until }: CutSpan["steps"]): MsSpan {
   const ms = stepMs(table);
   return { since: from * ms, until: until * ms };
 }

@@ -8,7 +8,7 @@ import { area } from "../../images/pixel_limits.ts";
 import { runSliced } from "../../scheduler.ts";
 import type { ImageCall, ImageEvent, ImageFeed, ImageRequest, ImageUpstream } from "../../images/types.ts";
 
-const MOST_PREVIEWS = 3;
+const MAX_PREVIEWS = 3;
 
 /**
  * Creates the model as an upstream. Images are painted on `read()`: one at a time for each request, in order, each after
@@ -52,12 +52,12 @@ function createFeed({ request, signal }: ImageCall): ImageFeed {
 }
 
 async function* makeEvents(request: ImageRequest, signal: AbortSignal): AsyncGenerator<ImageEvent, undefined> {
-  const previews = request.stream ? Math.min(request.partialImages, MOST_PREVIEWS) : 0;
+  const previews = request.stream ? Math.min(request.partialImages, MAX_PREVIEWS) : 0;
   for (let index = 0; index < request.n; index++) {
     try {
       for (let step = 0; step < previews; step++) {
         // Fewer previews are the finer ones.
-        const base64 = await make(request, { index, step: MOST_PREVIEWS - previews + step, signal });
+        const base64 = await make(request, { index, step: MAX_PREVIEWS - previews + step, signal });
         yield { type: "partial", index, step, base64 };
       }
       yield { type: "image", index, base64: await make(request, { index, signal }) };

@@ -2,8 +2,8 @@
 import type { Prompt } from "../../protocols/canonical/types.ts";
 
 /** Longest delay before a delta, and longest total delay of one answer, in milliseconds. */
-const MOST_MS = 100_000;
-const MOST_IN_ALL_MS = 150_000;
+const MAX_MS = 100_000;
+const MAX_TOTAL_MS = 150_000;
 
 /** Longest delay of a timer, in milliseconds. */
 const LONGEST_MS = 2 ** 31 - 1;
@@ -19,8 +19,8 @@ export function readDeltaDelay({ messages }: Prompt): DeltaDelay | undefined {
   const last = messages.findLast(({ role }) => role === "user")?.blocks.find((block) => block.type === "text");
   const typed = last?.type === "text" ? /^pace:(\d{1,6})ms(?:\n|$)/.exec(last.text)?.[1] : undefined;
   if (typed === undefined) return undefined;
-  const pauseMs = Math.min(Number(typed), MOST_MS);
-  let leftMs = MOST_IN_ALL_MS;
+  const pauseMs = Math.min(Number(typed), MAX_MS);
+  let leftMs = MAX_TOTAL_MS;
   let first = true;
   return {
     async wait(signal) {

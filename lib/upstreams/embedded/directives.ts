@@ -23,14 +23,14 @@ export interface Directives {
 const LIMITS = { ...JSON_LIMITS, depth: JSON_LIMITS.depth - 16 };
 
 /**
- * Reads the directives of a text, at most `most`. A directive begins a line, or follows the arguments of another. Its JSON
+ * Reads the directives of a text, at most `maxCalls`. A directive begins a line, or follows the arguments of another. Its JSON
  * begins on the same line and may go on over several. A custom tool's input is the rest of the line, the text in
  * `{"input": "…"}` there, or, where nothing follows on that line, a fenced block below it. What names no tool, is no JSON
  * object, or is one too many is plain text.
  */
 export function readDirectives(
   text: string,
-  { tools, most }: { tools: readonly CallableTool[]; most: number },
+  { tools, maxCalls }: { tools: readonly CallableTool[]; maxCalls: number },
 ): Directives {
   const byName = new Map<string, CallableTool>();
   for (const tool of tools) {
@@ -39,10 +39,10 @@ export function readDirectives(
   }
   const pattern = /(^[ \t]*|(?<=\})[ \t]*)call:([A-Za-z0-9_.:-]+)(?=[\s{]|$)[ \t]*/gm;
   const directives: Directive[] = [];
-  const kept: string[] = [];
+  const otherLines: string[] = [];
   const fences = new Fences(text);
   let from = 0;
-  for (let match = pattern.exec(text); match !== null && directives.length < most; match = pattern.exec(text)) {
+  for (let match = pattern.exec(text); match !== null && directives.length < maxCalls; match = pattern.exec(text)) {
     const tool = byName.get(match[2] ?? "");
     // A directive may follow a brace only if the brace closes another directive.
     if (tool === undefined || (!beginsLine(text, match.index) && match.index !== from)) continue;
@@ -51,15 +51,15 @@ export function readDirectives(
     // Stops at unclosed braces, which would otherwise be scanned once per directive.
     if (read === undefined) break;
     if (read.valid) {
-      const written = read.input ?? (read.end > start ? text.slice(start, read.end) : undefined);
-      directives.push({ tool, ...(written !== undefined && { arguments: written }) });
-      kept.push(text.slice(from, match.index));
+      const input = read.input ?? (read.end > start ? text.slice(start, read.end) : undefined);
+      directives.push({ tool, ...(input !== undefined && { arguments: input }) });
+      otherLines.push(text.slice(from, match.index));
       from = read.end;
     }
     pattern.lastIndex = Math.max(read.end, start);
   }
-  kept.push(text.slice(from));
-  return { directives, text: directives.length === 0 ? text : joinKept(kept) };
+  otherLines.push(text.slice(from));
+  return { directives, text: directives.length === 0 ? text : joinKept(otherLines) };
 }
 
 function setOnce(map: Map<string, CallableTool>, name: string, tool: CallableTool): void {

@@ -36,9 +36,9 @@ export function createEcho(): Upstream {
       checkThoughts(prompt);
       const planned = planAnswer(prompt);
       const counter = await loadTokenCounter();
-      const most = call.model.top_provider.max_completion_tokens;
+      const limit = call.model.top_provider.max_completion_tokens;
       const limits = {
-        maxTokens: Math.min(prompt.maxTokens ?? most, most),
+        maxTokens: Math.min(prompt.maxTokens ?? limit, limit),
         stop: prompt.stop,
         inputTokens: await call.countInput(),
       };
@@ -52,28 +52,28 @@ function createFeed(
   steps: ReturnType<typeof emitAnswer>,
   { signal, delay }: { signal: AbortSignal; delay: DeltaDelay | undefined },
 ): EventFeed {
-  let over = false;
+  let isDone = false;
   const cancelled = new AbortController();
   const waking = AbortSignal.any([signal, cancelled.signal]);
   return {
     async read() {
-      while (!over) {
+      while (!isDone) {
         signal.throwIfAborted();
         const { done, value } = steps.next();
         if (done === true) {
-          over = true;
+          isDone = true;
         } else if (value === undefined) {
           await yieldToEventLoop();
         } else {
           if (delay !== undefined && value.type === "delta") await delay.wait(waking);
           signal.throwIfAborted();
-          return over ? undefined : [value];
+          return isDone ? undefined : [value];
         }
       }
       return undefined;
     },
     cancel() {
-      over = true;
+      isDone = true;
       cancelled.abort();
       steps.return();
     },

@@ -15,7 +15,7 @@ const GRAM = 0.35;
 const GRAMS = [3, 4, 5];
 
 /** Longest word that is cut into n-grams, in characters. */
-const MOST_CHARS = 64;
+const MAX_CHARS = 64;
 
 /** Words; in scripts without spaces, each character is a word. */
 const WORDS =
@@ -38,7 +38,7 @@ export function* embedInput(input: EmbeddingInput, dimensions: number): Generato
     const letters = [...word];
     add(`w ${word}`, letters.length <= 3 ? SHORT_WORD : WORD);
     if (count > 0) add(`p ${previous} ${word}`, PAIR);
-    if (typeof input === "string" && letters.length > 1) addGrams(letters.slice(0, MOST_CHARS), add);
+    if (typeof input === "string" && letters.length > 1) addGrams(letters.slice(0, MAX_CHARS), add);
     previous = word;
     if (++count % WORDS_PER_STEP === 0) yield;
   }

@@ -25,14 +25,14 @@ export function* emitAnswer(
   limits: EmitLimits,
   counter: TokenCounter,
 ): Generator<Step, void, undefined> {
-  let left = limits.maxTokens;
+  let remaining = limits.maxTokens;
   let reasoning = 0;
   let index = 0;
   const finish = (reason: FinishReason, stopSequence?: string): ReplyEvent => ({
     type: "finish",
     reason,
     ...(stopSequence !== undefined && { stopSequence }),
-    usage: { prompt: limits.inputTokens, completion: limits.maxTokens - left, reasoning },
+    usage: { prompt: limits.inputTokens, completion: limits.maxTokens - remaining, reasoning },
   });
 
   yield { type: "start", usage: { prompt: limits.inputTokens } };
@@ -40,32 +40,32 @@ export function* emitAnswer(
   if (planned.reasoning !== undefined) {
     const { text, hidden } = planned.reasoning;
     const block: OpenBlock = { type: "reasoning", ...(hidden && { hidden }) };
-    const emitted = yield* emitText(text, { index, block, room: left, silent: hidden }, counter);
-    left -= emitted.tokens;
+    const emitted = yield* emitText(text, { index, block, room: remaining, silent: hidden }, counter);
+    remaining -= emitted.tokens;
     reasoning = emitted.tokens;
     if (emitted.text !== "") yield { type: "close", index: index++, signature: sign(emitted.text) };
-    if (!emitted.whole) return yield finish("length");
+    if (!emitted.isComplete) return yield finish("length");
   }
 
   const stop = firstStop(planned.text, limits.stop);
   const emitted = yield* emitText(
     planned.text.slice(0, stop?.at),
-    { index, block: { type: "text" }, room: left },
+    { index, block: { type: "text" }, room: remaining },
     counter,
   );
-  left -= emitted.tokens;
+  remaining -= emitted.tokens;
   if (emitted.text !== "") yield { type: "close", index: index++ };
-  if (!emitted.whole) return yield finish("length");
+  if (!emitted.isComplete) return yield finish("length");
   if (stop !== undefined) return yield finish("stop_sequence", stop.sequence);
 
   for (const { type, id, name, arguments: input, custom, namespace } of planned.calls) {
     const names = counter.count(name) + counter.count(namespace ?? "");
-    const written = yield* collect(input, left - names, counter);
-    if (written === undefined) return yield finish("length");
-    left -= names + written.tokens;
+    const emittedInput = yield* collect(input, remaining - names, counter);
+    if (emittedInput === undefined) return yield finish("length");
+    remaining -= names + emittedInput.tokens;
     const open = { type, id, name, ...(custom && { custom }), ...(namespace !== undefined && { namespace }) };
     yield { type: "open", index, block: open };
-    for (const text of written.texts) yield { type: "delta", index, text };
+    for (const text of emittedInput.texts) yield { type: "delta", index, text };
     yield { type: "close", index: index++ };
   }
   yield finish(planned.calls.length > 0 ? "tool_use" : "end");
@@ -76,7 +76,7 @@ interface EmittedText {
   text: string;
   tokens: number;
   /** False if it was cut. */
-  whole: boolean;
+  isComplete: boolean;
 }
 
 /** Emits as much of a text as there is room for. The block opens with its first token, and stays open. */
@@ -92,13 +92,13 @@ function* emitText(
       yield undefined;
       continue;
     }
-    if (tokens + piece.tokens > room) return { text: emitted, tokens, whole: false };
+    if (tokens + piece.tokens > room) return { text: emitted, tokens, isComplete: false };
     if (emitted === "") yield { type: "open", index, block };
     emitted += piece.text;
     tokens += piece.tokens;
     if (!silent) yield { type: "delta", index, text: piece.text };
   }
-  return { text: emitted, tokens, whole: true };
+  return { text: emitted, tokens, isComplete: true };
 }
 
 /** Splits a text into tokens; `undefined` if there is no room for all. */

@@ -90,7 +90,7 @@ function createFeed(fault: RequestedFault | undefined, clock: Clock): EventFeed 
   const after = fault?.after ?? 0;
   let sent = 0;
   let texts = 0;
-  let over = false;
+  let isDone = false;
   const opened: ReplyEvent[] = [];
 
   /** Plays the fault in place of the next delta. */
@@ -101,7 +101,7 @@ function createFeed(fault: RequestedFault | undefined, clock: Clock): EventFeed 
         if (fault.after !== undefined) await clock.wait(fault.ms ?? Infinity, "nothing more");
         return undefined;
       case "error":
-        over = true;
+        isDone = true;
         return [{ type: "error", error: new GatewayError("upstream", "Rehearsal: an error within the answer") }];
       case "cut":
         throw new GatewayError("upstream", "The upstream's answer broke off");
@@ -115,11 +115,11 @@ function createFeed(fault: RequestedFault | undefined, clock: Clock): EventFeed 
 
   return {
     async read() {
-      if (over) return undefined;
+      if (isDone) return undefined;
       clock.check();
       if (++sent % EVENTS_PER_TURN === 0) await yieldToEventLoop();
       const { done, value } = events.next();
-      if (done === true || over) return undefined;
+      if (done === true || isDone) return undefined;
       if (value.type === "open") {
         // An open block commits the answer, so it is held back until its first delta: a fault may come before it.
         opened.push(value);
@@ -127,18 +127,18 @@ function createFeed(fault: RequestedFault | undefined, clock: Clock): EventFeed 
       }
       if (value.type === "delta") {
         if (texts++ === after) {
-          const instead = await playFault();
-          if (instead !== undefined) return instead;
+          const faultReply = await playFault();
+          if (faultReply !== undefined) return faultReply;
         }
         if (fault?.name === "slow") await clock.wait(fault.ms ?? 0, "nothing more");
       }
       if (value.type === "finish" && fault?.name === "no-end") {
         throw cutAnswerError();
       }
-      return over ? undefined : [...opened.splice(0), value];
+      return isDone ? undefined : [...opened.splice(0), value];
     },
     cancel() {
-      over = true;
+      isDone = true;
       clock.stop();
       events.return();
     },
@@ -159,7 +159,7 @@ function startClock({ model, target, signal }: TimedCall): Clock {
   const started = performance.now();
   const totalMs = own.total_ms ?? Infinity;
   const stopped = new AbortController();
-  const any = AbortSignal.any([signal, stopped.signal]);
+  const combined = AbortSignal.any([signal, stopped.signal]);
   return {
     check() {
       signal.throwIfAborted();
@@ -169,7 +169,7 @@ function startClock({ model, target, signal }: TimedCall): Clock {
     async wait(ms, phase) {
       const phaseMs = ownMs(phase) ?? Infinity;
       const leftMs = started + totalMs - performance.now();
-      await pause(Math.min(ms, phaseMs, leftMs), any);
+      await pause(Math.min(ms, phaseMs, leftMs), combined);
       signal.throwIfAborted();
       if (stopped.signal.aborted || ms <= Math.min(phaseMs, leftMs)) return;
       throw phaseMs < leftMs ? upstreamTimeout(phase, phaseMs) : upstreamTimeout("no whole answer", totalMs);

@@ -55,12 +55,12 @@ async function rehearse(call: RetrievalCall<RetrievalRequest>, text = ""): Promi
 async function embedAll({ request, model, signal }: RetrievalCall<EmbeddingsRequest>): Promise<Embeddings> {
   const { inputs, base64 } = request;
   const dimensions = request.dimensions ?? model.embedding?.dimensions ?? RERANK_DIMENSIONS;
-  const most = model.embedding?.max_input_tokens ?? model.context_length;
+  const limit = model.embedding?.max_input_tokens ?? model.context_length;
   const count = await pacedCounter();
   for (const [index, input] of inputs.entries()) {
     // A code unit of UTF-16 is at most three bytes, and a token at least one.
-    const tokens = input.length * 3 <= most ? 0 : await count(input);
-    if (tokens > most) throw tooLong({ tokens, most, index });
+    const tokens = input.length * 3 <= limit ? 0 : await count(input);
+    if (tokens > limit) throw tooLong({ tokens, limit, index });
   }
   const write = base64 ? toBase64 : writeNumbers;
   return { vectors: await runSlicedNow(embedEach(inputs, dimensions, write), signal) };
@@ -72,12 +72,12 @@ function* embedEach<T>(
   dimensions: number,
   make: (vector: Float64Array) => T,
 ): Generator<void, T[]> {
-  const made: T[] = [];
+  const results: T[] = [];
   for (const input of inputs) {
-    made.push(make(yield* embedInput(input, dimensions)));
+    results.push(make(yield* embedInput(input, dimensions)));
     yield;
   }
-  return made;
+  return results;
 }
 
 /** 32-bit floats, in the fewest digits that tell them apart: base64 of the same vector holds the same numbers. */
@@ -85,8 +85,8 @@ function writeNumbers(vector: Float64Array): string {
   return `[${Array.from(vector, (value) => value === 0 ? "0" : String(Number(Math.fround(value).toPrecision(9))))}]`;
 }
 
-function tooLong({ tokens, most, index }: { tokens: number; most: number; index: number }): GatewayError {
-  return new GatewayError("invalid", `Input ${index} has ${tokens} tokens; this model takes at most ${most}`, {
+function tooLong({ tokens, limit, index }: { tokens: number; limit: number; index: number }): GatewayError {
+  return new GatewayError("invalid", `Input ${index} has ${tokens} tokens; this model takes at most ${limit}`, {
     param: "input",
     code: "context_length_exceeded",
   });
@@ -95,8 +95,8 @@ function tooLong({ tokens, most, index }: { tokens: number; most: number; index:
 async function rerankAll({ request, signal }: RetrievalCall<RerankRequest>): Promise<Reranking> {
   const { query, documents, topN = documents.length, returnDocuments } = request;
   const start = (text: string) => text.slice(0, characterEnd(text, READ_CHARS));
-  const asked = await runSlicedNow(embedInput(start(query), RERANK_DIMENSIONS), signal);
-  const score = (vector: Float64Array) => Math.max(0, cosineOf(asked, vector));
+  const queryVector = await runSlicedNow(embedInput(start(query), RERANK_DIMENSIONS), signal);
+  const score = (vector: Float64Array) => Math.max(0, cosineOf(queryVector, vector));
   const scores = await runSlicedNow(embedEach(documents.map(start), RERANK_DIMENSIONS, score), signal);
   const results = scores.map((score, index) => ({ index, score })).sort((a, b) =>
     b.score - a.score || a.index - b.index

@@ -31,13 +31,15 @@ export function think({ format, results, calls }: {
   calls: readonly { name: string }[];
 }): string {
   if (calls.length > 0) {
-    const named = calls.slice(0, NAMED_CALLS).map(({ name }) => name).join(", ");
+    const names = calls.slice(0, NAMED_CALLS).map(({ name }) => name).join(", ");
     const more = calls.length - NAMED_CALLS;
-    return `The user wants tools. I will call ${named}${more > 0 ? ` and ${more} more` : ""}.`;
+    return `The user wants tools. I will call ${names}${more > 0 ? ` and ${more} more` : ""}.`;
   }
   if (format === "json_schema") return "The user wants JSON. I will give the smallest that the schema allows.";
-  const said = results ? "The tools have answered. I will repeat their results" : "I will repeat the user's message";
-  return format === "json_object" ? `${said}, in a JSON object.` : `${said}.`;
+  const sentence = results
+    ? "The tools have answered. I will repeat their results"
+    : "I will repeat the user's message";
+  return format === "json_object" ? `${sentence}, in a JSON object.` : `${sentence}.`;
 }
 
 /** Signs reasoning. The signature contains the reasoning text, for clients that get it omitted. */

@@ -27,33 +27,35 @@ export interface ChosenCalls {
  * @throws {GatewayError} `invalid`, for a choice that no tool can satisfy
  */
 export function chooseCalls(prompt: Prompt, turn: LastUserTurn): ChosenCalls {
-  const { tools, must } = permittedTools(prompt);
-  const most = prompt.parallelToolCalls === false ? 1 : MAX_CALLS;
-  const asked = turn.called && !must ? { directives: [], text: turn.text } : readDirectives(turn.text, { tools, most });
-  const chosen: Directive[] = [...asked.directives];
-  if (chosen.length === 0) {
-    const mentioned = must || (turn.results === undefined && !turn.called)
+  const { tools, isRequired } = permittedTools(prompt);
+  const maxCalls = prompt.parallelToolCalls === false ? 1 : MAX_CALLS;
+  const requested = turn.called && !isRequired
+    ? { directives: [], text: turn.text }
+    : readDirectives(turn.text, { tools, maxCalls });
+  const directives: Directive[] = [...requested.directives];
+  if (directives.length === 0) {
+    const mentioned = isRequired || (turn.results === undefined && !turn.called)
       ? findMentionedTool(turn.words, tools)
       : undefined;
-    const tool = mentioned ?? (must ? tools[0] : undefined);
-    if (tool !== undefined) chosen.push({ tool });
+    const tool = mentioned ?? (isRequired ? tools[0] : undefined);
+    if (tool !== undefined) directives.push({ tool });
   }
-  return { calls: writeCalls(chosen, prompt), text: asked.text, directed: asked.directives.length > 0 };
+  return { calls: writeCalls(directives, prompt), text: requested.text, directed: requested.directives.length > 0 };
 }
 
-/** Returns the tools that may be called; `must` is true if a call is required. */
-function permittedTools({ protocol, tools, toolChoice }: Prompt): { tools: CallableTool[]; must: boolean } {
+/** Returns the tools that may be called; `isRequired` is true if a call is required. */
+function permittedTools({ protocol, tools, toolChoice }: Prompt): { tools: CallableTool[]; isRequired: boolean } {
   const choice: ToolChoice = toolChoice ?? { type: "auto" };
   const callable = tools.filter((tool) => tool.type !== "hosted");
   switch (choice.type) {
     case "none":
-      return { tools: [], must: false };
+      return { tools: [], isRequired: false };
     case "auto":
-      return { tools: callable, must: false };
+      return { tools: callable, isRequired: false };
     case "required":
-      return demand(protocol, callable, "there is no tool that this model can call");
+      return requireTool(protocol, callable, "there is no tool that this model can call");
     case "tool":
-      return demand(
+      return requireTool(
         protocol,
         callable.filter((tool) => isNamed(tool, choice.name)).slice(0, 1),
         `there is no tool named "${choice.name}"`,
@@ -61,17 +63,21 @@ function permittedTools({ protocol, tools, toolChoice }: Prompt): { tools: Calla
     case "allowed": {
       const allowed = callable.filter((tool) => choice.names.some((name) => isNamed(tool, name)));
       return choice.mode === "auto"
-        ? { tools: allowed, must: false }
-        : demand(protocol, allowed, "there is none of the allowed tools");
+        ? { tools: allowed, isRequired: false }
+        : requireTool(protocol, allowed, "there is none of the allowed tools");
     }
     case "vendor_specific":
       throw choiceError(protocol, `this model knows no choice of type "${String(choice.value.type)}"`);
   }
 }
 
-function demand(protocol: Protocol, tools: CallableTool[], lack: string): { tools: CallableTool[]; must: true } {
-  if (tools.length === 0) throw choiceError(protocol, lack);
-  return { tools, must: true };
+function requireTool(
+  protocol: Protocol,
+  tools: CallableTool[],
+  problem: string,
+): { tools: CallableTool[]; isRequired: true } {
+  if (tools.length === 0) throw choiceError(protocol, problem);
+  return { tools, isRequired: true };
 }
 
 function choiceError(protocol: Protocol, reason: string): GatewayError {
@@ -80,8 +86,8 @@ function choiceError(protocol: Protocol, reason: string): GatewayError {
   });
 }
 
-function isNamed({ name, namespace }: CallableTool, wanted: string): boolean {
-  return name === wanted || (namespace !== undefined && `${namespace}.${name}` === wanted);
+function isNamed({ name, namespace }: CallableTool, wireName: string): boolean {
+  return name === wireName || (namespace !== undefined && `${namespace}.${name}` === wireName);
 }
 
 /** The tool whose whole name is in the text; else the first with a word of its name there. */
@@ -99,14 +105,14 @@ function wordsOf(name: string): string[] {
     .split(/[^a-z]+/).filter((word) => word.length >= MIN_WORD);
 }
 
-function writeCalls(chosen: readonly Directive[], { messages }: Prompt): ContentBlockOf<"tool_call">[] {
-  const taken = new Set(
+function writeCalls(directives: readonly Directive[], { messages }: Prompt): ContentBlockOf<"tool_call">[] {
+  const usedIds = new Set(
     messages.flatMap(({ blocks }) => blocks.flatMap((block) => block.type === "tool_call" ? [block.id] : [])),
   );
-  return chosen.map(({ tool, arguments: written }, index) => {
-    const text = written ?? smallestArguments(tool);
+  return directives.map(({ tool, arguments: input }, index) => {
+    const text = input ?? smallestArguments(tool);
     const { name, namespace } = tool;
-    const id = newId([namespace ?? "", name, text, index, messages.length], taken);
+    const id = newId([namespace ?? "", name, text, index, messages.length], usedIds);
     return {
       type: "tool_call",
       id,
@@ -125,11 +131,11 @@ function smallestArguments(tool: CallableTool): string {
 }
 
 /** Makes an id that is new in the conversation; the same conversation gets the same id. */
-function newId(facts: (string | number)[], taken: Set<string>): string {
+function newId(facts: (string | number)[], usedIds: Set<string>): string {
   for (let attempt = 0;; attempt++) {
     const id = `call_${createHash("sha256").update(JSON.stringify([...facts, attempt])).digest("hex").slice(0, 24)}`;
-    if (taken.has(id)) continue;
-    taken.add(id);
+    if (usedIds.has(id)) continue;
+    usedIds.add(id);
     return id;
   }
 }

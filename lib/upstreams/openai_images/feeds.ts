@@ -28,11 +28,11 @@ export function answerFeed(incoming: Incoming, { request, n, signal, readsUsage 
   const queue: ImageEvent[] = [];
   /** Tokens of uploaded images that images were delivered with. */
   let reported = 0;
-  let over = false;
+  let isDone = false;
   let cancelled = false;
 
   function finish(): void {
-    over = true;
+    isDone = true;
     incoming.cancel();
   }
 
@@ -79,7 +79,7 @@ export function answerFeed(incoming: Incoming, { request, n, signal, readsUsage 
     async read() {
       while (!cancelled) {
         if (queue.length > 0) return queue.shift();
-        if (over) return undefined;
+        if (isDone) return undefined;
         try {
           const event = await next();
           if (event !== undefined) return cancelled ? undefined : event;

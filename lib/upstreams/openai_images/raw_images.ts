@@ -21,9 +21,9 @@ export async function readImage(
   { request: { format, compression }, signal }: { request: ImageRequest; signal: AbortSignal },
 ): Promise<string> {
   const base64 = await runSliced(clean(raw));
-  const given = imageSizeBase64(base64)?.type;
-  if (given === undefined || given === "gif") throw unreadable("expected a PNG, JPEG or WebP image");
-  if (given === format) return base64;
+  const type = imageSizeBase64(base64)?.type;
+  if (type === undefined || type === "gif") throw unreadable("expected a PNG, JPEG or WebP image");
+  if (type === format) return base64;
   try {
     const bytes = await runSliced(decode(base64));
     return await runSliced(base64Steps(await convertImage(bytes, { format, compression, signal })));

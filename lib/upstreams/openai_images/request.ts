@@ -37,8 +37,8 @@ export function writeMembers(request: ImageRequest, { target, n, stream }: Askin
 }
 
 /** Writes a request as a form: one file is `image`, several are `image[]`. */
-export function writeEdit(request: ImageRequest, asking: Asking): Form {
-  const fields = Object.entries(writeMembers(request, asking)).flatMap(([name, value]) => fieldsOf(name, value));
+export function writeEdit(request: ImageRequest, attempt: Asking): Form {
+  const fields = Object.entries(writeMembers(request, attempt)).flatMap(([name, value]) => fieldsOf(name, value));
   const { images, mask } = request;
   const name = images.length === 1 ? "image" : "image[]";
   const files = images.map((image) => fileOf(name, image));

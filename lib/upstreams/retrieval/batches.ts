@@ -26,13 +26,13 @@ export interface BatchLimits {
 
 /** Splits inputs into batches, in order. An input that is too large by itself is a batch of its own. */
 export function splitInputs(inputs: readonly EmbeddingInput[], limits: BatchLimits): EmbeddingInput[][] {
-  const most = Math.max(1, Math.min(limits.inputs, Math.floor(ANSWER_CHARS / (limits.dimensions * NUMBER_CHARS))));
+  const maxInputs = Math.max(1, Math.min(limits.inputs, Math.floor(ANSWER_CHARS / (limits.dimensions * NUMBER_CHARS))));
   const batches: EmbeddingInput[][] = [];
   let batch: EmbeddingInput[] = [];
   let tokens = 0;
   for (const input of inputs) {
     const size = typeof input === "string" ? Buffer.byteLength(input) : input.length;
-    if (batch.length > 0 && (batch.length >= most || tokens + size > BATCH_TOKENS)) {
+    if (batch.length > 0 && (batch.length >= maxInputs || tokens + size > BATCH_TOKENS)) {
       batches.push(batch);
       batch = [];
       tokens = 0;

@@ -50,11 +50,11 @@ export function writeGeminiBatch(
 }
 
 /** Reads the answer to a batch, whose vectors are in the order of its requests. @throws {GatewayError} `upstream` */
-export async function readGeminiBatch(text: string, wanted: WantedVectors): Promise<Embeddings> {
-  const answer = await readVectors(text, "values", wanted);
-  requireVectors(answer, wanted);
+export async function readGeminiBatch(text: string, expected: WantedVectors): Promise<Embeddings> {
+  const answer = await readVectors(text, "values", expected);
+  requireVectors(answer, expected);
   const { embeddings, usageMetadata: usage } = answer.rest;
-  const isInOrder = Array.isArray(embeddings) && embeddings.length === wanted.count &&
+  const isInOrder = Array.isArray(embeddings) && embeddings.length === expected.count &&
     embeddings.every((item, place) => isObject(item) && item.values === place);
   if (!isInOrder) throw unreadable("expected one vector for each input");
   const tokens = isObject(usage) && typeof usage.promptTokenCount === "number" ? usage.promptTokenCount : undefined;

@@ -66,17 +66,17 @@ export function createHttpRetrieval(
     const dimensions = request.dimensions ?? model.embedding?.dimensions ?? 0;
     const batches = splitInputs(request.inputs, { inputs: target.batch ?? vendor.embeddings ?? 1, dimensions });
     const answers = await sendBatches(batches, call.signal, async (batch, signal) => {
-      const wanted: WantedVectors = { count: batch.length, dimensions, base64: request.base64 };
+      const expected: WantedVectors = { count: batch.length, dimensions, base64: request.base64 };
       const part = { ...call, signal };
       if (isGemini) {
         return await post(
           part,
           writeGeminiBatch(part, batch),
-          async (incoming) => await readGeminiBatch(await readText(incoming), wanted),
+          async (incoming) => await readGeminiBatch(await readText(incoming), expected),
         );
       }
       const body = writeEmbeddingsBody(part, batches.length === 1 ? undefined : batch);
-      return await post(part, body, async (incoming) => await readEmbeddingsAnswer(await readText(incoming), wanted));
+      return await post(part, body, async (incoming) => await readEmbeddingsAnswer(await readText(incoming), expected));
     });
     const vectors = answers.flatMap(({ vectors }) => vectors);
     // A sum with a part missing is no usage.

@@ -11,7 +11,7 @@ import { readVectors, requireVectors, unreadable, type WantedVectors } from "./r
 const NULLABLE = ["dimensions", "encoding_format", "user", "top_n", "return_documents"];
 
 /** Most searches of one request that an upstream can plausibly report. */
-const MOST_SEARCHES = 1_000_000;
+const MAX_SEARCHES = 1_000_000;
 
 /** Edits that every host needs: its own model id, and no members for the gateway alone. */
 function sharedEdits({ value }: RetrievalBody, { model }: Target): Edits {
@@ -34,9 +34,9 @@ export function writeEmbeddingsBody(
 }
 
 /** Reads an answer with embeddings. @throws {GatewayError} `upstream` */
-export async function readEmbeddingsAnswer(text: string, wanted: WantedVectors): Promise<Embeddings> {
-  const answer = await readVectors(text, "embedding", wanted);
-  requireVectors(answer, wanted);
+export async function readEmbeddingsAnswer(text: string, expected: WantedVectors): Promise<Embeddings> {
+  const answer = await readVectors(text, "embedding", expected);
+  requireVectors(answer, expected);
   const { data, usage } = answer.rest;
   const byIndex = new Map<Json, string>();
   for (const [place, item] of (Array.isArray(data) ? data : []).entries()) {
@@ -44,7 +44,7 @@ export async function readEmbeddingsAnswer(text: string, wanted: WantedVectors):
     const vector = answer.vectors[item.embedding];
     if (vector !== undefined) byIndex.set(item.index ?? place, vector);
   }
-  const vectors = Array.from({ length: wanted.count }, (_, index) => {
+  const vectors = Array.from({ length: expected.count }, (_, index) => {
     const vector = byIndex.get(index);
     if (vector === undefined) throw unreadable("expected one vector for each input");
     return vector;
@@ -68,7 +68,7 @@ export function readRerankAnswer(answer: WholeAnswer, { documents }: RerankReque
   }
   const meta = isObject(value.meta) ? value.meta : {};
   const billed = isObject(meta.billed_units) ? meta.billed_units : {};
-  const searches = plausible(billed.search_units, MOST_SEARCHES);
+  const searches = plausible(billed.search_units, MAX_SEARCHES);
   const usage = isObject(value.usage) ? value.usage : isObject(meta.tokens) ? meta.tokens : undefined;
   return { body: answer, value, ...tokensOf(usage), ...(searches !== undefined && { searches }) };
 }
@@ -80,6 +80,6 @@ function tokensOf(usage: Json | undefined): { tokens?: number } {
   return typeof tokens === "number" ? { tokens } : {};
 }
 
-function plausible(count: Json | undefined, most: number): number | undefined {
-  return typeof count === "number" && Number.isInteger(count) && count > 0 && count <= most ? count : undefined;
+function plausible(count: Json | undefined, max: number): number | undefined {
+  return typeof count === "number" && Number.isInteger(count) && count > 0 && count <= max ? count : undefined;
 }

@@ -28,9 +28,9 @@ export interface VectorAnswer {
 export async function readVectors(
   text: string,
   member: "embedding" | "values",
-  wanted: WantedVectors,
+  expected: WantedVectors,
 ): Promise<VectorAnswer> {
-  const { vectors, skeleton } = await runSlicedNow(cutVectors(text, member, wanted));
+  const { vectors, skeleton } = await runSlicedNow(cutVectors(text, member, expected));
   const rest: Json | undefined = await parseDocument(skeleton, { limits: ANSWER_LIMITS }).then(
     ({ value }) => value,
     () => undefined,

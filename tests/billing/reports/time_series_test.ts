@@ -28,7 +28,7 @@ Deno.test("readTimeSeries() counts every request once, in its step and group", a
   for (const by of SERIES_BY) {
     for (const unit of ["day", "hour"] as const) {
       const count = unit === "day" ? 3 : 72;
-      const series = await readTimeSeries(ledger, { now: NOW, unit, length: 1, count, by, most: 2 });
+      const series = await readTimeSeries(ledger, { now: NOW, unit, length: 1, count, by, limit: 2 });
       const sumOf = (part: { cost: bigint; requests: number; failed: number }) => [
         ...[part.requests, part.failed, part.cost],
       ];
@@ -60,7 +60,7 @@ Deno.test("readTimeSeries() shows days with pruned entries, but not their hours"
   const { ledger } = openMemoryStore();
   await ledger.append([entryOf({ id: "old", at: DAY_ONE }), entryOf({ id: "new", at: NOW })]);
   while (await ledger.prune(DAY_ONE / DAY_MS + 1));
-  const query = { now: NOW, length: 1, by: "model", most: 5 } as const;
+  const query = { now: NOW, length: 1, by: "model", limit: 5 } as const;
   assertEquals((await readTimeSeries(ledger, { ...query, unit: "day", count: 3 })).total.requests, 2);
   await assertRejects(() => readTimeSeries(ledger, { ...query, unit: "hour", count: 72 }), PrunedEntriesError);
   await assertRejects(

@@ -133,8 +133,8 @@ export const BUGS: readonly Bug[] = [
         replaced(ledger, {
           async hold(hold, forMs) {
             for (const claim of hold.claims) {
-              const left = await ledger.left(claim);
-              if (left < hold.amount) return { held: false, claim, left, onHold: 0n };
+              const left = await ledger.readAvailable(claim);
+              if (left < hold.amount) return { held: false, claim, available: left, onHold: 0n };
             }
             return await ledger.hold({ ...hold, claims: hold.claims.map((c) => ({ ...c, budget: PLENTY })) }, forMs);
           },
@@ -225,7 +225,7 @@ export const BUGS: readonly Bug[] = [
         await meter.fail(502, DISCONNECTED);
         const second = again();
         const sheet = pricesAt(ware.model, { factor: customer.factor, now: at }).sheet;
-        await second.admit({ model: ware.model, sheet, limitRequests: [], budgets: [], most: 1n, forMs: 1_000 });
+        await second.admit({ model: ware.model, sheet, limitRequests: [], budgets: [], maxCost: 1n, forMs: 1_000 });
         second.attempt("second");
         await second.deliver({ status: 200, ending: "end", tokens: tokensOf(prompt, sent), source: "upstream" });
       },
@@ -335,11 +335,11 @@ export const BUGS: readonly Bug[] = [
       disk: disk((store) =>
         changed(store, {
           async hold(hold) {
-            const lefts = await Promise.all(hold.claims.map((claim) => store.left(claim)));
+            const lefts = await Promise.all(hold.claims.map((claim) => store.readAvailable(claim)));
             const short = lefts.findIndex((left) => left < hold.amount * 2n);
             const claim = hold.claims[short];
             if (claim === undefined) return await store.hold(hold);
-            return { held: false, claim, left: lefts[short] ?? 0n, onHold: 0n };
+            return { held: false, claim, available: lefts[short] ?? 0n, onHold: 0n };
           },
         })
       ),

@@ -41,7 +41,7 @@ export function storeBeyond(store: LedgerStore, cross: Border): LedgerStore {
   return {
     ...store,
     hold: (hold) => cross("hold", () => store.hold(hold)),
-    left: (claim) => cross("left", () => store.left(claim)),
+    readAvailable: (claim) => cross("left", () => store.readAvailable(claim)),
     spending: (spenders) => cross("spending", () => store.spending(spenders)),
     renew: (ids, leaseUntil) => cross("renew", () => store.renew(ids, leaseUntil)),
     append: (entries) => cross("append", () => store.append(entries)),

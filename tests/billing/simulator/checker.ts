@@ -132,7 +132,7 @@ export class Checker {
   /** Compares the rests that the store reports. */
   async checkLeft(): Promise<void> {
     for (const claim of this.#budgets.values()) {
-      const left = await this.#disk.ledger.left(claim);
+      const left = await this.#disk.ledger.readAvailable(claim);
       const expected = claim.budget - this.#chargedSince(claim) - this.#heldSince(claim);
       must(left === expected, "I2", () => `${left} is said to be left of ${show(claim)}, and ${expected} is`);
     }
@@ -290,7 +290,7 @@ export class Checker {
     const other = openMemoryStore().ledger;
     await other.append([...this.entries.values()].reverse());
     for (const claim of this.#budgets.values()) {
-      const [here, there] = [await this.#disk.ledger.left(claim), await other.left(claim)];
+      const [here, there] = [await this.#disk.ledger.readAvailable(claim), await other.readAvailable(claim)];
       must(here === there, "I11", () => `${here} is left of ${show(claim)}, and ${there} in another order`);
     }
   }

@@ -119,7 +119,7 @@ function before(store: LedgerStore, first: () => Promise<void>): LedgerStore {
   return {
     ...store,
     hold: then(store.hold),
-    left: then(store.left),
+    readAvailable: then(store.readAvailable),
     spending: then(store.spending),
     spenders: then(store.spenders),
     renew: then(store.renew),

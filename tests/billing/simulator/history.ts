@@ -17,7 +17,7 @@ export interface History {
 export const LAST_STEP = -1;
 
 /** Most runs that a history is made shorter by. */
-const MOST_TRIES = 600;
+const MAX_TRIES = 600;
 
 /** The whole history of a seed. */
 export function historyOf(seed: number): History {
@@ -50,9 +50,9 @@ export function readHistory(text: string): History {
 export async function shrink(history: History, fails: (history: History) => Promise<boolean>): Promise<History> {
   let best = history;
   let tries = 0;
-  for (let size = Math.ceil(best.steps.length / 2); size >= 1 && tries < MOST_TRIES;) {
+  for (let size = Math.ceil(best.steps.length / 2); size >= 1 && tries < MAX_TRIES;) {
     let dropped = false;
-    for (let from = 0; from < best.steps.length && tries < MOST_TRIES;) {
+    for (let from = 0; from < best.steps.length && tries < MAX_TRIES;) {
       const fewer = { ...best, steps: best.steps.toSpliced(from, size) };
       tries++;
       if (await fails(fewer)) {

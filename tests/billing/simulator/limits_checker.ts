@@ -55,7 +55,7 @@ export class LimitsChecker {
   #mustFit({ id, takenAt = 0 }: Truth, claim: LimitRequest): void {
     const isRecent = this.#monotonic() < takenAt + MINUTE_MS - ROUNDING_MS;
     if (claim.reportOnly || !isRecent) return;
-    const before = this.#sum(claim, leastOf, -ROUNDING_MS);
+    const before = this.#sum(claim, minOf, -ROUNDING_MS);
     const { name, unit, limit, cost } = claim;
     must(
       before + cost <= limit,
@@ -66,7 +66,7 @@ export class LimitsChecker {
 
   #mustBeFull({ id, claims }: Truth): void {
     const isFull = (claim: LimitRequest) =>
-      !claim.reportOnly && this.#sum(claim, mostOf, ROUNDING_MS) + claim.cost > claim.limit;
+      !claim.reportOnly && this.#sum(claim, boundOf, ROUNDING_MS) + claim.cost > claim.limit;
     if (!claims.some(isFull)) throw new Violation("limits", `${id} was refused though there is room`);
   }
 
@@ -85,7 +85,7 @@ export class LimitsChecker {
 }
 
 /** The least that a request counts. */
-function leastOf({ admitted, meter, over, usage }: Truth, { unit, cost }: LimitRequest): number {
+function minOf({ admitted, meter, over, usage }: Truth, { unit, cost }: LimitRequest): number {
   if (!admitted) return 0;
   if (unit === "requests") return cost;
   if (!meter.ended) return cost;
@@ -94,7 +94,7 @@ function leastOf({ admitted, meter, over, usage }: Truth, { unit, cost }: LimitR
 }
 
 /** The most that it may count. */
-function mostOf({ refusal, over, usage, prompt, sent }: Truth, { unit, cost }: LimitRequest): number {
+function boundOf({ refusal, over, usage, prompt, sent }: Truth, { unit, cost }: LimitRequest): number {
   if (refusal !== undefined && UNDONE.has(refusal.code ?? refusal.kind)) return 0;
   if (unit === "requests") return cost;
   if (unit === "concurrency") return over ? 0 : cost;

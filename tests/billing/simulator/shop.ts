@@ -219,9 +219,9 @@ export function sheetOf({ model }: Ware, { customer, at }: { customer: Customer;
 }
 
 /** Tokens of an answer that the gateway reckons with. Upstreams may not care. */
-const MOST_COMPLETION = 120;
+const MAX_COMPLETION = 120;
 /** Tokens of an answer below which a request asks for nothing. */
-const LEAST_COMPLETION = 10;
+const MIN_COMPLETION = 10;
 
 /** A request of a customer, for anything. */
 export function arrivalOf(customer: Customer, { random, at }: { random: Random; at: number }): Arriving {
@@ -242,16 +242,16 @@ export function arrivalOf(customer: Customer, { random, at }: { random: Random; 
   };
   const endpoint = random.pick(["chat", "responses", "messages", "images.generations"] as const);
   const repeats = endpoint === "images.generations" && random.chance(0.2);
-  const most = repeats ? 0n : dearest(MOST_COMPLETION);
+  const most = repeats ? 0n : dearest(MAX_COMPLETION);
   const isGreedy = random.chance(0.3);
   // The largest affordable answer for a request without a maximum; the smallest if unaffordable. Some use the whole
   // rest exactly.
   const within = (left: bigint) => {
-    if (isGreedy && left >= dearest(LEAST_COMPLETION)) return left;
-    for (let completion = MOST_COMPLETION; completion > LEAST_COMPLETION; completion -= LEAST_COMPLETION) {
+    if (isGreedy && left >= dearest(MIN_COMPLETION)) return left;
+    for (let completion = MAX_COMPLETION; completion > MIN_COMPLETION; completion -= MIN_COMPLETION) {
       if (dearest(completion) <= left) return dearest(completion);
     }
-    return dearest(LEAST_COMPLETION);
+    return dearest(MIN_COMPLETION);
   };
   return {
     customer,
@@ -265,7 +265,7 @@ export function arrivalOf(customer: Customer, { random, at }: { random: Random; 
     repeats,
     drains: random.chance(0.1),
     forMs: 10_000 + random.below(120_000),
-    claims: repeats ? [] : customer.claims(ware, prompt + MOST_COMPLETION),
+    claims: repeats ? [] : customer.claims(ware, prompt + MAX_COMPLETION),
     budgets: customer.budgets(at),
     prompt,
   };

@@ -244,9 +244,9 @@ class World {
       sheet: sheetOf(ware, { customer, at }),
       limitRequests: claims,
       budgets,
-      most,
+      maxCost: most,
       forMs,
-      ...(within !== undefined && { within: (left: bigint) => truth.wished = within(left) }),
+      ...(within !== undefined && { costWithin: (left: bigint) => truth.wished = within(left) }),
     };
     const road: Road = {
       random: seeded(random.below(2 ** 32)),

@@ -12,7 +12,7 @@ const test = !isInstalled("systemd-analyze") ? Deno.test.ignore : Deno.test;
 const UNITS = [["sluice.service", text], ["sluice@8801.service", template]] as const;
 
 /** Most that `systemd-analyze security` may find open, in tenths: 100 is everything. */
-const MOST_EXPOSURE = 20;
+const MAX_EXPOSURE = 20;
 
 /** Has systemd analyze a unit, with a program in it that exists here. */
 async function analyze(
@@ -40,7 +40,7 @@ test("the unit grants few permissions", async () => {
     "security",
     "--offline=true",
     "--no-pager",
-    `--threshold=${MOST_EXPOSURE}`,
+    `--threshold=${MAX_EXPOSURE}`,
   );
   assertEquals(code, 0, said);
 });

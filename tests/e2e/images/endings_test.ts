@@ -88,7 +88,10 @@ async function assertEntered(running: ImageGateway, expected: readonly Expected[
   const spent = expected.reduce((sum, { images }) => sum + costOf(images), 0n);
   const id = entries[0]?.keyId ?? "";
   assertEquals(await gateway.store.ledger.holds(), []);
-  assertEquals(await gateway.store.ledger.left({ scope: "key", id, budget: BUDGET, since: 0 }), BUDGET - spent);
+  assertEquals(
+    await gateway.store.ledger.readAvailable({ scope: "key", id, budget: BUDGET, since: 0 }),
+    BUDGET - spent,
+  );
   const slots = { name: `key:${id}`, unit: "concurrency" as const, limit: 4, cost: 1, reportOnly: false };
   assertEquals((await gateway.limiter.statuses([slots]))[0]?.remaining, 4);
   return entries;

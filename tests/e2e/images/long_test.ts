@@ -107,7 +107,7 @@ async function startPainting(time: SimulatedTime, transport: string) {
       const [entry] = kept;
       assert(entry !== undefined);
       const claim = { scope: "key" as const, id: record.id, budget: BUDGET, since: 0 };
-      assertEquals(await store.ledger.left(claim), BUDGET - entry.cost);
+      assertEquals(await store.ledger.readAvailable(claim), BUDGET - entry.cost);
       return entry;
     },
     [Symbol.asyncDispose]: () => open.disposeAsync(),

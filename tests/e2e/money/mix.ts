@@ -51,7 +51,7 @@ export async function mix(store: Store, { requests, random }: { requests: number
   };
   await Promise.all(Array.from({ length: CLIENTS }, client));
   const { gateway } = shop.gateway;
-  await gateway.inFlight.over();
+  await gateway.inFlight.whenDone();
   await gateway.backgroundTasks.done();
   await gateway.ledger.flush();
   return await compare(tried, { shop, random });
@@ -79,7 +79,7 @@ async function write(number: number, { shop, random }: Ways): Promise<Tried[]> {
     stream,
     ...textOf(protocol, text),
     ...(protocol === "chat" && stream && { stream_options: { include_usage: true } }),
-    ...(random.chance(0.5) && mostTokens(protocol, 100)),
+    ...(random.chance(0.5) && tokenBound(protocol, 100)),
     ...others,
   });
   const leave = new AbortController();
@@ -119,7 +119,7 @@ function textOf(protocol: Protocol, text: string): JsonObject {
   return { messages: [{ role: "user", content: text }] };
 }
 
-function mostTokens(protocol: Protocol, most: number): JsonObject {
+function tokenBound(protocol: Protocol, most: number): JsonObject {
   if (protocol === "gemini") return { generationConfig: { maxOutputTokens: most } };
   return { [protocol === "responses" ? "max_output_tokens" : "max_tokens"]: most };
 }

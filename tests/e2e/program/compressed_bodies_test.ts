@@ -8,9 +8,9 @@ const KEY = "a-key-for-the-tests-of-compressed-bodies";
 const BOMB_BYTES = 400_000_000;
 const AT_ONCE = 16;
 /** Memory that all of them together may take, in MiB: less than four bodies of the maximum size. */
-const MOST_GROWTH_MIB = 128;
+const MAX_GROWTH_MIB = 128;
 /** Most CPU time of the event loop's thread before `/healthz` answers, in milliseconds: other processes may delay it. */
-const MOST_HEALTH_MS = 1_000;
+const MAX_HEALTH_MS = 1_000;
 
 /** A number of `/proc/<pid>/status`, in MiB. */
 async function statusMib(pid: number, name: string): Promise<number> {
@@ -84,8 +84,8 @@ Deno.test({
           }
           for (const answer of await bombs) assertEquals(answer, [round.status, round.type], round.name);
           const growth = await statusMib(pid, "VmHWM") - before;
-          assert(growth < MOST_GROWTH_MIB, `${round.name}: memory grew by ${growth} MiB`);
-          assert(slowest < MOST_HEALTH_MS, `${round.name}: /healthz took ${slowest} ms of CPU`);
+          assert(growth < MAX_GROWTH_MIB, `${round.name}: memory grew by ${growth} MiB`);
+          assert(slowest < MAX_HEALTH_MS, `${round.name}: /healthz took ${slowest} ms of CPU`);
         }
       } finally {
         kill("SIGTERM");

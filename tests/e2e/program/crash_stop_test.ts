@@ -42,7 +42,7 @@ Deno.test("SIGTERM under load enters every answered request, ends others free of
     const entries = await store.ledger.entries({ after: 0, limit: 100_000 });
     const [holds, left] = [
       await store.ledger.holds(),
-      await store.ledger.left({ scope: "group", id: "default", budget: 10n ** 15n, since: 0 }),
+      await store.ledger.readAvailable({ scope: "group", id: "default", budget: 10n ** 15n, since: 0 }),
     ];
     await store.close();
     const { complete, unseen, spent } = assertLedgerAgrees(entries, load.requests);

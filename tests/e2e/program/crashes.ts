@@ -57,7 +57,7 @@ async function examine(address: StoreAddress, load: Load) {
     const entries = await readEntries(store.ledger);
     const findings = assertLedgerAgrees(entries, load.requests);
     const holds = await store.ledger.holds();
-    const left = await store.ledger.left({ scope: "group", id: "default", budget: BUDGET, since: 0 });
+    const left = await store.ledger.readAvailable({ scope: "group", id: "default", budget: BUDGET, since: 0 });
     const { ok, differences } = await auditLedger(store.ledger);
     assertEquals([ok, differences], [true, []]);
     return { ...findings, entries, holds, left };

@@ -46,7 +46,7 @@ export interface Mixed {
 }
 
 /** Least number of small requests. */
-const LEAST_TIMES = 5;
+const MIN_TIMES = 5;
 
 /** Runs the mix. @throws where the gateway ends, or a small request fails */
 export async function runMix({ folder, uploads, ms }: Mix): Promise<Mixed> {
@@ -136,7 +136,7 @@ export async function runMix({ folder, uploads, ms }: Mix): Promise<Mixed> {
     const begun = performance.now();
     // A busy machine answers few in this time.
     const timer = setInterval(() => {
-      if (performance.now() - begun >= ms && times.length > LEAST_TIMES) end.abort();
+      if (performance.now() - begun >= ms && times.length > MIN_TIMES) end.abort();
     }, 50);
     try {
       await Promise.all(work);

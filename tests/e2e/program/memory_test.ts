@@ -8,7 +8,7 @@ import { KEY, LIMIT_MIB, runMix } from "./memory_mix.ts";
  * Uploads of the request, and the memory that their decoding may take: all at once it would be more than twice that.
  */
 const UPLOADS = 4;
-const MOST_MIB = 500;
+const MAX_MIB = 500;
 
 Deno.test({
   name: "uploads with small files and many pixels are decoded one at a time",
@@ -31,7 +31,7 @@ Deno.test({
         const response = await fetch(`${gateway.origin}/v1/images/edits`, { method: "POST", headers, body: form });
         const { data } = await response.json();
         assertEquals([response.status, data.length], [200, 1]);
-        assertLess(await peakMib(gateway.pid), MOST_MIB);
+        assertLess(await peakMib(gateway.pid), MAX_MIB);
       } finally {
         gateway.kill("SIGKILL");
         await gateway.ended;

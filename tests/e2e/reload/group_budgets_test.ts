@@ -17,10 +17,10 @@ Deno.test("a configuration is activated after its new group budgets were read", 
   const gate = Promise.withResolvers<void>();
   const ledger = {
     ...kept.ledger,
-    async left(claim: Parameters<typeof kept.ledger.left>[0]) {
+    async left(claim: Parameters<typeof kept.ledger.readAvailable>[0]) {
       arrived.resolve(claim.id);
       await gate.promise;
-      return await kept.ledger.left(claim);
+      return await kept.ledger.readAvailable(claim);
     },
   };
   const store = { ...kept, ledger };

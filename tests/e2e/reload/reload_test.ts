@@ -198,7 +198,7 @@ Deno.test("a stream keeps its prices through three reloads, and its connections 
     }
     await host.say();
     assertStringIncludes(await text, "word4");
-    await first.uses.over();
+    await first.uses.whenDone();
     await new Promise((resolve) => setTimeout(resolve, 0));
     assertEquals(closed, first.upstreams.size);
     await first.ledger.flush();

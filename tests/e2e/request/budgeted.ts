@@ -83,5 +83,5 @@ export function leftOf(
   { store }: TestGateway,
   { scope = "key", id, budget, since = 0 }: Pick<BudgetClaim, "id" | "budget"> & Partial<BudgetClaim>,
 ): Promise<bigint> {
-  return store.ledger.left({ scope, id, budget, since });
+  return store.ledger.readAvailable({ scope, id, budget, since });
 }

@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertMatch, assertObjectMatch } from "@std/assert";
 import type { JsonObject } from "../../../lib/json/mod.ts";
-import { LEAST_OUTPUT } from "../../../lib/billing/token_bound.ts";
+import { MIN_OUTPUT } from "../../../lib/billing/token_bound.ts";
 import type { KeptEntry } from "../../../lib/store/ledger.ts";
 import type { TestGateway } from "../../support/gateway.ts";
 import { rounds } from "../../support/skip.ts";
@@ -72,7 +72,7 @@ const worthOf = (tokens: number) => BigInt(tokens) * PRICE;
 const CASES: readonly Case[] = [
   { name: "all of the rest", budget: BUDGET, cap: TOKENS, held: BUDGET },
   { name: "fractions of a token are rounded down", budget: BUDGET + PRICE - 1n, cap: TOKENS, held: BUDGET },
-  { name: "the minimum", budget: worthOf(LEAST_OUTPUT), cap: LEAST_OUTPUT, held: worthOf(LEAST_OUTPUT) },
+  { name: "the minimum", budget: worthOf(MIN_OUTPUT), cap: MIN_OUTPUT, held: worthOf(MIN_OUTPUT) },
   { name: "the group has the smaller budget", budget: BUDGET, group: worthOf(290), cap: 290, held: worthOf(290) },
   { name: "the key has the smaller budget", budget: worthOf(290), group: BUDGET, cap: 290, held: worthOf(290) },
   { name: "as much as the model can write", budget: BUDGET, row: most(TOKENS), held: BUDGET },
@@ -110,7 +110,7 @@ Deno.test("a request whose budget pays for too few tokens is refused and reaches
   await using budgeted = startBudgeted();
   const { gateway, upstream } = budgeted;
   for (const protocol of OPEN) {
-    for (const [budget, more] of [[worthOf(LEAST_OUTPUT) - 1n, {}], [0n, {}]] as const) {
+    for (const [budget, more] of [[worthOf(MIN_OUTPUT) - 1n, {}], [0n, {}]] as const) {
       const key = await gateway.addKey(worth(budget));
       const response = await gateway.ask(protocol, prompt(protocol, more), { key });
       const { error } = await response.json();
@@ -120,7 +120,7 @@ Deno.test("a request whose budget pays for too few tokens is refused and reaches
       assertEquals(response.headers.get("x-sluice-max-tokens"), null);
     }
   }
-  const key = await gateway.addKey(worth(2n * worthOf(LEAST_OUTPUT) - 1n));
+  const key = await gateway.addKey(worth(2n * worthOf(MIN_OUTPUT) - 1n));
   const two = await gateway.ask("chat", prompt("chat", { n: 2 }), { key });
   assertEquals([two.status, upstream.requests.length], [429, 0]);
   await two.text();

@@ -111,7 +111,7 @@ function start(
       assert(entry !== undefined && others.length === 0);
       assertEquals([await store.ledger.holds(), await free()], [[], SLOTS]);
       const claim = { scope: "key", id: key.id, budget: BUDGET, since: 0 } as const;
-      assertEquals(await store.ledger.left(claim), BUDGET - entry.cost);
+      assertEquals(await store.ledger.readAvailable(claim), BUDGET - entry.cost);
       assert(entry.held >= entry.cost && entry.overrun === 0n);
       return entry;
     },

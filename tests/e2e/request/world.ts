@@ -136,7 +136,7 @@ export function startWorld(options: WorldOptions): World {
       assertEquals(await store.ledger.holds(), [], about);
       for (const scope of ["key", "group"] as const) {
         const claim = { scope, id: scope === "key" ? gateway.key.id : "default", budget: BUDGET, since: 0 };
-        assertEquals(await store.ledger.left(claim), BUDGET - cost, about);
+        assertEquals(await store.ledger.readAvailable(claim), BUDGET - cost, about);
       }
       for (const name of [`key:${gateway.key.id}`, "group:default", "model:acme/one"]) {
         const claim = { name, unit: "concurrency" as const, limit: SLOTS, cost: 1, reportOnly: false };

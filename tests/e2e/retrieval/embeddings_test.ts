@@ -263,7 +263,7 @@ Deno.test("embeddings: a disconnected client pays for running work, unless the m
       // Disconnects are checked after 20 ms.
       else await new Promise((resolve) => setTimeout(resolve, 60));
       answered.resolve();
-      await soon("the end", gateway.gateway.inFlight.over());
+      await soon("the end", gateway.gateway.inFlight.whenDone());
       const [entry] = await entriesOf(gateway);
       assertEquals(
         [entry?.ending, entry?.status, entry?.cost],

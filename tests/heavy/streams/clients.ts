@@ -43,7 +43,7 @@ const AT_ONCE = 64;
 /** Longest time for a stream to begin, and for all to end, in milliseconds. */
 const BEGIN_MS = 60_000;
 const END_MS = 110_000;
-const MOST_ERRORS = 20;
+const MAX_ERRORS = 20;
 const UNITS_PER_USD_DIGITS = 12;
 
 const decoder = new TextDecoder();
@@ -154,7 +154,7 @@ const seen = { streams: 0, ended: 0, events: 0, failed: 0, completions: 0 };
 
 function fail(error: unknown): void {
   seen.failed++;
-  if (errors.length < MOST_ERRORS) errors.push(String(error).slice(0, 500));
+  if (errors.length < MAX_ERRORS) errors.push(String(error).slice(0, 500));
 }
 
 /** A decimal string of USD as units of 1e-12. */

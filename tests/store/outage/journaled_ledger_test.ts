@@ -36,7 +36,7 @@ function farAway(mood: () => Mood): LedgerStore {
   };
   return {
     hold: far(ledger.hold),
-    left: far(ledger.left),
+    readAvailable: far(ledger.readAvailable),
     spending: far(ledger.spending),
     spenders: far(ledger.spenders),
     renew: far(ledger.renew),
@@ -172,7 +172,7 @@ Deno.test("JournaledLedger rejects other calls at once during an outage, with a 
     world.mood = "refuses";
     const calls: (() => Promise<unknown>)[] = [
       () => ledger.hold(hold()),
-      () => ledger.left(ofKey(1n)),
+      () => ledger.readAvailable(ofKey(1n)),
       () => ledger.renew(["r1"], 1),
       () => ledger.find("r1"),
       () => ledger.holds(),

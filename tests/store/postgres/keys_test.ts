@@ -96,7 +96,7 @@ postgresTest("a node evicts the least recently used keys", async () => {
     await other.keys.add(key({ id: letter, name: letter, hash: hash(letter) }));
   }
   // Notified changes would count as a use: it begins after them.
-  await using node = await openNode(database.url, { mostKeys: 2 });
+  await using node = await openNode(database.url, { maxKeys: 2 });
   for (const letter of ["a", "b", "a", "c", "a", "c"]) await node.keys.findByHash(hash(letter), 0);
   assertEquals(node.reads, 3);
   await node.keys.findByHash(hash("b"), 0);

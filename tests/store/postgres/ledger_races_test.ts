@@ -108,7 +108,7 @@ Deno.test(
         });
         const answers = await Promise.all(wishes.map((wish, index) => pick(ledgers, index).hold(wish)));
         assertEquals(count(answers, ({ held }) => held), 100, `round ${round}`);
-        for (const ledger of ledgers) assertEquals(await ledger.left(claimOf(`key_${round}`)), 0n);
+        for (const ledger of ledgers) assertEquals(await ledger.readAvailable(claimOf(`key_${round}`)), 0n);
       }
     }),
 );
@@ -167,7 +167,7 @@ Deno.test(
       for (const [id, sum] of paid) {
         const scope = id.startsWith("key") ? "key" : "group";
         assert(sum <= budgets[scope] && sum > budgets[scope] / 2n, `${id}: ${sum}`);
-        const left = await ledgers[0].left({ scope, id, budget: budgets[scope], since: DAY });
+        const left = await ledgers[0].readAvailable({ scope, id, budget: budgets[scope], since: DAY });
         assertEquals(left, budgets[scope] - sum);
       }
       assertEquals(await ledgers[0].holds(), []);
@@ -298,9 +298,9 @@ Deno.test("a hold turns into a charge atomically", OPTIONS, () =>
       for (let turn = 0; !isEntered; turn++) {
         const [answer, left] = await Promise.all([
           other.hold(hold({ id: `x${round}-${turn}`, amount: 1n, claims: [claim] })),
-          other.left(claim),
+          other.readAvailable(claim),
         ]);
-        assertEquals([answer.held, !answer.held && answer.left, left], [false, 0n, 0n], `round ${round}`);
+        assertEquals([answer.held, !answer.held && answer.available, left], [false, 0n, 0n], `round ${round}`);
       }
       await entering;
     }
@@ -352,7 +352,7 @@ Deno.test(
       await cutting;
       assertEquals(held.length, 400);
       assertEquals((await ledgers[0].holds()).map(({ id }) => id).toSorted(), held.toSorted());
-      assertEquals(await ledgers[0].left(claim), 0n);
+      assertEquals(await ledgers[0].readAvailable(claim), 0n);
       assertEquals((await readChain(ledgers[0])).map(({ id }) => id).toSorted(), entered.toSorted());
       const [sum] = await ledgers[0].usage({ since: MIDNIGHT, until: MIDNIGHT + 24 * HOUR, by: "key" });
       assertEquals(sum?.requests, entered.length);

@@ -171,7 +171,7 @@ Deno.test("a crashed server has every acknowledged entry and hold once", OPTIONS
     assert(ledger !== undefined);
     assertEquals((await readChain(ledger)).map(({ id }) => id).toSorted(), acked.toSorted());
     assertEquals((await ledger.holds()).map(({ id }) => id).toSorted(), held.toSorted());
-    assertEquals(await ledger.left(claim), 1_000_000n - BigInt(held.length));
+    assertEquals(await ledger.readAvailable(claim), 1_000_000n - BigInt(held.length));
     const { differences } = await auditLedger(ledger, { now: () => 0 });
     assertEquals(differences, []);
   } finally {

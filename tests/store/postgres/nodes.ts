@@ -28,7 +28,7 @@ export interface Node extends AsyncDisposable {
 /** Options of a node. */
 export interface NodeOptions {
   keyAgeMs?: number;
-  mostKeys?: number;
+  maxKeys?: number;
   /** Notifications do not reach it. */
   isDeaf?: boolean;
   /** Stands between the memory and the database. */
@@ -38,7 +38,7 @@ export interface NodeOptions {
 /** Opens a node. */
 export async function openNode(
   address: string,
-  { keyAgeMs = 60_000, mostKeys, isDeaf = false, between = (read) => read() }: NodeOptions = {},
+  { keyAgeMs = 60_000, maxKeys, isDeaf = false, between = (read) => read() }: NodeOptions = {},
 ): Promise<Node> {
   const url = new Secret(address);
   const pool = openPool(() => connect(url, 2));
@@ -69,7 +69,7 @@ export async function openNode(
     },
     changes,
     keyAgeMs,
-    ...(mostKeys !== undefined && { mostKeys }),
+    ...(maxKeys !== undefined && { maxKeys }),
   });
   const configs = openPostgresConfigs(pool.sql, changes);
   await changes.poll();

@@ -32,9 +32,9 @@ Deno.test("Accounts.learn() adds charges made during the read", async () => {
   assertEquals(accounts.hold(hold({ id: "held", amount: 5n, claims: [] })), { held: true });
   sum.resolve(1_001n);
   await learnt;
-  assertEquals(accounts.left(OURS), 10_000n - 1_001n - 20n - 5n);
+  assertEquals(accounts.available(OURS), 10_000n - 1_001n - 20n - 5n);
   accounts.enter(entry({ id: "held", cost: 7n }));
-  assertEquals(accounts.left(OURS), 10_000n - 1_001n - 20n - 7n);
+  assertEquals(accounts.available(OURS), 10_000n - 1_001n - 20n - 7n);
   // It is known from here on.
   await accounts.learn(OURS, () => Promise.reject(new Error("asked again")));
 });
@@ -54,12 +54,12 @@ Deno.test("Accounts.hold() reads synchronously if it cannot wait, and stays corr
     accounts.enter(entry({ id, cost: 10n }));
   };
   enter("first");
-  assertEquals(accounts.left(OURS), 9_890n);
+  assertEquals(accounts.available(OURS), 9_890n);
   enter("second");
   sum.resolve(100n);
   await Promise.all([one, other]);
   enter("third");
-  assertEquals(accounts.left(OURS), 10_000n - kept);
+  assertEquals(accounts.available(OURS), 10_000n - kept);
 });
 
 Deno.test("Accounts.learn() leaves nothing behind after an error", async () => {
@@ -71,12 +71,12 @@ Deno.test("Accounts.learn() leaves nothing behind after an error", async () => {
     })
   );
   accounts.enter(entry({ cost: 10n }));
-  assertThrows(() => accounts.left(OURS), Error, "at once");
+  assertThrows(() => accounts.available(OURS), Error, "at once");
   await accounts.learn(OURS, (_, begun) => {
     begun();
     return Promise.resolve(10n);
   });
-  assertEquals(accounts.left(OURS), 9_990n);
+  assertEquals(accounts.available(OURS), 9_990n);
 });
 
 /** Reads the sums of a group beside writers. Gives the number of entries that were written before it was done. */
@@ -96,7 +96,7 @@ async function readBesideWriters(path: string): Promise<number> {
   let expected = -BigInt((days - 10) * keys / 2 * 10);
   using turns = watchTurns();
   let over = false;
-  const requested = ledger.left(claim).finally(() => over = true);
+  const requested = ledger.readAvailable(claim).finally(() => over = true);
   let number = 0;
   let meanwhile = 0;
   while (!over) {
@@ -112,13 +112,13 @@ async function readBesideWriters(path: string): Promise<number> {
     }
   }
   await requested;
-  assertEquals(await ledger.left(claim), expected);
+  assertEquals(await ledger.readAvailable(claim), expected);
   assertGreater(turns.count(), 3);
   assertLess(turns.longestWork(), 1_000);
   await close();
   const again = openSqliteStore(path, { own: true });
-  assertEquals(await again.ledger.left(claim), expected);
-  assertEquals(await again.ledger.left({ ...claim, id: "nobody" }), 0n);
+  assertEquals(await again.ledger.readAvailable(claim), expected);
+  assertEquals(await again.ledger.readAvailable({ ...claim, id: "nobody" }), 0n);
   await again.close();
   return meanwhile;
 }

@@ -46,7 +46,7 @@ Deno.test("the SQLite ledger continues after a restart", () =>
     await first.close();
     const second = openSqliteStore(path, { own: true });
     assertEquals([await readChain(second.ledger), await second.ledger.days(0)], before);
-    assertEquals(await second.ledger.left(ofKey(1000n)), 800n);
+    assertEquals(await second.ledger.readAvailable(ofKey(1000n)), 800n);
     assertEquals(await second.ledger.append([entry({ id: "a" }), entry({ id: "c" })]), [false, true]);
     assertEquals((await readChain(second.ledger)).map(({ priceVersion }) => priceVersion), [1, 2, 1]);
     await second.close();
@@ -91,7 +91,7 @@ Deno.test("the SQLite ledger enters the requests of a crashed process as lost", 
     assertEquals(await next.ledger.holds(), []);
     const kept = (await readChain(next.ledger)).map(({ id, ending, cost, held }) => [id, ending, cost, held]);
     assertEquals(kept, [["other", "end", 30n, 0n], ["done", "end", 8n, 10n], ["running", "lost", 0n, 70n]]);
-    assertEquals(await next.ledger.left(ofKey(200n)), 162n);
+    assertEquals(await next.ledger.readAvailable(ofKey(200n)), 162n);
     await next.close();
     const again = openSqliteStore(`${folder}/copy/${FILE}`, { own: true });
     assertEquals((await readChain(again.ledger)).length, 3);
@@ -112,7 +112,7 @@ Deno.test("the SQLite ledger records holds with the next entries, unless they en
     assertEquals(await guest.ledger.holds(), await ledger.holds());
     await ledger.renew(["b"], leaseUntil + 5);
     assertEquals(await noted(), [["b", leaseUntil + 5]]);
-    assertEquals(await guest.ledger.left(ofKey(1000n)), await ledger.left(ofKey(1000n)));
+    assertEquals(await guest.ledger.readAvailable(ofKey(1000n)), await ledger.readAvailable(ofKey(1000n)));
     await ledger.append([entry({ id: "b" })]);
     assertEquals(await noted(), []);
     for (const store of [guest, { close }]) await store.close();
@@ -158,7 +158,7 @@ Deno.test("other processes read the same rest of budgets as the owner", () =>
       const [id, left] = claims[scope];
       for (const [index, since] of [DAY, DAY - 1].entries()) {
         const claim = { scope, id, budget: 10_000_000n, since };
-        const lefts = [await guest.ledger.left(claim), await owner.ledger.left(claim)];
+        const lefts = [await guest.ledger.readAvailable(claim), await owner.ledger.readAvailable(claim)];
         assertEquals(lefts, Array(2).fill(left - (held[scope][index] ?? 0n)), `${scope} since ${since}`);
       }
     }

@@ -58,7 +58,7 @@ const cases: [string, string[], string][] = [
 
 Deno.test("readDirectives() separates calls from text", () => {
   for (const [text, expected, rest] of cases) {
-    const { directives, text: left } = readDirectives(text, { tools, most: 128 });
+    const { directives, text: left } = readDirectives(text, { tools, maxCalls: 128 });
     const found = directives.map(({ tool, arguments: input }) =>
       input === undefined ? tool.name : `${tool.name} ${input}`
     );
@@ -67,14 +67,14 @@ Deno.test("readDirectives() separates calls from text", () => {
 });
 
 Deno.test("readDirectives() leaves calls beyond the maximum as text", () => {
-  const { directives, text } = readDirectives("call:a\ncall:b\ncall:a", { tools, most: 1 });
+  const { directives, text } = readDirectives("call:a\ncall:b\ncall:a", { tools, maxCalls: 1 });
   assertEquals(directives.map(({ tool }) => tool.name), ["a"]);
   assertEquals(text, "call:b\ncall:a");
 });
 
 Deno.test("readDirectives() uses the first of two tools with one name", () => {
   const twins: CallableTool[] = [{ type: "function", name: "x", description: "1" }, { type: "custom", name: "x" }];
-  assertEquals(readDirectives("call:x {}", { tools: twins, most: 1 }).directives, [
+  assertEquals(readDirectives("call:x {}", { tools: twins, maxCalls: 1 }).directives, [
     { tool: { type: "function", name: "x", description: "1" }, arguments: "{}" },
   ]);
 });
@@ -85,7 +85,7 @@ Deno.test("readDirectives() takes linear time", () => {
       ["call:patch\n```\n", "call:patch\n````x\n", 'call:patch {"input":"\n', 'call:patch {"input":"a"}\n'],
     );
   const begin = performance.now();
-  for (const text of texts) readDirectives(`call:a {"${text.repeat(30_000)}`, { tools, most: 128 });
-  for (const text of texts) readDirectives(text.repeat(30_000), { tools, most: 128 });
+  for (const text of texts) readDirectives(`call:a {"${text.repeat(30_000)}`, { tools, maxCalls: 128 });
+  for (const text of texts) readDirectives(text.repeat(30_000), { tools, maxCalls: 128 });
   assertLess(performance.now() - begin, 60_000);
 });

@@ -73,8 +73,8 @@ export function startWire(plays: Plays, hasRead: () => Promise<void> = () => Pro
     const leave = () => gone.abort(new Error("The peer has gone"));
     over.signal.addEventListener("abort", leave, { once: true });
     if (!chosen.resets) {
-      if (!isWhole) await reader.rest();
-      void reader.gone().then((gone) => gone && leave());
+      if (!isWhole) await reader.skipBody();
+      void reader.whenClosed().then((gone) => gone && leave());
     }
     const line = connectionOver(connection, gone.signal);
     busy++;
