@@ -7,7 +7,7 @@ import { parseArgs } from "node:util";
 import { firstRequest } from "./suite/memory.ts";
 import { startPeer } from "./suite/peer.ts";
 import { cpuNs } from "./suite/proc.ts";
-import { inspecting, type Place, profile } from "./suite/profiler.ts";
+import { inspecting, profile, type ProfileShare } from "./suite/profiler.ts";
 import { tell } from "./suite/rounds.ts";
 import { startTarget } from "./suite/running.ts";
 import { SCENARIOS } from "./suite/scenarios.ts";
@@ -71,13 +71,13 @@ const found = await profile(port, async () => {
 });
 const cpuUs = (await cpuNs(running.pid) - before) / 1000 / requests;
 
-const list = (places: readonly Place[]) =>
+const list = (places: readonly ProfileShare[]) =>
   table(["place", "%"], places.slice(0, SHOWN).map(({ place, share }) => [place.slice(0, 100), short(share * 100)]));
 console.log(`${target.name}, ${name}: ${requests} requests, ${short(cpuUs)} µs each, profiler included`);
 console.log(`\nIn the functions themselves\n\n${list(found.functions)}`);
 console.log(`\nIn the functions of each file\n\n${list(found.files)}`);
 console.log(`\nIn each file of ours and the runtime on its behalf\n\n${list(found.owners)}`);
-console.log(`\nIn the functions and what they call\n\n${list(found.within)}`);
+console.log(`\nIn the functions and what they call\n\n${list(found.inclusive)}`);
 await running.stop();
 await load.end();
 await upstreamPeer.end();

@@ -6,14 +6,14 @@
 import { parseArgs } from "node:util";
 import type { AuditReport } from "../lib/billing/reports/schemas.ts";
 import { firstRequest } from "./suite/memory.ts";
-import type { Order, Surprise, Told } from "./suite/mixed_load.ts";
+import type { LoadOptions, LoadReport, UnexpectedFailure } from "./suite/mixed_load.ts";
 import { type Peer, startPeer } from "./suite/peer.ts";
 import { loadAverage } from "./suite/proc.ts";
 import { freePort, type Running, startTarget } from "./suite/running.ts";
 import { modelOf, sluice } from "./suite/sluice.ts";
-import { type Course, courseOf, lowsOf, type Point } from "./suite/steady.ts";
+import { lowsOf, type Point, type Trend, trendOf } from "./suite/steady.ts";
 import { short, table } from "./suite/tables.ts";
-import { countOf, type Seen, type Vitals, vitalsOf } from "./suite/vitals.ts";
+import { countOf, type GatewayProcess, type ProcessSample, sampleProcess } from "./suite/process_sample.ts";
 
 const { values: flags } = parseArgs({
   options: {
@@ -27,14 +27,14 @@ const { values: flags } = parseArgs({
 const minutes = Number(flags.minutes);
 if (!(minutes > 0)) throw new Error(`Cannot soak for "${flags.minutes}" minutes: expected a number above 0`);
 
-/** Time between two looks, in milliseconds, and share of the time that is no more than warming up, at most 3 minutes. */
+/** Time between two samples, in milliseconds, and share of the time that is no more than warming up, at most 3 minutes. */
 const LOOK_MS = Math.min(10_000, minutes * 60_000 / 30);
 const WARM_SECONDS = Math.min(180, minutes * 60 / 5);
 /** Allowed increase from the middle third to the last one. */
 const LEEWAY = { share: 0.03, value: 5e6 };
 /** The same of descriptors: as many as connections that come and go. */
 const FEW = { share: 0.1, value: 20 };
-/** At a calm look no more requests run than this many times as many as in the median. */
+/** Calm samples have at most this many times the median of running requests. */
 const CALM = 1.5;
 /**
  * Samples per low point: within a minute every part of the heap was collected once, so the lowest sample has the least
@@ -85,7 +85,7 @@ const running = await startTarget(withMore(target), {
   ...firstRequest(target),
   errors: `${folder}/errors.log`,
 });
-const seen: Seen = {
+const gatewayProcess: GatewayProcess = {
   pid: running.pid,
   port: running.port,
   adminKey: ADMIN_KEY,
@@ -123,7 +123,7 @@ async function budgetedKey(number: number): Promise<string> {
   return (await response.json()).key;
 }
 
-async function orderOf(): Promise<Order> {
+async function orderOf(): Promise<LoadOptions> {
   const clients = [target.key];
   for (let number = 0; number < BUDGETED; number++) clients.push(await budgetedKey(number));
   return {
@@ -135,45 +135,45 @@ async function orderOf(): Promise<Order> {
 }
 
 /** Answers by kind and status. */
-const answers: Told["answers"] = {};
-const surprises: Surprise[] = [];
+const answers: LoadReport["answers"] = {};
+const failures: UnexpectedFailure[] = [];
 let leftOut = 0;
-let underWay = 0;
+let inProgress = 0;
 
 async function tell(load: Peer, line: string): Promise<void> {
-  const result: Told = JSON.parse(await load.ask(line));
+  const result: LoadReport = JSON.parse(await load.ask(line));
   for (const [kind, outcomes] of Object.entries(result.answers)) {
     const of = answers[kind] ??= {};
     for (const [outcome, count] of Object.entries(outcomes)) of[outcome] = (of[outcome] ?? 0) + count;
   }
-  for (const surprise of result.surprises) console.error(JSON.stringify(surprise));
-  surprises.push(...result.surprises);
+  for (const failure of result.failures) console.error(JSON.stringify(failure));
+  failures.push(...result.failures);
   leftOut += result.leftOut;
-  underWay = result.underWay;
+  inProgress = result.inProgress;
 }
 
-/** The load, looked at again and again. Returns the looks, and the one after it. */
-async function soak(load: Peer): Promise<{ looks: Vitals[]; after: Vitals; loadSeconds: number }> {
+/** Samples the gateway under load. `after` is the sample after the load. */
+async function soak(load: Peer): Promise<{ samples: ProcessSample[]; after: ProcessSample; loadSeconds: number }> {
   await tell(load, JSON.stringify(await orderOf()));
   const begin = performance.now();
   const seconds = () => (performance.now() - begin) / 1000;
-  const looks: Vitals[] = [];
+  const samples: ProcessSample[] = [];
   for (let number = 1; number * LOOK_MS <= minutes * 60_000; number++) {
     await pause(number * LOOK_MS - seconds() * 1000);
     await tell(load, "how");
-    const look = await vitalsOf(seen, seconds());
-    looks.push(look);
+    const sample = await sampleProcess(gatewayProcess, seconds());
+    samples.push(sample);
     console.error(
-      `${look.seconds} s: RSS ${short(look.rss / MB)}, PSS ${short(look.pss / MB)}, heap ${
-        short(look.heap / MB)
+      `${sample.seconds} s: RSS ${short(sample.rss / MB)}, PSS ${short(sample.pss / MB)}, heap ${
+        short(sample.heap / MB)
       } MB, ` +
-        `${look.descriptors} descriptors, queue ${look.queue}, holds ${look.holds}, running ${look.running} (${underWay})`,
+        `${sample.descriptors} descriptors, queue ${sample.queue}, holds ${sample.holds}, running ${sample.running} (${inProgress})`,
     );
   }
   const loadSeconds = seconds();
   await tell(load, "stop");
   await pause(CALM_MS);
-  return { looks, after: await vitalsOf(seen, seconds()), loadSeconds };
+  return { samples, after: await sampleProcess(gatewayProcess, seconds()), loadSeconds };
 }
 
 /** Audits the whole ledger; `ok` means that the books balance. */
@@ -191,12 +191,12 @@ function pause(ms: number): Promise<void> {
 }
 
 /**
- * The looks at which no more was under way than usual: where the machine had other work, requests pile up, and so do their
+ * The samples at which no more was under way than usual: where the machine had other work, requests pile up, and so do their
  * connections and their memory.
  */
-function calmOf(looks: readonly Vitals[]): Vitals[] {
-  const usual = looks.map(({ running }) => running).toSorted((a, b) => a - b)[Math.floor(looks.length / 2)] ?? 0;
-  return looks.filter(({ running }) => running <= CALM * usual);
+function calmOf(samples: readonly ProcessSample[]): ProcessSample[] {
+  const usual = samples.map(({ running }) => running).toSorted((a, b) => a - b)[Math.floor(samples.length / 2)] ?? 0;
+  return samples.filter(({ running }) => running <= CALM * usual);
 }
 
 /** The written report. */
@@ -205,20 +205,20 @@ type Report = Awaited<ReturnType<typeof measured>>;
 async function measured(gateway: Running) {
   const load = startPeer("./mixed_load.ts");
   const before = await loadAverage();
-  const { looks, after, loadSeconds } = await soak(load);
+  const { samples, after, loadSeconds } = await soak(load);
   await load.end();
   const audit = await auditOf();
   await gateway.stop();
-  const warm = calmOf(looks.filter(({ seconds }) => seconds > WARM_SECONDS));
-  const series = (of: (look: Vitals) => number): Point[] =>
-    warm.map((look) => ({ seconds: look.seconds, value: of(look) }));
-  const heap = series((look) => look.heap);
+  const warm = calmOf(samples.filter(({ seconds }) => seconds > WARM_SECONDS));
+  const series = (of: (sample: ProcessSample) => number): Point[] =>
+    warm.map((sample) => ({ seconds: sample.seconds, value: of(sample) }));
+  const heap = series((sample) => sample.heap);
   const memory = {
-    rss: courseOf(series(({ rss }) => rss), LEEWAY),
-    pss: courseOf(series(({ pss }) => pss), LEEWAY),
-    live: courseOf(lowsOf(heap, LOOKS_OF_A_LOW), LEEWAY),
+    rss: trendOf(series(({ rss }) => rss), LEEWAY),
+    pss: trendOf(series(({ pss }) => pss), LEEWAY),
+    live: trendOf(lowsOf(heap, LOOKS_OF_A_LOW), LEEWAY),
   };
-  const descriptors = courseOf(series((look) => look.descriptors), FEW);
+  const descriptors = trendOf(series((sample) => sample.descriptors), FEW);
   // The one running request is the query itself.
   const nothingLeft = after.holds === 0 && after.queue === 0 && after.running <= 1;
   const requests = Object.values(answers).reduce((sum, of) => sum + sumOf(of), 0);
@@ -230,32 +230,32 @@ async function measured(gateway: Running) {
     requests,
     perSecond: requests / loadSeconds,
     leftOut,
-    calmLooks: warm.length,
-    unanswered: underWay,
-    entries: countOf(seen.database, "entries"),
+    calmSamples: warm.length,
+    unanswered: inProgress,
+    entries: countOf(gatewayProcess.database, "entries"),
     flat: memory.rss.flat && memory.pss.flat && memory.live.flat && descriptors.flat,
     nothingLeft,
     audit,
-    surprises,
+    failures,
     memory,
     // Reported but not judged: the share of garbage in a sample is random.
-    heap: courseOf(heap, LEEWAY),
+    heap: trendOf(heap, LEEWAY),
     descriptors,
     most: {
-      descriptors: Math.max(...looks.map(({ descriptors }) => descriptors)),
-      queue: Math.max(...looks.map(({ queue }) => queue)),
-      holds: Math.max(...looks.map(({ holds }) => holds)),
-      running: Math.max(...looks.map(({ running }) => running)),
+      descriptors: Math.max(...samples.map(({ descriptors }) => descriptors)),
+      queue: Math.max(...samples.map(({ queue }) => queue)),
+      holds: Math.max(...samples.map(({ holds }) => holds)),
+      running: Math.max(...samples.map(({ running }) => running)),
     },
     after,
     answers,
-    looks,
+    samples,
   };
 }
 
 /** Writes the report as tables of Markdown. */
 function tables({ memory, heap, descriptors, after, most, ...rest }: Report): string {
-  const row = (name: string, { thirds, perHour, rise, flat }: Course, unit: number) => [
+  const row = (name: string, { thirds, perHour, rise, flat }: Trend, unit: number) => [
     name,
     ...thirds.map((third) => short(third / unit)),
     short(rise / unit),
@@ -279,19 +279,19 @@ function tables({ memory, heap, descriptors, after, most, ...rest }: Report): st
     `${rest.minutes} minutes, ${rest.requests} requests, ${
       short(rest.perSecond)
     } a second (${rest.leftOut} left out, ` +
-    `${rest.unanswered} without an end), ${rest.entries} entries, ${rest.calmLooks} calm looks, load average ${
+    `${rest.unanswered} without an end), ${rest.entries} entries, ${rest.calmSamples} calm samples, load average ${
       rest.loadAverage.map(short).join(" to ")
     }`,
     table(["", "first third", "middle", "last", "last - first", "per hour", ""], rows),
     table(["", "most", "after the load"], gauges.map((name) => [name, String(most[name]), String(after[name])])),
-    table(["asked", "requests", "answers"], outcomes),
+    table(["kind", "requests", "answers"], outcomes),
     rest.flat ? "Memory and descriptors are flat" : "Memory or descriptors are NOT flat",
-    rest.nothingLeft ? "Nothing is left under way" : "Something is LEFT under way",
+    rest.nothingLeft ? "Nothing is still open" : "Something is STILL OPEN",
     `The audit of ${rest.audit.checked.entries} entries finds ${rest.audit.difference_count} differences`,
-    ...rest.surprises.length === 0 ? [] : [
+    ...rest.failures.length === 0 ? [] : [
       table(
-        ["when", "asked", "status", "after, ms", "said"],
-        rest.surprises.map(({ at, kind, status, afterMs, body }) => [
+        ["at", "request", "status", "after, ms", "answer"],
+        rest.failures.map(({ at, kind, status, afterMs, body }) => [
           at,
           kind,
           String(status),

@@ -2,12 +2,12 @@
 import type { Figures, Measured } from "./rounds.ts";
 
 /** One aim, and whether it was reached. */
-export interface Judged {
+export interface AimResult {
   aim: string;
   /** Measured value; null if it was not measured. */
   value: number | null;
   bound: number;
-  held: boolean | null;
+  isMet: boolean | null;
 }
 
 /** All that was measured. */
@@ -88,12 +88,12 @@ const AIMS: readonly Aim[] = [
 ];
 
 /** Holds one target's figures against the aims. */
-export function judge(results: Results, target: string): Judged[] {
+export function judge(results: Results, target: string): AimResult[] {
   return AIMS.map(({ aim, bound, value: valueOf }) => {
     const value = valueOf(results, target);
     // Nothing is measured by `Math.max()` of no streams.
-    if (!Number.isFinite(value)) return { aim, value: null, bound, held: null };
-    return { aim, value, bound, held: value <= bound };
+    if (!Number.isFinite(value)) return { aim, value: null, bound, isMet: null };
+    return { aim, value, bound, isMet: value <= bound };
   });
 }
 

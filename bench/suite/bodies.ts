@@ -22,7 +22,7 @@ export const SIZES = {
 export type Size = keyof typeof SIZES;
 
 /** A request. */
-export interface Asked {
+export interface BodyOptions {
   protocol: Protocol;
   size: Size;
   model: string;
@@ -48,7 +48,7 @@ const SYSTEM = "You are a careful engineer. Answer with short sentences and show
 const TURN_CHARS = 1_500;
 
 /** The body of a request. */
-export function bodyOf({ protocol, size, model, stream, turns: count }: Asked): string {
+export function bodyOf({ protocol, size, model, stream, turns: count }: BodyOptions): string {
   const { bytes, script } = SIZES[size];
   if (script === "agent") return agentBody({ protocol, bytes, model, stream });
   const turns = turnsOf(TURNS[script], { bytes: Math.max(1, bytes - 220), ...(count !== undefined && { count }) });

@@ -3,17 +3,17 @@
  * line its result. Connections are opened and tried before a measurement.
  */
 import { PACE_MS, TIME_MARK, wallUs } from "./answers.ts";
-import { type Asked, bodyOf } from "./bodies.ts";
+import { bodyOf, type BodyOptions } from "./bodies.ts";
 import { MessageReader, send } from "./messages.ts";
 
 /** The next job. */
-export type Job =
+export type LoadJob =
   | {
     kind: "open";
     port: number;
     path: string;
     headers: Readonly<Record<string, string>>;
-    ask: Asked;
+    ask: BodyOptions;
     connections: number;
     /** No request tries them out. */
     untried?: boolean;
@@ -28,7 +28,7 @@ export type Job =
   | { kind: "hold" };
 
 /** Result of a job. */
-export interface Done {
+export interface JobResult {
   /** Why the job could not be done; all else is nothing then. */
   failed?: string;
   requests: number;
@@ -61,9 +61,13 @@ let request = new Uint8Array();
 let connections: Connection[] = [];
 let address: { hostname: string; port: number } = { hostname: "127.0.0.1", port: 0 };
 
-const emptyResult = (): Done => ({ requests: 0, wallMs: 0, totalUs: [], firstUs: [] });
+const emptyResult = (): JobResult => ({ requests: 0, wallMs: 0, totalUs: [], firstUs: [] });
 
-async function ask(connection: Connection, done: Done, how: { keep?: boolean; first?: boolean } = {}): Promise<string> {
+async function ask(
+  connection: Connection,
+  done: JobResult,
+  how: { keep?: boolean; first?: boolean } = {},
+): Promise<string> {
   const begin = performance.now();
   await send(connection.socket, request);
   const message = await connection.reader.next(how);
@@ -77,7 +81,7 @@ async function ask(connection: Connection, done: Done, how: { keep?: boolean; fi
   return message.text;
 }
 
-async function open(job: Extract<Job, { kind: "open" }>): Promise<Done> {
+async function open(job: Extract<LoadJob, { kind: "open" }>): Promise<JobResult> {
   for (const { socket } of connections) socket.close();
   connections = [];
   const body = new TextEncoder().encode(bodyOf(job.ask));
@@ -102,7 +106,7 @@ async function connect(): Promise<Connection> {
   return { socket, reader: new MessageReader(socket, SMALL_BUFFER) };
 }
 
-async function closed(ms: number): Promise<Done> {
+async function closed(ms: number): Promise<JobResult> {
   const done = emptyResult();
   const begin = performance.now();
   const until = begin + ms;
@@ -113,7 +117,7 @@ async function closed(ms: number): Promise<Done> {
   return done;
 }
 
-async function atRate({ ms, perSecond }: { ms: number; perSecond: number }): Promise<Done> {
+async function atRate({ ms, perSecond }: { ms: number; perSecond: number }): Promise<JobResult> {
   const done = emptyResult();
   const begin = performance.now();
   const count = Math.round(ms / 1000 * perSecond);
@@ -134,7 +138,7 @@ async function atRate({ ms, perSecond }: { ms: number; perSecond: number }): Pro
   return done;
 }
 
-async function timed(): Promise<Done> {
+async function timed(): Promise<JobResult> {
   const done = emptyResult();
   const begin = performance.now();
   const delaysUs = done.delaysUs = [];
@@ -167,7 +171,7 @@ async function readTimes(socket: Deno.TcpConn, delaysUs: number[]): Promise<void
   }
 }
 
-async function hold(): Promise<Done> {
+async function hold(): Promise<JobResult> {
   const done = emptyResult();
   const begin = performance.now();
   for (let at = 0; at < connections.length; at += AT_ONCE) {
@@ -187,7 +191,7 @@ async function drain(socket: Deno.TcpConn): Promise<void> {
   }
 }
 
-async function run(job: Job): Promise<Done> {
+async function run(job: LoadJob): Promise<JobResult> {
   switch (job.kind) {
     case "open": {
       const done = await open(job);
@@ -211,9 +215,9 @@ async function main(): Promise<void> {
   for await (const piece of Deno.stdin.readable.pipeThrough(new TextDecoderStream())) {
     text += piece;
     for (let end = text.indexOf("\n"); end >= 0; end = text.indexOf("\n")) {
-      const job: Job = JSON.parse(text.slice(0, end));
+      const job: LoadJob = JSON.parse(text.slice(0, end));
       text = text.slice(end + 1);
-      const done = await run(job).catch((error): Done => ({ ...emptyResult(), failed: String(error) }));
+      const done = await run(job).catch((error): JobResult => ({ ...emptyResult(), failed: String(error) }));
       // deno-lint-ignore no-console -- what the suite waits for
       console.log(JSON.stringify(done));
     }

@@ -3,7 +3,7 @@ import { bodyOf, type Protocol, type Size } from "./bodies.ts";
 import type { Play } from "./answers.ts";
 
 /** One request, ready to be sent. */
-export interface Ask {
+export interface MixRequest {
   /** Under which it is counted. */
   kind: string;
   method: "GET" | "POST";
@@ -87,7 +87,7 @@ const BAD = [
 ];
 
 /** Makes requests, one after the other. `random` gives numbers from 0 to 1. */
-export function mixOf(keys: Keys, random: () => number): () => Ask {
+export function mixOf(keys: Keys, random: () => number): () => MixRequest {
   const kinds = Object.entries(SHARES) as [Kind, number][];
   const total = kinds.reduce((sum, [, share]) => sum + share, 0);
   return () => {
@@ -99,7 +99,7 @@ export function mixOf(keys: Keys, random: () => number): () => Ask {
 
 type Source = { keys: Keys; random: () => number };
 
-function askOf(kind: Kind, { keys, random }: Source): Omit<Ask, "kind"> {
+function askOf(kind: Kind, { keys, random }: Source): Omit<MixRequest, "kind"> {
   const one = <T>(of: readonly [T, ...T[]] | readonly T[], otherwise: T): T =>
     of[Math.floor(random() * of.length)] ?? otherwise;
   const client = one(PROTOCOLS, "chat");
@@ -125,14 +125,14 @@ function askOf(kind: Kind, { keys, random }: Source): Omit<Ask, "kind"> {
       // Before there is any answer.
       return { ...talk("first", { stream: true, size: one(["1k", "60k"], "1k") }), leaveMs: -1 };
     case "echo":
-      return expectStatus(client, { key, model: "sluice/echo", text: "Say it again, please.", stream: random() < 0.5 });
+      return textRequest(client, { key, model: "sluice/echo", text: "Say it again, please.", stream: random() < 0.5 });
     case "bad":
       return post(PATHS[client], { key, body: one(BAD, "{") });
     case "wrongKey":
       return { ...talk("json"), headers: headersOf(`sk-sluice-${crypto.randomUUID()}`) };
     case "fault": {
       const text = random() < 0.5 ? "Nothing is wrong." : one(FAULTS, "status:500");
-      return expectStatus(client, {
+      return textRequest(client, {
         key,
         model: one(["soak/embedded", "soak/wire"], ""),
         text,
@@ -140,7 +140,7 @@ function askOf(kind: Kind, { keys, random }: Source): Omit<Ask, "kind"> {
       });
     }
     case "count":
-      return expectStatus("messages", { key, model: "messages/json", text: "Count this.", path: "/count_tokens" });
+      return textRequest("messages", { key, model: "messages/json", text: "Count this.", path: "/count_tokens" });
     case "lists":
       return get(one(["/v1/models", "/anthropic/v1/models", "/healthz", "/nowhere"], "/healthz"), key);
     case "image":
@@ -170,7 +170,7 @@ function askOf(kind: Kind, { keys, random }: Source): Omit<Ask, "kind"> {
   }
 }
 
-function expectStatus(
+function textRequest(
   client: Protocol,
   { key, model, text, stream = false, path = "" }: {
     key: string;
@@ -179,7 +179,7 @@ function expectStatus(
     stream?: boolean;
     path?: string;
   },
-): Omit<Ask, "kind"> {
+): Omit<MixRequest, "kind"> {
   const body = {
     model,
     ...(stream && { stream: true }),
@@ -189,7 +189,7 @@ function expectStatus(
   return post(PATHS[client] + path, { key, body: JSON.stringify(body) });
 }
 
-function post(path: string, { key, body }: { key: string; body: string }): Omit<Ask, "kind"> {
+function post(path: string, { key, body }: { key: string; body: string }): Omit<MixRequest, "kind"> {
   return { method: "POST", path, headers: headersOf(key), body };
 }
 

@@ -3,11 +3,11 @@
  * asks for the counts since the last one; `stop` lets open requests complete first.
  */
 import { seeded } from "../../tests/support/random.ts";
-import { type Ask, type Keys, mixOf } from "./mix.ts";
+import { type Keys, mixOf, type MixRequest } from "./mix.ts";
 import { type Message, MessageReader, send } from "./messages.ts";
 
 /** The first line. */
-export interface Order {
+export interface LoadOptions {
   port: number;
   perSecond: number;
   keys: Keys;
@@ -15,31 +15,31 @@ export interface Order {
 }
 
 /** Counts since the last report. */
-export interface Told {
-  /** By kind: answers by status. `left` where the client went first, `broken` where the answer had no end. */
+export interface LoadReport {
+  /** By kind: answers by status. `left` where the client disconnected first, `broken` where the answer had no end. */
   answers: Record<string, Record<string, number>>;
-  /** Requests that were left out, as too many were under way. */
+  /** Requests not sent because too many were in progress. */
   leftOut: number;
-  underWay: number;
-  /** Failures of the gateway where nothing that it asks fails: the first of them. */
-  surprises: Surprise[];
+  inProgress: number;
+  /** The first unexpected failures. */
+  failures: UnexpectedFailure[];
 }
 
 /** A status of 500 or above to a request that should have gone well. */
-export interface Surprise {
+export interface UnexpectedFailure {
   kind: string;
   status: number;
   /** The answer that the client got. */
   body: string;
-  /** When it was asked, by the wall clock, and how long the answer took, in milliseconds. */
+  /** Start by the wall clock, and duration in milliseconds. */
   at: string;
   afterMs: number;
 }
 
-/** Most unexpected answers in one report. */
-const MAX_SURPRISES = 50;
+/** Most failures in one report. */
+const MAX_FAILURES = 50;
 
-/** Most requests under way; the gateway has a share of a machine, and others have theirs. */
+/** Most requests in progress. */
 const MAX_IN_PROGRESS = 600;
 /** Requests of one connection, after which there is another one. */
 const REQUESTS_OF_ONE = 100;
@@ -47,7 +47,7 @@ const REQUESTS_OF_ONE = 100;
 const BUFFER_BYTES = 16 * 1024;
 /** Interval of the scheduler, in milliseconds. */
 const TICK_MS = 5;
-/** Longest time in which all that is under way ends, in milliseconds: no answer of the mix takes as long. */
+/** Time for open requests to end, in milliseconds: longer than any answer of the mix. */
 const LAST_MS = 20_000;
 
 interface Connection {
@@ -56,10 +56,10 @@ interface Connection {
   messages: number;
 }
 
-let answers: Told["answers"] = {};
-let surprises: Surprise[] = [];
+let answers: LoadReport["answers"] = {};
+let failures: UnexpectedFailure[] = [];
 let leftOut = 0;
-let underWay = 0;
+let inProgress = 0;
 let isStopped = false;
 const idle: Connection[] = [];
 const encoder = new TextEncoder();
@@ -69,12 +69,15 @@ function count(kind: string, outcome: string): void {
   of[outcome] = (of[outcome] ?? 0) + 1;
 }
 
-/** A requested fault is an expected answer. */
-function look({ kind }: Ask, { message: { head, text }, afterMs }: { message: Message; afterMs: number }): void {
+/** Records an unexpected failure; requested faults are expected. */
+function recordFailure(
+  { kind }: MixRequest,
+  { message: { head, text }, afterMs }: { message: Message; afterMs: number },
+): void {
   const status = Number(head.slice(9, 12));
-  if (status < 500 || kind === "fault" || surprises.length >= MAX_SURPRISES) return;
+  if (status < 500 || kind === "fault" || failures.length >= MAX_FAILURES) return;
   const at = new Date(Date.now() - afterMs).toISOString();
-  surprises.push({ kind, status, body: text.slice(0, 300), at, afterMs: Math.round(afterMs) });
+  failures.push({ kind, status, body: text.slice(0, 300), at, afterMs: Math.round(afterMs) });
 }
 
 async function connect(port: number): Promise<Connection> {
@@ -83,36 +86,36 @@ async function connect(port: number): Promise<Connection> {
   return { socket, reader: new MessageReader(socket, BUFFER_BYTES), messages: 0 };
 }
 
-async function play(ask: Ask, port: number): Promise<void> {
+async function sendRequest(request: MixRequest, port: number): Promise<void> {
   const connection = idle.pop() ?? await connect(port);
   let isDone = false;
   try {
     connection.messages++;
     const begin = performance.now();
-    await send(connection.socket, bytesOf(ask));
-    if (ask.leaveMs !== undefined) {
-      if (ask.leaveMs >= 0) {
+    await send(connection.socket, bytesOf(request));
+    if (request.leaveMs !== undefined) {
+      if (request.leaveMs >= 0) {
         await connection.reader.next({ first: true });
-        await pause(ask.leaveMs);
+        await pause(request.leaveMs);
       }
-      count(ask.kind, "left");
+      count(request.kind, "left");
       return;
     }
     const message = await connection.reader.next({ keep: true });
-    count(ask.kind, message === undefined ? "broken" : message.head.slice(9, 12));
-    if (message !== undefined) look(ask, { message, afterMs: performance.now() - begin });
+    count(request.kind, message === undefined ? "broken" : message.head.slice(9, 12));
+    if (message !== undefined) recordFailure(request, { message, afterMs: performance.now() - begin });
     isDone = message !== undefined && connection.messages < REQUESTS_OF_ONE &&
       !/\r\nconnection: close/i.test(message.head);
   } catch {
-    // As it must be, where the upstream has cut an answer.
-    count(ask.kind, "broken");
+    // Expected where the upstream cuts an answer.
+    count(request.kind, "broken");
   } finally {
     if (isDone) idle.push(connection);
     else connection.socket.close();
   }
 }
 
-function bytesOf({ method, path, headers, body }: Ask): Uint8Array {
+function bytesOf({ method, path, headers, body }: MixRequest): Uint8Array {
   const bytes = encoder.encode(body);
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`).join("");
   const head = encoder.encode(
@@ -128,18 +131,18 @@ function pause(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
-async function work({ port, perSecond, keys, seed }: Order): Promise<void> {
+async function generateLoad({ port, perSecond, keys, seed }: LoadOptions): Promise<void> {
   const next = mixOf(keys, seeded(seed).next);
   const begin = performance.now();
   for (let number = 0; !isStopped;) {
     const due = (performance.now() - begin) / 1000 * perSecond;
     for (; number < due; number++) {
-      if (underWay >= MAX_IN_PROGRESS) {
+      if (inProgress >= MAX_IN_PROGRESS) {
         leftOut++;
         continue;
       }
-      underWay++;
-      play(next(), port).catch(() => count("connect", "failed")).finally(() => underWay--);
+      inProgress++;
+      sendRequest(next(), port).catch(() => count("connect", "failed")).finally(() => inProgress--);
     }
     await pause(TICK_MS);
   }
@@ -147,7 +150,7 @@ async function work({ port, perSecond, keys, seed }: Order): Promise<void> {
 
 async function stop(): Promise<void> {
   isStopped = true;
-  for (const begin = performance.now(); underWay > 0 && performance.now() - begin < LAST_MS;) await pause(TICK_MS);
+  for (const begin = performance.now(); inProgress > 0 && performance.now() - begin < LAST_MS;) await pause(TICK_MS);
   for (const { socket } of idle.splice(0)) socket.close();
 }
 
@@ -159,14 +162,14 @@ async function main(): Promise<void> {
     for (let end = text.indexOf("\n"); end >= 0; end = text.indexOf("\n")) {
       const line = text.slice(0, end);
       text = text.slice(end + 1);
-      if (isFirst) work(JSON.parse(line));
+      if (isFirst) generateLoad(JSON.parse(line));
       isFirst = false;
       if (line === "stop") await stop();
-      const result: Told = { answers, leftOut, underWay, surprises };
+      const result: LoadReport = { answers, leftOut, inProgress, failures };
       // deno-lint-ignore no-console -- what the suite waits for
       console.log(JSON.stringify(result));
       answers = {};
-      surprises = [];
+      failures = [];
       leftOut = 0;
     }
   }

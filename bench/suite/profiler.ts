@@ -13,21 +13,21 @@ interface Profile {
 }
 
 /** Time at one place, as a share of the time in which the process did something. */
-export interface Place {
+export interface ProfileShare {
   place: string;
   share: number;
 }
 
 /** Summary of a profile. */
-export interface Found {
+export interface ProfileSummary {
   /** Functions by the time spent in themselves, most first. */
-  functions: Place[];
+  functions: ProfileShare[];
   /** Files by the time spent in their functions themselves. */
-  files: Place[];
+  files: ProfileShare[];
   /** Files of our own by the time spent in them and in the runtime on their behalf; else the runtime's. */
-  owners: Place[];
+  owners: ProfileShare[];
   /** Functions by the time spent in them and all that they called. */
-  within: Place[];
+  inclusive: ProfileShare[];
   /** Share of the time in which the process did nothing. */
   idle: number;
 }
@@ -42,7 +42,7 @@ export function inspecting(): { flags: string[]; port: number } {
 }
 
 /** Samples a process while `work` goes on. */
-export async function profile(port: number, work: () => Promise<void>): Promise<Found> {
+export async function profile(port: number, work: () => Promise<void>): Promise<ProfileSummary> {
   const [page] = await (await fetch(`http://127.0.0.1:${port}/json/list`)).json();
   const socket = new WebSocket(page.webSocketDebuggerUrl);
   await new Promise((resolve) => socket.onopen = resolve);
@@ -66,7 +66,7 @@ export async function profile(port: number, work: () => Promise<void>): Promise<
   return readProfile(profile);
 }
 
-function readProfile({ nodes, samples, timeDeltas }: Profile): Found {
+function readProfile({ nodes, samples, timeDeltas }: Profile): ProfileSummary {
   const self = new Map<number, number>();
   samples.forEach((node, index) => self.set(node, (self.get(node) ?? 0) + (timeDeltas[index] ?? 0)));
   const parents = new Map(nodes.flatMap(({ id, children = [] }) => children.map((child) => [child, id] as const)));
@@ -100,7 +100,7 @@ function readProfile({ nodes, samples, timeDeltas }: Profile): Found {
     functions: places(functions),
     files: places(files),
     owners: places(owners),
-    within: places(within),
+    inclusive: places(within),
     idle: idle / (idle + busy),
   };
 }

@@ -1,6 +1,6 @@
 /** Measures targets in turns, round by round, so that what disturbs the machine disturbs all of them alike. */
-import type { Asked } from "./bodies.ts";
-import type { Done, Job } from "./load.ts";
+import type { BodyOptions } from "./bodies.ts";
+import type { JobResult, LoadJob } from "./load.ts";
 import type { Peer } from "./peer.ts";
 import { cpuNs } from "./proc.ts";
 import type { Running } from "./running.ts";
@@ -69,11 +69,11 @@ export async function measure(
   return measured;
 }
 
-function askOf({ client, size, stream, turns }: Scenario, model: string): Asked {
+function askOf({ client, size, stream, turns }: Scenario, model: string): BodyOptions {
   return { protocol: client, size, model, stream, ...(turns !== undefined && { turns }) };
 }
 
-interface Round extends Done {
+interface Round extends JobResult {
   cpuUs: number;
 }
 
@@ -108,8 +108,8 @@ export async function warmUp(
 }
 
 /** Asks the clients to do something. @throws {Error} what they say */
-export async function tell(load: Peer, job: Job): Promise<Done> {
-  const done: Done = JSON.parse(await load.ask(JSON.stringify(job)));
+export async function tell(load: Peer, job: LoadJob): Promise<JobResult> {
+  const done: JobResult = JSON.parse(await load.ask(JSON.stringify(job)));
   if (done.failed !== undefined) throw new Error(done.failed);
   return done;
 }
@@ -143,7 +143,7 @@ async function playRound(
   return { ...done, cpuUs: (await cpuNs(running.pid) - before) / 1000 };
 }
 
-function jobOf({ play, perSecond, once }: Scenario, { roundMs, calmMs }: Pace): Job {
+function jobOf({ play, perSecond, once }: Scenario, { roundMs, calmMs }: Pace): LoadJob {
   if (play === "timed") return { kind: "timed" };
   if (perSecond !== undefined) return { kind: "rate", ms: calmMs, perSecond };
   return { kind: "closed", ms: once === true ? 0 : roundMs };

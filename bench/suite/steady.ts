@@ -8,7 +8,7 @@ export interface Point {
 }
 
 /** Statistics of a series after its warm-up. */
-export interface Course {
+export interface Trend {
   /** Means of the first, the middle and the last third. */
   thirds: [number, number, number];
   /** Growth per hour over the last two thirds, by least squares. */
@@ -20,23 +20,23 @@ export interface Course {
 }
 
 /** Allowed increase of the last third: a share of the middle one or an amount, whichever is greater. */
-export interface Leeway {
+export interface Tolerance {
   share: number;
   value: number;
 }
 
 /** The lowest of each few consecutive points: of a heap, the part that is not garbage. */
-export function lowsOf(points: readonly Point[], each: number): Point[] {
-  return Array.from({ length: Math.ceil(points.length / each) }, (_, number) => {
-    const some = points.slice(number * each, (number + 1) * each);
-    return some.reduce((low, point) => point.value < low.value ? point : low);
+export function lowsOf(points: readonly Point[], size: number): Point[] {
+  return Array.from({ length: Math.ceil(points.length / size) }, (_, number) => {
+    const window = points.slice(number * size, (number + 1) * size);
+    return window.reduce((low, point) => point.value < low.value ? point : low);
   });
 }
 
 const HOUR = 3600;
 
 /** Reads a series of points in their order. NaN where there are too few. */
-export function courseOf(points: readonly Point[], leeway: Leeway): Course {
+export function trendOf(points: readonly Point[], tolerance: Tolerance): Trend {
   const third = (number: number) =>
     points.slice(Math.round(points.length * number / 3), Math.round(points.length * (number + 1) / 3));
   const means = [0, 1, 2].map((number) => mean(third(number).map(({ value }) => value)));
@@ -45,7 +45,7 @@ export function courseOf(points: readonly Point[], leeway: Leeway): Course {
     thirds: [first, middle, last],
     perHour: slope([...third(1), ...third(2)]) * HOUR,
     rise: last - first,
-    flat: last - middle <= Math.max(leeway.share * middle, leeway.value),
+    flat: last - middle <= Math.max(tolerance.share * middle, tolerance.value),
   };
 }
 

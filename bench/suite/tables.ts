@@ -1,5 +1,5 @@
 /** Results as tables of Markdown, for a terminal and for a page alike. */
-import { figure, type Judged, type Results } from "./aims.ts";
+import { type AimResult, figure, type Results } from "./aims.ts";
 import { SCENARIOS } from "./scenarios.ts";
 
 /** A table; all columns but the first are numbers. */
@@ -23,7 +23,7 @@ export function short(value: number): string {
 /** All tables of a run. */
 export function allTables(
   results: Results,
-  { targets, judged }: { targets: readonly string[]; judged: Judged[] },
+  { targets, judged }: { targets: readonly string[]; judged: AimResult[] },
 ): string {
   const measured = SCENARIOS.map(({ name }) => name).filter((name) => results.scenarios[name] !== undefined);
   const busy = measured.filter((name) => name !== "calm 1k");
@@ -46,11 +46,11 @@ export function allTables(
     "Aims",
     table(
       ["aim", "measured", "at most", ""],
-      judged.map(({ aim, value, bound, held }) => [
+      judged.map(({ aim, value, bound, isMet }) => [
         aim,
         value === null ? "–" : short(value),
         String(bound),
-        held === null ? "not measured" : held ? "held" : "MISSED",
+        isMet === null ? "not measured" : isMet ? "met" : "MISSED",
       ]),
     ),
   ];

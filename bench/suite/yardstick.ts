@@ -5,7 +5,7 @@
  */
 const [port = "0", upstream = ""] = Deno.args;
 
-interface Asked {
+interface ChatRequest {
   model: string;
   stream?: boolean;
   max_tokens: number;
@@ -28,13 +28,13 @@ interface Answer {
   usage: { input_tokens: number; output_tokens: number };
 }
 
-interface Happened {
+interface StreamEvent {
   type?: string;
   model?: string;
   delta?: { text?: string };
 }
 
-function toMessages({ model, stream, max_tokens, temperature, messages, tools }: Asked): unknown {
+function toMessages({ model, stream, max_tokens, temperature, messages, tools }: ChatRequest): unknown {
   const system = messages.filter((message) => message.role === "system").map((message) => message.content);
   return {
     model,
@@ -93,7 +93,7 @@ function toCompletion({ id, model, content, usage }: Answer): unknown {
   };
 }
 
-function toChunk(event: Happened): unknown {
+function toChunk(event: StreamEvent): unknown {
   const choice = (delta: unknown, finish_reason: string | null = null) => ({
     id: "chatcmpl-1",
     object: "chat.completion.chunk",
@@ -131,7 +131,7 @@ function rewrite(cross: boolean): TransformStream<string, string> {
       const lines = text.split("\n");
       const data = lines.find((line) => line.startsWith("data:"))?.slice(5).trim() ?? "";
       if (data === "[DONE]") return controller.enqueue("data: [DONE]\n\n");
-      const event: Happened = JSON.parse(data);
+      const event: StreamEvent = JSON.parse(data);
       if (!cross) {
         const name = lines.find((line) => line.startsWith("event:"));
         if (event.model !== undefined) event.model = "model";
@@ -148,7 +148,7 @@ Deno.serve({ hostname: "127.0.0.1", port: Number(port), onListen: () => {} }, as
   const { pathname } = new URL(request.url);
   const cross = pathname.startsWith("/cross/");
   const path = cross ? pathname.slice(6).replace("chat/completions", "messages") : pathname;
-  const requestBody: Asked = await request.json();
+  const requestBody: ChatRequest = await request.json();
   requestBody.model = "model-1";
   const response = await fetch(upstream + path, {
     method: "POST",

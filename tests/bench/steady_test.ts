@@ -1,6 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
 import { mixOf, SHARES } from "../../bench/suite/mix.ts";
-import { courseOf, lowsOf, slope } from "../../bench/suite/steady.ts";
+import { lowsOf, slope, trendOf } from "../../bench/suite/steady.ts";
 import { seeded } from "../support/random.ts";
 
 const LEEWAY = { share: 0.03, value: 5 };
@@ -27,11 +27,11 @@ Deno.test("a series is flat if its last third exceeds the middle third by no mor
     ["a step in the last third", (at) => at < 60 ? 300 : 310, false],
     ["a small quantity within the fixed leeway", (at) => at < 60 ? 10 : 14, true],
   ];
-  for (const [name, value, flat] of table) assertEquals(courseOf(series(value), LEEWAY).flat, flat, name);
+  for (const [name, value, flat] of table) assertEquals(trendOf(series(value), LEEWAY).flat, flat, name);
 });
 
 Deno.test("a series is summarized by thirds, rise and growth per hour", () => {
-  const { thirds, rise, perHour } = courseOf(series((at) => at), LEEWAY);
+  const { thirds, rise, perHour } = trendOf(series((at) => at), LEEWAY);
   assertEquals(thirds, [14.5, 44.5, 74.5]);
   assertEquals(rise, 60);
   assertNear(perHour, 360);

@@ -4,7 +4,7 @@
  */
 import { assert, assertEquals, assertGreater, assertLess } from "@std/assert";
 import { type Peer, startPeer } from "../../bench/suite/peer.ts";
-import type { Done, Job } from "../../bench/suite/load.ts";
+import type { JobResult, LoadJob } from "../../bench/suite/load.ts";
 import { openSqliteStore } from "../../lib/store/sqlite/store.ts";
 import { auditLedger } from "../../lib/billing/reports/audit.ts";
 import { inFolder, run, type Running, start } from "../support/program.ts";
@@ -69,8 +69,8 @@ async function tell(peers: Peer, told: Told): Promise<Seen> {
   return seen;
 }
 
-async function load(peer: Peer, job: Job): Promise<Done> {
-  const done: Done = JSON.parse(await peer.ask(JSON.stringify(job)));
+async function load(peer: Peer, job: LoadJob): Promise<JobResult> {
+  const done: JobResult = JSON.parse(await peer.ask(JSON.stringify(job)));
   assertEquals(done.failed, undefined);
   return done;
 }

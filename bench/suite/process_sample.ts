@@ -2,8 +2,8 @@
 import { DatabaseSync } from "node:sqlite";
 import { memoryBytes } from "./proc.ts";
 
-/** A look at the process. Memory is in bytes. */
-export interface Vitals {
+/** A sample of the process's resources. Memory is in bytes. */
+export interface ProcessSample {
   /** Since the beginning, in seconds. */
   seconds: number;
   rss: number;
@@ -24,7 +24,7 @@ export interface Vitals {
 }
 
 /** Process and files to read. */
-export interface Seen {
+export interface GatewayProcess {
   pid: number;
   port: number;
   adminKey: string;
@@ -32,8 +32,11 @@ export interface Seen {
   database: string;
 }
 
-/** Looks. @throws {Error} where the gateway does not answer */
-export async function vitalsOf({ pid, port, adminKey, database }: Seen, seconds: number): Promise<Vitals> {
+/** Samples the process. @throws {Error} where the gateway does not answer */
+export async function sampleProcess(
+  { pid, port, adminKey, database }: GatewayProcess,
+  seconds: number,
+): Promise<ProcessSample> {
   const response = await fetch(`http://127.0.0.1:${port}/metrics`, {
     headers: { authorization: `Bearer ${adminKey}` },
   });
