@@ -9,9 +9,9 @@ export const cacheField: z.ZodType = z.looseObject({
   ttl: z.enum(["5m", "1h"]).nullish().describe("How long the cache keeps the prefix; absent: 5m"),
 }).nullish().describe("Caches the prompt up to and including this place");
 
-const UNMARKED = {};
+const NO_MARK = {};
 
-/** Reads the mark of an object, for spreading. */
+/** Returns the `cache_control` of an object as the member `cache`, for spreading; no member if it has none. */
 export function readCacheMark({ cache_control: mark }: JsonObject): { cache?: CacheMark } {
-  return isObject(mark) ? { cache: { ttl: mark.ttl === "1h" ? "1h" : "5m" } } : UNMARKED;
+  return isObject(mark) ? { cache: { ttl: mark.ttl === "1h" ? "1h" : "5m" } } : NO_MARK;
 }

@@ -44,7 +44,7 @@ export function readBlock(start: JsonObject, sequence: BlockSequence, context: B
 /** Text opens with its first characters: some upstreams begin blocks that stay empty. */
 function readText(start: JsonObject, sequence: BlockSequence): BlockReader {
   function open(): void {
-    if (!sequence.opened) sequence.open({ type: "text" });
+    if (!sequence.isOpen) sequence.open({ type: "text" });
   }
 
   function write(text: Json | undefined): void {
@@ -78,7 +78,7 @@ function readThinking(start: JsonObject, sequence: BlockSequence, { issuer, keep
 
   function write(text: Json | undefined): void {
     if (typeof text !== "string" || text === "") return;
-    if (!sequence.opened) sequence.open({ type: "reasoning" });
+    if (!sequence.isOpen) sequence.open({ type: "reasoning" });
     sequence.delta(text);
   }
 
@@ -99,7 +99,7 @@ function readThinking(start: JsonObject, sequence: BlockSequence, { issuer, keep
       return true;
     },
     stop() {
-      if (!sequence.opened && signature !== undefined) sequence.open({ type: "reasoning", hidden: true });
+      if (!sequence.isOpen && signature !== undefined) sequence.open({ type: "reasoning", hidden: true });
       sequence.end(signature);
     },
   };

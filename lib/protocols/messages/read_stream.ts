@@ -194,7 +194,7 @@ export function eventReader({ issuer, texts, tier }: Origin): Machine<Json | und
   function run(step: (body: Json | undefined) => void, body?: Json): ReplyEvent[] {
     try {
       if (!over) step(body);
-      if (kept + serializer.waiting > MOST_KEPT) throw broken("it is too long");
+      if (kept + serializer.waitingSize > MOST_KEPT) throw broken("it is too long");
     } catch (thrown) {
       over = true;
       out.push({ type: "error", error: toGatewayError(thrown) });

@@ -47,7 +47,7 @@ function callReader(
   }
 
   function open(item: JsonObject): void {
-    if (sequence.opened || name === undefined || callId === undefined) return;
+    if (sequence.isOpen || name === undefined || callId === undefined) return;
     const namespace = stringOf(item.namespace);
     sequence.open({
       type: "tool_call",
@@ -61,7 +61,7 @@ function callReader(
 
   function say(piece: string): void {
     text += piece;
-    if (sequence.opened) sequence.delta(piece);
+    if (sequence.isOpen) sequence.delta(piece);
   }
 
   return {

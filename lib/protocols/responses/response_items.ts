@@ -171,7 +171,7 @@ export function responseItems({ issuer, tier: asked }: Origin, answerId: () => s
     const events = out;
     out = [];
     if (blocks > ITEMS) return [...events, tooMuch("it has too many parts")];
-    if (held + serializer.waiting <= HELD_CHARACTERS && entries.length <= ITEMS) return events;
+    if (held + serializer.waitingSize <= HELD_CHARACTERS && entries.length <= ITEMS) return events;
     return [...events, tooMuch("it leaves too much unfinished")];
   }
 
