@@ -1,10 +1,10 @@
-/** Decodes `{"input":"…"}` while it arrives, in pieces of any size. */
+/** Decodes the text in `{"input":"…"}` while the JSON arrives, in pieces of any size. */
 import { isObject, JsonError, parseJson } from "../../json/mod.ts";
 import { isHighSurrogate } from "../../text.ts";
 
-/** Arguments that begin otherwise are kept up to this many characters and parsed whole; longer ones pass unchanged. */
+/** Limit of arguments that begin in another way and are kept to be parsed at the end; longer ones pass unchanged. */
 const MAX_KEPT = 1_048_576;
-/** Most characters before the input: some models write endless white space. */
+/** Limit of characters before the input: some models write endless white space. */
 const MAX_OPENING = 1_024;
 
 const OPENING = /^\s*\{\s*"input"\s*:\s*"/;
@@ -22,15 +22,15 @@ const ESCAPES: Readonly<Record<string, string>> = {
   t: "\t",
 };
 
-/** A decoder of one call's arguments. The joined results of `push` and `end` are the input. */
+/** A decoder of one call's arguments. The results of `push` and `end`, joined, are the input. */
 export interface InputDecoder {
   push(text: string): string;
   end(): string;
 }
 
 /**
- * Decodes the member `input`: while it arrives if it comes first, at the end otherwise. Arguments that are not an
- * object with such a text are themselves the input.
+ * Creates a decoder of the member `input`. It decodes the text while it arrives if the member is the first one, else at
+ * the end. Arguments that are not an object with this text are themselves the input.
  */
 export function inputDecoder(): InputDecoder {
   let state: "opening" | "text" | "other" | "raw" | "over" = "opening";
@@ -58,9 +58,9 @@ export function inputDecoder(): InputDecoder {
         const opening = OPENING.exec(kept);
         if (opening !== null) {
           state = "text";
-          const begun = kept.slice(opening[0].length);
+          const beginning = kept.slice(opening[0].length);
           kept = "";
-          return decodeText(begun);
+          return decodeText(beginning);
         }
         if (kept.length > MAX_OPENING || !OPENING_SO_FAR.test(kept)) state = "other";
       }
@@ -74,13 +74,13 @@ export function inputDecoder(): InputDecoder {
       const left = kept;
       kept = "";
       // The remainder of text that was cut short is half a character.
-      return state === "opening" || state === "other" ? wholeInput(left) : "";
+      return state === "opening" || state === "other" ? inputOf(left) : "";
     },
   };
 }
 
-/** Returns the input of complete arguments. */
-function wholeInput(text: string): string {
+/** Returns the input in complete arguments. */
+function inputOf(text: string): string {
   try {
     const value = parseJson(text);
     return isObject(value) && typeof value.input === "string" ? value.input : text;
@@ -92,7 +92,7 @@ function wholeInput(text: string): string {
 
 /**
  * Decodes the inside of a JSON string as far as possible.
- * @returns the text, and the remainder for the next piece: half an escape, or half a surrogate pair
+ * @returns the text, and what to put before the next piece: half an escape, or half a surrogate pair
  */
 function decodeString(source: string): { text: string; rest: string; closed: boolean } {
   let text = "";
@@ -113,9 +113,9 @@ function decodeString(source: string): { text: string; rest: string; closed: boo
   const rest = source.slice(at);
   const last = text.charCodeAt(text.length - 1);
   if (!isHighSurrogate(last)) return { text, rest, closed: false };
-  // The next piece may bring the other half of the character. Its spelling does not matter.
-  const half = `\\u${last.toString(16)}`;
-  return { text: text.slice(0, -1), rest: half + rest, closed: false };
+  // The next piece may bring the other half of the character, so this half waits as an escape.
+  const escapedHalf = `\\u${last.toString(16)}`;
+  return { text: text.slice(0, -1), rest: escapedHalf + rest, closed: false };
 }
 
 /** Reads the escape at a backslash; undefined while it is incomplete. An invalid escape stays as it is. */

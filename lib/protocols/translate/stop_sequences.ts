@@ -1,18 +1,18 @@
-/** Enforces the stop sequences that the upstream is not given. */
+/** Splits stop sequences between upstream and gateway, and ends answers at those that the gateway enforces. */
 import { PARAMETER_NAMES } from "../canonical/parameter_names.ts";
 import type { Machine, Prompt, ReplyEvent, TokenUsage } from "../canonical/types.ts";
 import { isHighSurrogate } from "../../text.ts";
 import type { AdaptTarget } from "./adapt_target.ts";
 
-/** A prompt with the stop sequences for its upstream, and those for the gateway. */
+/** A prompt with the stop sequences for its upstream, and those that the gateway enforces. */
 export interface SplitStopSequences {
   prompt: Prompt;
   ours: string[];
 }
 
 /**
- * Splits the stop sequences: the upstream gets as many as it accepts, in their order. Empty ones and those with half a
- * character are dropped.
+ * Splits the stop sequences: the upstream gets the first ones, as many as it accepts. Empty ones and those with half a
+ * surrogate pair are dropped.
  */
 export function splitStopSequences(
   prompt: Prompt,
@@ -21,25 +21,25 @@ export function splitStopSequences(
   const all = [...new Set(prompt.stop)];
   const stops = all.filter((stop) => stop !== "" && stop.isWellFormed());
   if (stops.length < all.length) dropped.add(PARAMETER_NAMES[prompt.protocol].stop);
-  const most = row.supported_parameters.includes("stop") ? dialect.stops : 0;
+  const maxStops = row.supported_parameters.includes("stop") ? dialect.stops : 0;
   // Anthropic refuses white space alone.
   const usable = stops.filter((stop) => protocol !== "messages" || stop.trim() !== "");
-  const theirs = new Set(usable.slice(0, most));
+  const upstreamStops = new Set(usable.slice(0, maxStops));
   return {
-    prompt: { ...prompt, stop: stops.filter((stop) => theirs.has(stop)) },
-    ours: stops.filter((stop) => !theirs.has(stop)),
+    prompt: { ...prompt, stop: stops.filter((stop) => upstreamStops.has(stop)) },
+    ours: stops.filter((stop) => !upstreamStops.has(stop)),
   };
 }
 
 /**
- * Ends an answer at the first stop sequence in its text, which is cut off. Holds back text that could be the beginning
- * of one. Does not search reasoning and tool arguments. The usage of a cut answer is what its start reported of the
- * input.
+ * Creates a machine that ends an answer before the first stop sequence in its text. It holds back text that could be the
+ * beginning of one, and does not search reasoning and tool arguments. The usage of an answer that it ends has only the
+ * input counts that the start of the answer reported.
  * @param stops texts of one or more whole characters
  */
 export function enforceStopSequences(stops: readonly string[]): Machine<ReplyEvent, ReplyEvent> {
   const longest = Math.max(...stops.map((stop) => stop.length));
-  let known: TokenUsage = {};
+  let startUsage: TokenUsage = {};
   /** Text that is held back; undefined outside of text blocks. */
   let held: string | undefined;
   let over = false;
@@ -55,7 +55,7 @@ export function enforceStopSequences(stops: readonly string[]): Machine<ReplyEve
     return [
       ...delta(index, text.slice(0, match.start)),
       { type: "close", index },
-      { type: "finish", reason: "stop_sequence", stopSequence: match.stop, usage: known },
+      { type: "finish", reason: "stop_sequence", stopSequence: match.stop, usage: startUsage },
     ];
   }
 
@@ -66,7 +66,7 @@ export function enforceStopSequences(stops: readonly string[]): Machine<ReplyEve
         case "start": {
           // The output count at the start is a guess.
           const { completion: _, reasoning: __, ...input } = event.usage ?? {};
-          known = input;
+          startUsage = input;
           return [event];
         }
         case "open":
@@ -88,17 +88,17 @@ export function enforceStopSequences(stops: readonly string[]): Machine<ReplyEve
 }
 
 /**
- * Returns the match that is complete first, so that the answer does not depend on the pieces of its text; of two that
- * end together, the longer.
+ * Returns the match that ends first, so that the answer does not depend on how its text is split into pieces; the longer
+ * one of two that end at the same position.
  */
 function firstMatch(text: string, stops: readonly string[]): { stop: string; start: number } | undefined {
   let best: { stop: string; start: number } | undefined;
   for (const stop of stops) {
     const start = text.indexOf(stop);
     if (start < 0) continue;
-    const before = best === undefined ? Infinity : best.start + best.stop.length;
+    const bestEnd = best === undefined ? Infinity : best.start + best.stop.length;
     const end = start + stop.length;
-    if (end < before || (end === before && best !== undefined && stop.length > best.stop.length)) {
+    if (end < bestEnd || (end === bestEnd && best !== undefined && stop.length > best.stop.length)) {
       best = { stop, start };
     }
   }
