@@ -1,6 +1,6 @@
 /**
- * Writes reasoning signatures as opaque strings for clients, and reads them back. If the issuer is not the protocol's own
- * vendor, the string is an envelope that names the issuer, so that the signature returns to that issuer only.
+ * Writes reasoning signatures as opaque strings for clients, and reads them back. If the issuer is not the protocol's
+ * own vendor, the string is an envelope that names the issuer, so that the signature returns to that issuer only.
  */
 import { isObject, parsePlain, shapes } from "../../json/mod.ts";
 import type { ContentBlock, Signature } from "./types.ts";
@@ -31,17 +31,18 @@ export function readSignature(text: string, native: string): Signature {
 }
 
 /**
- * Id of the signature that holds Anthropic's `redacted_thinking`. Clients of other protocols return a signature with its
- * id, but not the type of its block. Signatures of Anthropic without this id belong to a thinking text, even if the text
- * was omitted.
+ * Id of the signature that holds Anthropic's `redacted_thinking`. Clients of other protocols return a signature with
+ * its id, but not the type of its block. Signatures of Anthropic without this id belong to a thinking text, even if the
+ * text was omitted.
  */
 export const REDACTED_ID = "redacted";
 
 const CALL_ID_PREFIX = "call:";
 
 /**
- * Returns the id for the signature of a tool call. Google signs calls, but the canonical form signs only reasoning: such
- * a signature belongs to a hidden reasoning block before the call. https://ai.google.dev/gemini-api/docs/thought-signatures
+ * Returns the id for the signature of a tool call. Google signs calls, but the canonical form signs only reasoning:
+ * such a signature belongs to a hidden reasoning block before the call.
+ * https://ai.google.dev/gemini-api/docs/thought-signatures
  */
 export function callSignatureId(callId: string): string {
   return CALL_ID_PREFIX + callId;

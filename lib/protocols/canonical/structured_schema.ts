@@ -23,8 +23,8 @@ const KEPT_KEYWORDS = new Set(["type", "enum", "const", "title", "required"]);
 const DEFINITIONS = ["$defs", "definitions"] as const;
 
 /**
- * Returns a schema of the accepted subset: objects are closed, `oneOf` becomes `anyOf`, a reference has no other members,
- * and definitions are in `$defs`. Every other keyword moves into the description, where the model can read it.
+ * Returns a schema of the accepted subset: objects are closed, `oneOf` becomes `anyOf`, a reference has no other
+ * members, and definitions are in `$defs`. Every other keyword moves into the description, where the model can read it.
  * Idempotent. Yields after each schema.
  */
 export function structuredOutputSchema(schema: JsonObject): Steps<JsonObject> {

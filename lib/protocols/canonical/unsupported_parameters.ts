@@ -34,8 +34,8 @@ export class UnsupportedParameters {
   }
 
   /**
-   * Refuses a request whose client requires that all of its parameters are passed on (`provider.require_parameters`). To be
-   * called after the prompt is adapted and written.
+   * Refuses a request whose client requires that all of its parameters are passed on (`provider.require_parameters`).
+   * To be called after the prompt is adapted and written.
    * @throws {GatewayError} `invalid`, naming every parameter that was not passed on
    */
   refuseIfRequired({ provider }: Pick<Prompt, "provider">): void {

@@ -51,7 +51,7 @@ export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
     if (end === undefined) return fail(cutAnswerError());
     const reason = answer.end(end.reason);
     over = true;
-    const reported = withReported(usage ?? {}, { tier: served, asked: origin.tier });
+    const reported = withReported(usage ?? {}, { tier: served, requestedTier: origin.tier });
     return [...start(), ...answer.take(), finishEvent(reason, { ...end, usage: reported })];
   }
 
@@ -177,7 +177,7 @@ export function readReply(body: JsonObject, origin: Origin): Reply {
   const id = idOf(body);
   const finish = readFinish(choice) ?? { reason: "end" };
   const tier = stringOf(body.service_tier);
-  const usage = withReported(usageOf(body) ?? {}, { tier, asked: origin.tier });
+  const usage = withReported(usageOf(body) ?? {}, { tier, requestedTier: origin.tier });
   const answer = new ChatReplyReader(origin);
   answer.push(message, id);
   const reason = answer.end(finish.reason);

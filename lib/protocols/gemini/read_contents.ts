@@ -2,7 +2,7 @@
 import type { ContentBlock, Message } from "../canonical/types.ts";
 import { collectUnknownMembers } from "../canonical/unknown_members.ts";
 import { isObject, type Json, type JsonObject, writeEach } from "../../json/mod.ts";
-import type { Texts } from "../codec.ts";
+import type { PrewrittenJson } from "../codec.ts";
 import { objectOf, objectsOf } from "../members.ts";
 import { type GeminiReadContext, PARTS_AT_ONCE, readModelParts, readUserParts } from "./read_parts.ts";
 
@@ -88,7 +88,7 @@ function isEmpty(block: ContentBlock): boolean {
 }
 
 /** Writes the arguments and results of a conversation as JSON text, in steps. */
-export function writeObjects({ contents }: JsonObject): Generator<void, Texts> {
+export function writeObjects({ contents }: JsonObject): Generator<void, PrewrittenJson> {
   const objects: JsonObject[] = [];
   for (const { parts } of objectsOf(contents)) {
     for (const part of objectsOf(parts)) {

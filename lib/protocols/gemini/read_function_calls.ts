@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { GatewayError } from "../../errors.ts";
 import { isObject, type JsonObject, writeJson } from "../../json/mod.ts";
-import type { Texts } from "../codec.ts";
+import type { PrewrittenJson } from "../codec.ts";
 import { nonEmptyStringOf } from "../members.ts";
 
 /** Most calls of one answer. */
@@ -40,7 +40,7 @@ export class FunctionCallReader {
    */
   read(
     call: JsonObject,
-    { responseId, signature, texts }: { responseId?: string; signature?: string; texts?: Texts },
+    { responseId, signature, texts }: { responseId?: string; signature?: string; texts?: PrewrittenJson },
   ): FunctionCall {
     const name = nonEmptyStringOf(call.name);
     if (name === undefined) throw new GatewayError("upstream", "The model called a tool without a name");

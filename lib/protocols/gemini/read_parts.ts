@@ -5,7 +5,7 @@ import type { ContentBlock, Media } from "../canonical/types.ts";
 import { collectUnknownMembers } from "../canonical/unknown_members.ts";
 import { GatewayError } from "../../errors.ts";
 import { isObject, type JsonObject, writeJson } from "../../json/mod.ts";
-import type { Permits, Texts } from "../codec.ts";
+import type { Permits, PrewrittenJson } from "../codec.ts";
 import { nonEmptyStringOf, objectOf, objectsOf, present, stringOf } from "../members.ts";
 import type { CallMatcher } from "./match_calls.ts";
 import { NATIVE, readThoughtSignature, type ReasoningBlock, TEXT, TEXT_BEFORE } from "./signatures.ts";
@@ -13,7 +13,7 @@ import { NATIVE, readThoughtSignature, type ReasoningBlock, TEXT, TEXT_BEFORE } 
 /** State of one request while it is read. */
 export interface GeminiReadContext {
   calls: CallMatcher;
-  texts: Texts | undefined;
+  texts: PrewrittenJson | undefined;
   permits: Permits | undefined;
   images: number;
 }
@@ -47,8 +47,8 @@ export function readUserParts(parts: readonly JsonObject[], path: string, contex
 }
 
 /**
- * Reads the parts of a content of the model, in steps. Signatures become reasoning before their part; an envelope replaces the
- * thoughts that it has.
+ * Reads the parts of a content of the model, in steps. Signatures become reasoning before their part; an envelope
+ * replaces the thoughts that it has.
  * @throws {GatewayError} `invalid`
  */
 export function* readModelParts(
@@ -97,8 +97,8 @@ export function* readModelParts(
 }
 
 /**
- * Returns the member that has the part's data. With a second one, what is counted and checked could be another than what
- * the upstream reads.
+ * Returns the member that has the part's data. With a second one, what is counted and checked could be another than
+ * what the upstream reads.
  * @throws {GatewayError} `invalid` for two; an empty text counts as none
  */
 function checkData(part: JsonObject, param: string): string | undefined {
@@ -180,7 +180,7 @@ function readResult(
 }
 
 /** A result as text: what its only member `output`, `result` or `error` has, else the whole object. */
-function readResponse(response: JsonObject, texts: Texts | undefined): { text: string; isError: boolean } {
+function readResponse(response: JsonObject, texts: PrewrittenJson | undefined): { text: string; isError: boolean } {
   const [name, ...others] = Object.keys(response);
   if (name === undefined) return { text: "", isError: false };
   const value = response[name];

@@ -4,7 +4,7 @@ import { EFFORTS } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import { isInteger, isRawNumber, type Json, type JsonObject } from "../../json/mod.ts";
 import { runToEnd } from "../../scheduler.ts";
-import type { Permits, Texts } from "../codec.ts";
+import type { Permits, PrewrittenJson } from "../codec.ts";
 import { COUNTS } from "../fields.ts";
 import { booleanOf, numberOf, objectOf, present, someOf, stringOf, textsOf } from "../members.ts";
 import { CallMatcher } from "./match_calls.ts";
@@ -52,7 +52,7 @@ export function* readSteps(body: JsonObject, permits?: Permits): Generator<void,
 
 function* readRequest(
   body: JsonObject,
-  { permits, texts }: { permits: Permits | undefined; texts?: Texts },
+  { permits, texts }: { permits: Permits | undefined; texts?: PrewrittenJson },
 ): Generator<void, Prompt> {
   const context: GeminiReadContext = { calls: new CallMatcher(), texts, permits, images: 0 };
   const messages = [...readSystem(body.systemInstruction, context), ...yield* readContents(body.contents, context)];

@@ -3,14 +3,14 @@ import { parseObject } from "../canonical/tool_input.ts";
 import type { BlockSequence } from "../canonical/block_serializer.ts";
 import type { Signature } from "../canonical/types.ts";
 import { isObject, type Json, type JsonObject, writeJson } from "../../json/mod.ts";
-import type { Texts } from "../codec.ts";
+import type { PrewrittenJson } from "../codec.ts";
 import { redactedMembers, redactedSignature } from "./redacted_thinking.ts";
 
 /** Facts about the answer of a block. */
 export interface BlockContext {
   issuer: string;
   /** As in `Origin`. */
-  texts?: Texts;
+  texts?: PrewrittenJson;
   /** Returns an id for a call without one. */
   callId(): string;
   /** Counts the length of text that is kept. */

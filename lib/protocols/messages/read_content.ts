@@ -7,7 +7,7 @@ import { readSignature } from "../canonical/signature.ts";
 import type { CacheMark, Citation, ContentBlock, Media, Message, UnknownMembers } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import { isObject, type Json, type JsonObject, writeEach, writeJson } from "../../json/mod.ts";
-import type { Permits, Texts } from "../codec.ts";
+import type { Permits, PrewrittenJson } from "../codec.ts";
 import { sendContent } from "../extras.ts";
 import { booleanOf, nonEmptyStringOf, objectOf, objectsOf, present, stringOf } from "../members.ts";
 import { readRedacted } from "./redacted_thinking.ts";
@@ -17,11 +17,14 @@ export interface ReadContext {
   /** Number of `cache_control` marks. */
   cacheMarks: number;
   images: number;
-  texts: Texts | undefined;
+  texts: PrewrittenJson | undefined;
   permits: Permits | undefined;
 }
 
-/** Returns the value, which must be an object. @throws {GatewayError} `invalid`, for a raw number, an object to the schema */
+/**
+ * Returns the value, which must be an object.
+ * @throws {GatewayError} `invalid`, for a raw number, an object to the schema
+ */
 export function readObject(value: Json | undefined, param: string): JsonObject {
   if (isObject(value)) return value;
   throw new GatewayError("invalid", `Invalid value for ${param}: expected an object`, { param });
@@ -239,7 +242,7 @@ function encodeText(text: string): string {
 }
 
 /** Writes the inputs of a conversation's calls as JSON text, in steps. */
-export function writeInputs({ messages }: JsonObject): Generator<void, Texts> {
+export function writeInputs({ messages }: JsonObject): Generator<void, PrewrittenJson> {
   const inputs: JsonObject[] = [];
   for (const { content } of objectsOf(messages)) {
     for (const { type, input } of objectsOf(content)) {

@@ -21,9 +21,9 @@ const NOTHING: TokenUsage = {};
 
 /**
  * Reads counts in any order.
- * @param asked the service tier of the request
+ * @param requestedTier the service tier of the request
  */
-export function usageReader(asked?: string): UsageReader {
+export function usageReader(requestedTier?: string): UsageReader {
   let input: Input = {};
   let output: Pick<TokenUsage, "completion" | "reasoning"> = {};
   let compaction = NOTHING;
@@ -31,7 +31,7 @@ export function usageReader(asked?: string): UsageReader {
   let hostedCalls: Record<string, number> | undefined;
 
   function report(usage: JsonObject): void {
-    tier = readTier(usage, asked) ?? tier;
+    tier = readTier(usage, requestedTier) ?? tier;
     hostedCalls = readCalls(usage.server_tool_use) ?? hostedCalls;
   }
 
@@ -49,15 +49,16 @@ export function usageReader(asked?: string): UsageReader {
       output = { ...output, ...readOutput(usage) };
       compaction = readCompaction(usage.iterations);
     },
-    input: () => withReported({ ...input }, { tier, asked }),
-    total: () => withReported(add(clampReasoning({ ...input, ...output }), compaction), { tier, hostedCalls, asked }),
+    input: () => withReported({ ...input }, { tier, requestedTier }),
+    total: () =>
+      withReported(add(clampReasoning({ ...input, ...output }), compaction), { tier, hostedCalls, requestedTier }),
   };
 }
 
 /** Returns the tier that served the request. Each kind has a member of its own. */
 function readTier(
   { service_tier, speed, inference_geo: geo }: JsonObject,
-  asked: string | undefined,
+  requestedTier: string | undefined,
 ): string | undefined {
   const region = typeof geo === "string" && geo !== "not_available" ? geo : undefined;
   const served = [
@@ -66,8 +67,8 @@ function readTier(
     typeof service_tier === "string" ? service_tier : undefined,
   ];
   const dear = served.find((name) => name !== undefined && !PLAIN_TIERS.has(name));
-  if (dear !== undefined || asked === undefined) return dear;
-  const isTold = asked.startsWith("inference_geo:") ? region !== undefined : typeof speed === "string";
+  if (dear !== undefined || requestedTier === undefined) return dear;
+  const isTold = requestedTier.startsWith("inference_geo:") ? region !== undefined : typeof speed === "string";
   return isTold ? "standard" : undefined;
 }
 

@@ -3,7 +3,7 @@ import { EFFORTS, type OutputFormat, type Prompt, type Reasoning, type UnknownMe
 import { collectUnknownMembers } from "../canonical/unknown_members.ts";
 import { GatewayError } from "../../errors.ts";
 import { type ContentSizes, isObject, type JsonObject } from "../../json/mod.ts";
-import type { Permits, Texts } from "../codec.ts";
+import type { Permits, PrewrittenJson } from "../codec.ts";
 import { COUNTS } from "../fields.ts";
 import { booleanOf, numberOf, objectOf, objectsOf, present, stringOf, textsOf } from "../members.ts";
 import { plainPrompt, plainSizes } from "../plain_contents.ts";
@@ -75,7 +75,7 @@ export function* readCountSteps(body: JsonObject, permits?: Permits): Generator<
 
 function readContents(
   body: JsonObject,
-  { permits, texts }: { permits?: Permits | undefined; texts?: Texts } = {},
+  { permits, texts }: { permits?: Permits | undefined; texts?: PrewrittenJson } = {},
 ): Pick<Prompt, "messages" | "tools"> {
   const context: ReadContext = { cacheMarks: 0, images: 0, texts, permits };
   const contents = {

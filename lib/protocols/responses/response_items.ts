@@ -51,7 +51,10 @@ interface ItemIdentification {
 }
 
 /** Reads an answer from the events of its items. @param answerId returns the id of the answer, once known */
-export function responseItems({ issuer, tier: asked }: Origin, answerId: () => string | undefined): ResponseItems {
+export function responseItems(
+  { issuer, tier: requestedTier }: Origin,
+  answerId: () => string | undefined,
+): ResponseItems {
   const serializer = new BlockSerializer(emit);
   let out: ReplyEvent[] = [];
   const entries: Entry[] = [];
@@ -232,16 +235,16 @@ export function responseItems({ issuer, tier: asked }: Origin, answerId: () => s
       if (events.at(-1)?.type === "error") return events;
       const incomplete = status === "incomplete" || end === "incomplete";
       const why = objectOf(response.incomplete_details)?.reason;
-      return [...events, { type: "finish", reason: reason(incomplete, why), usage: usageOf(response, asked) }];
+      return [...events, { type: "finish", reason: reason(incomplete, why), usage: usageOf(response, requestedTier) }];
     },
   };
 }
 
-function usageOf({ usage, service_tier, tool_usage }: JsonObject, asked: string | undefined): TokenUsage {
+function usageOf({ usage, service_tier, tool_usage }: JsonObject, requestedTier: string | undefined): TokenUsage {
   const searches = countOf(objectOf(objectOf(tool_usage)?.web_search)?.num_requests);
   return withReported(readUsage(usage), {
     tier: stringOf(service_tier),
-    asked,
+    requestedTier,
     ...(searches !== undefined && { hostedCalls: { web_search: searches } }),
   });
 }

@@ -77,9 +77,9 @@ export function* adaptPrompt(original: Prompt, target: AdaptTarget): Generator<v
   }
 
   if (prompt.stop.length > 0) {
-    const { prompt: limited, ours } = splitStopSequences(prompt, target);
+    const { prompt: limited, gatewayStops } = splitStopSequences(prompt, target);
     prompt = limited;
-    if (ours.length > 0) restores.push(() => enforceStopSequences(ours));
+    if (gatewayStops.length > 0) restores.push(() => enforceStopSequences(gatewayStops));
   }
   restores.push(normalizeFinish);
   if (original.protocol === "messages") restores.push(dropTrailingSignatures);

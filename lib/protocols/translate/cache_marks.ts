@@ -13,9 +13,10 @@ interface Marked {
 }
 
 /**
- * Keeps the last four marks of tools and messages, and drops marks on reasoning. A one-hour mark after a five-minute mark
- * becomes a five-minute mark. All marks are dropped if the target has none. Losses are added to `target.dropped`. If
- * client and target share a protocol that has marks as an extension, all marks stay: the upstream applies its limits.
+ * Keeps the last four marks of tools and messages, and drops marks on reasoning. A one-hour mark after a five-minute
+ * mark becomes a five-minute mark. All marks are dropped if the target has none. Losses are added to `target.dropped`.
+ * If client and target share a protocol that has marks as an extension, all marks stay: the upstream applies its
+ * limits.
  */
 export function fitCacheMarks(prompt: Prompt, target: AdaptTarget): Prompt {
   const isOwn = target.protocol === prompt.protocol && target.protocol !== "messages";

@@ -50,8 +50,8 @@ function describeInput({ type, syntax, definition }: JsonObject = {}): string {
 }
 
 /**
- * Creates a machine that unwraps calls marked `custom`: it passes on the text inside `{"input":"…"}` piece by piece, and
- * all other events unchanged.
+ * Creates a machine that unwraps calls marked `custom`: it passes on the text inside `{"input":"…"}` piece by piece,
+ * and all other events unchanged.
  */
 export function unwrapCustomCalls(): Machine<ReplyEvent, ReplyEvent> {
   let decoder: ReturnType<typeof inputDecoder> | undefined;

@@ -1,4 +1,6 @@
-/** Removes members that only the client's protocol knows: translates those that the target knows, reports the others. */
+/**
+ * Removes members that only the client's protocol knows: translates those that the target knows, reports the others.
+ */
 import { PARAMETER_NAMES } from "../canonical/parameter_names.ts";
 import type { UnsupportedParameters } from "../canonical/unsupported_parameters.ts";
 import type { ContentBlock, Message, Prompt, Protocol, Reasoning, Tool, UnknownMembers } from "../canonical/types.ts";

@@ -40,8 +40,8 @@ export function blankText(block: ContentBlock): string | undefined {
 }
 
 /**
- * Drops reasoning that the target cannot read: signed by another issuer, or unsigned if the target does not accept that.
- * Adds it to `dropped` unless it is empty.
+ * Drops reasoning that the target cannot read: signed by another issuer, or unsigned if the target does not accept
+ * that. Adds it to `dropped` unless it is empty.
  */
 export function* dropUnreadableReasoning(
   prompt: Prompt,

@@ -35,8 +35,8 @@ export function* fitSchemas(prompt: Prompt, target: AdaptTarget): Generator<void
 }
 
 /**
- * Returns whether schemas of tools are rewritten. OpenAI and Anthropic refuse tool arguments that are not objects, or have
- * branches at the top. Between OpenAI's two protocols nothing changes.
+ * Returns whether schemas of tools are rewritten. OpenAI and Anthropic refuse tool arguments that are not objects, or
+ * have branches at the top. Between OpenAI's two protocols nothing changes.
  */
 function requiresObject({ protocol }: Prompt, target: AdaptTarget): boolean {
   return target.protocol === "messages" || (target.protocol !== "gemini" && protocol === "messages");

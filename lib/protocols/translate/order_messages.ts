@@ -200,9 +200,9 @@ function userMessage(text: string): Message {
 const ORPHAN_TEXT = "Result of a tool call that is no longer part of this conversation:";
 
 /**
- * Gives every call and its result a unique id, and turns results without a call into text. A result belongs to the first
- * call of the round that has its id and no result yet. An empty id matches nothing: a call with one gets another id, a
- * result with one becomes text.
+ * Gives every call and its result a unique id, and turns results without a call into text. A result belongs to the
+ * first call of the round that has its id and no result yet. An empty id matches nothing: a call with one gets another
+ * id, a result with one becomes text.
  */
 function pairCalls(messages: readonly Message[]): Message[] {
   const makeUnique = uniqueIdMaker();

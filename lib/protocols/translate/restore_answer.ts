@@ -96,8 +96,8 @@ export function normalizeFinish(): Machine<ReplyEvent, ReplyEvent> {
 
 /**
  * Creates a machine for clients of the messages protocol. It drops hidden reasoning after the last text of an answer
- * without tool calls: chat and Gemini sign a streamed answer at its end, but Claude Code prints only the last block of an
- * answer. The signature is not needed: Anthropic drops reasoning from before the user's next message.
+ * without tool calls: chat and Gemini sign a streamed answer at its end, but Claude Code prints only the last block of
+ * an answer. The signature is not needed: Anthropic drops reasoning from before the user's next message.
  */
 export function dropTrailingSignatures(): Machine<ReplyEvent, ReplyEvent> {
   let hasText = false;

@@ -7,7 +7,7 @@ import type { AdaptTarget } from "./adapt_target.ts";
 /** A prompt with the stop sequences for its upstream, and those that the gateway enforces. */
 export interface SplitStopSequences {
   prompt: Prompt;
-  ours: string[];
+  gatewayStops: string[];
 }
 
 /**
@@ -27,14 +27,14 @@ export function splitStopSequences(
   const upstreamStops = new Set(usable.slice(0, maxStops));
   return {
     prompt: { ...prompt, stop: stops.filter((stop) => upstreamStops.has(stop)) },
-    ours: stops.filter((stop) => !upstreamStops.has(stop)),
+    gatewayStops: stops.filter((stop) => !upstreamStops.has(stop)),
   };
 }
 
 /**
- * Creates a machine that ends an answer before the first stop sequence in its text. It holds back text that could be the
- * beginning of one, and does not search reasoning and tool arguments. The usage of an answer that it ends has only the
- * input counts that the start of the answer reported.
+ * Creates a machine that ends an answer before the first stop sequence in its text. It holds back text that could be
+ * the beginning of one, and does not search reasoning and tool arguments. The usage of an answer that it ends has only
+ * the input counts that the start of the answer reported.
  * @param stops texts of one or more whole characters
  */
 export function enforceStopSequences(stops: readonly string[]): Machine<ReplyEvent, ReplyEvent> {
@@ -88,8 +88,8 @@ export function enforceStopSequences(stops: readonly string[]): Machine<ReplyEve
 }
 
 /**
- * Returns the match that ends first, so that the answer does not depend on how its text is split into pieces; the longer
- * one of two that end at the same position.
+ * Returns the match that ends first, so that the answer does not depend on how its text is split into pieces; the
+ * longer one of two that end at the same position.
  */
 function firstMatch(text: string, stops: readonly string[]): { stop: string; start: number } | undefined {
   let best: { stop: string; start: number } | undefined;
