@@ -1,4 +1,4 @@
-/** Writes messages answers that are not streamed, and parts that streamed answers have, too. */
+/** Writes answers of the messages protocol that are not streamed, and parts that streamed answers have, too. */
 import { inputOf } from "../canonical/tool_input.ts";
 import { writeSignature } from "../canonical/signature.ts";
 import type { ContentBlock, ContentBlockOf, FinishReason, Reply, TokenUsage } from "../canonical/types.ts";

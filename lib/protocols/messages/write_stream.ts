@@ -1,4 +1,4 @@
-/** Writes streamed messages answers. */
+/** Writes streamed answers of the messages protocol. */
 import { writeSignature } from "../canonical/signature.ts";
 import type { Machine, OpenBlock, ReplyEvent, Signature, TokenUsage } from "../canonical/types.ts";
 import { cutAnswerError, type GatewayError } from "../../errors.ts";
