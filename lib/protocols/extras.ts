@@ -154,8 +154,8 @@ export function extraOfToolMember(
 export function stateInTool(value: Json | undefined, path = ""): string | undefined {
   if (Array.isArray(value)) {
     for (const [index, item] of value.entries()) {
-      const found = stateInTool(item, `${path}[${index}]`);
-      if (found !== undefined) return found;
+      const innerPath = stateInTool(item, `${path}[${index}]`);
+      if (innerPath !== undefined) return innerPath;
     }
     return undefined;
   }
@@ -163,8 +163,8 @@ export function stateInTool(value: Json | undefined, path = ""): string | undefi
   for (const [name, inner] of Object.entries(value)) {
     const memberPath = `${path}.${name}`;
     if (namesState(name, inner)) return memberPath;
-    const found = stateInTool(inner, memberPath);
-    if (found !== undefined) return found;
+    const innerPath = stateInTool(inner, memberPath);
+    if (innerPath !== undefined) return innerPath;
   }
   return undefined;
 }

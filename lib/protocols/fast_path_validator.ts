@@ -164,9 +164,9 @@ function oneOf(values: readonly unknown[]): FastPathValidator {
 function arrayCheck(element: FastPathValidator): FastPathValidator {
   return (value) => {
     if (!Array.isArray(value)) return false;
-    for (let at = 0; at < value.length; at++) {
-      if (element(value[at])) continue;
-      faults?.set(value, at);
+    for (let index = 0; index < value.length; index++) {
+      if (element(value[index])) continue;
+      faults?.set(value, index);
       return false;
     }
     return true;
@@ -175,7 +175,7 @@ function arrayCheck(element: FastPathValidator): FastPathValidator {
 
 function unionCheck(options: readonly FastPathValidator[]): FastPathValidator {
   return (value) => {
-    for (let at = 0; at < options.length; at++) if (options[at]?.(value)) return true;
+    for (let index = 0; index < options.length; index++) if (options[index]?.(value)) return true;
     return false;
   };
 }
@@ -194,8 +194,8 @@ function choiceCheck(name: string, options: readonly Schema[]): FastPathValidato
     const tag = (value as Record<string, unknown>)[name];
     // A map would be slower: the tag is a new string each time, and hashing it takes as long as twenty comparisons
     // (30,000 instructions in a request with 41 messages).
-    for (let at = 0; at < choices.length; at++) {
-      const choice = choices[at];
+    for (let index = 0; index < choices.length; index++) {
+      const choice = choices[index];
       if (choice !== undefined && choice.tag === tag) return choice.check(value);
     }
     return false;

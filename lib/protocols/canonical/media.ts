@@ -1,4 +1,4 @@
-/** Images and files in URLs: a `data:` URL carries the bytes, any other URL is a reference. */
+/** Reads and writes images and files as URLs: a `data:` URL contains the bytes, any other URL is a reference. */
 import { Buffer } from "node:buffer";
 import { GatewayError } from "../../errors.ts";
 import { isObject, type Json, type JsonObject } from "../../json/mod.ts";
@@ -10,8 +10,8 @@ const PERCENT = 0x25;
 const MAX_TYPE_LENGTH = 1024;
 
 /**
- * Reads a URL. A `data:` URL becomes bytes in base64, whatever its case, parameters or encoding; any other stays a URL
- * and is never fetched.
+ * Reads a URL. A `data:` URL in any case and encoding, with any parameters, becomes bytes in base64; any other stays a
+ * URL and is never fetched.
  * @throws {SyntaxError} for a `data:` URL without a comma, with an overlong type or with invalid base64
  */
 export function readMediaUrl(url: string): Media {

@@ -9,7 +9,7 @@ const ENVELOPE_PREFIX = shapes.SEAL_PREFIX;
 
 /**
  * Writes a signature as one string.
- * @param native the issuer whose values the protocol carries without an envelope, such as `anthropic` for messages
+ * @param native the issuer whose values have no envelope in the protocol, such as `anthropic` for messages
  */
 export function writeSignature(signature: Signature, native: string): string {
   // A value in an envelope of another gateway further upstream gets a second envelope.

@@ -50,7 +50,7 @@ export type ContentBlock =
   & (
     | { type: "text"; text: string; citations?: Citation[] }
     | { type: "media"; media: Media; name?: string }
-    /** `hidden`: the text was withheld or encrypted; only the signature carries it. */
+    /** `hidden`: the text was withheld or encrypted; only the signature contains it. */
     | { type: "reasoning"; text: string; hidden?: boolean; signature?: Signature }
     /**
      * `arguments` is JSON text, verbatim; for a custom tool (`custom: true`) the free-form input. `input` is the parsed

@@ -44,17 +44,17 @@ export function jsonEndFinder(): JsonEndFinder {
       return complete;
     },
     push(piece) {
-      let at = 0;
+      let index = 0;
       if (isNextEscaped && piece !== "") {
         isNextEscaped = false;
-        at = 1;
+        index = 1;
       }
-      while (at < piece.length && !complete) {
+      while (index < piece.length && !complete) {
         if (inString) {
-          at = skipString(piece, at);
+          index = skipString(piece, index);
           continue;
         }
-        const code = piece.charCodeAt(at++);
+        const code = piece.charCodeAt(index++);
         if (code === QUOTE) inString = true;
         else if (code === OPEN_OBJECT || code === OPEN_ARRAY) depth++;
         else if (code === CLOSE_OBJECT || code === CLOSE_ARRAY) complete = --depth <= 0;

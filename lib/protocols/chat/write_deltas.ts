@@ -105,8 +105,12 @@ export function deltaWriter(echo: Echo): DeltaWriter {
     signature: Signature | undefined,
   ): JsonObject[] {
     if (block.type === "reasoning") {
-      const whole: ContentBlockOf<"reasoning"> = { ...block, text: texts.join(""), ...(signature && { signature }) };
-      details.push(...writeDetails(whole, details.length));
+      const completeBlock: ContentBlockOf<"reasoning"> = {
+        ...block,
+        text: texts.join(""),
+        ...(signature && { signature }),
+      };
+      details.push(...writeDetails(completeBlock, details.length));
     }
     for (const citation of citations) {
       const annotation = writeAnnotation(citation, { start, end: length });

@@ -111,16 +111,16 @@ export function* readModelParts(
  * @throws {GatewayError} `invalid`, for two members with data
  */
 function checkData(part: JsonObject, param: string): string | undefined {
-  let found: string | undefined;
+  let dataMember: string | undefined;
   for (const name of DATA_MEMBERS) {
     const value = part[name];
     if (value === undefined || value === null || value === "") continue;
-    if (found !== undefined) {
-      throw new GatewayError("invalid", `Cannot use both ${found} and ${name} in one part`, { param });
+    if (dataMember !== undefined) {
+      throw new GatewayError("invalid", `Cannot use both ${dataMember} and ${name} in one part`, { param });
     }
-    found = name;
+    dataMember = name;
   }
-  return found;
+  return dataMember;
 }
 
 function isUnsigned(block: ContentBlock): boolean {

@@ -1,7 +1,7 @@
 /**
  * Reads and writes the signatures of Gemini's parts. A `thoughtSignature` belongs to a text, thought or function call.
  * The canonical form signs only reasoning, so the signature of a text or call becomes a hidden reasoning block, and the
- * id of its signature says to what it belongs.
+ * id of the signature says whether it belongs to a text or a call.
  *
  * Reasoning of other vendors is in `thoughtSignature`, too. Gemini's clients send signatures back, but not always
  * thoughts: Gemini CLI removes them from the conversation. So the signature of a part contains the reasoning before it.

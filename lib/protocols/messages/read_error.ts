@@ -50,7 +50,7 @@ const OPERATOR_ERROR_BY_STATUS: ReadonlyMap<number | undefined, string> = new Ma
 /** Messages about a request that exceeds the context window, by its input or together with `max_tokens`. */
 const TOO_LONG = /prompt is too long|exceed(?:s|ed)? (?:the )?(?:model'?s? )?(?:maximum )?context/i;
 
-/** Reads an error response, whatever its body is. */
+/** Reads an error response with any body. */
 export function readError(status: number, body: Json | undefined): GatewayError {
   return errorOf(isObject(body) ? body.error : undefined, status);
 }

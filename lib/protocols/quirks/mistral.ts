@@ -13,7 +13,7 @@ export const mistral: Quirk = {
   body(body, _prompt, dropped) {
     const own = rename(compatibleBody(body, dropped), "seed", "random_seed");
     for (const name of UNKNOWN_MEMBERS) {
-      // Null asks for nothing, and false only says that nothing is stored, which is so anyway.
+      // Null asks for nothing, and `store: false` is no loss, because nothing is stored.
       if (body[name] !== undefined && body[name] !== null && body[name] !== false) dropped.add(name);
     }
     // The last chunk always has the usage, and Mistral refuses requests that ask for it.

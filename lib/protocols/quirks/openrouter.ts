@@ -32,7 +32,7 @@ export function openrouterIssuer(model: string): string {
   return ISSUERS.get(author) ?? author;
 }
 
-/** Writes the `reasoning` object in place of an effort. One that the client wrote itself stays. */
+/** Writes the `reasoning` object in place of an effort. A `reasoning` object of the client stays. */
 function writeReasoning(body: JsonObject, reasoning: Reasoning | undefined): JsonObject {
   if (reasoning === undefined || isObject(body.reasoning)) return body;
   const reasoningObject = reasoningOf(reasoning, body);

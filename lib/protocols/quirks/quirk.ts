@@ -26,7 +26,7 @@ export interface Quirk {
   frame?(frame: Frame): Frame | undefined;
 }
 
-/** Returns the quirk for a protocol. Only chat has quirks: no vendor but its own speaks another protocol. */
+/** Returns the quirk for a protocol. Only chat has quirks: the other protocols are spoken only by their own vendors. */
 export function quirkFor(quirk: Quirk, protocol: Protocol): Quirk {
   return protocol === "chat" ? quirk : {};
 }

@@ -162,7 +162,7 @@ function checkMember(name: string, from: Protocol): void {
   if (!REFUSED_MEMBERS[from].includes(name)) return;
   throw new GatewayError("invalid", `Cannot use ${name}: only the vendor's own models support it`, {
     param: name,
-    // With this code the vendor's own clients send the whole conversation instead.
+    // On this code the vendor's own clients send the whole conversation in place of the thread.
     ...(name === "thread" && { code: "thread_unsupported_request" }),
   });
 }

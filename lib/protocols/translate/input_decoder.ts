@@ -34,12 +34,12 @@ export interface InputDecoder {
  */
 export function inputDecoder(): InputDecoder {
   let state: "opening" | "text" | "other" | "raw" | "over" = "opening";
-  let kept = "";
+  let pending = "";
 
   function decodeText(piece: string): string {
-    const { text, rest, closed } = decodeString(kept + piece);
-    kept = closed ? "" : rest;
-    if (closed) state = "over";
+    const { text, unread, isClosed } = decodeString(pending + piece);
+    pending = isClosed ? "" : unread;
+    if (isClosed) state = "over";
     return text;
   }
 
@@ -53,28 +53,28 @@ export function inputDecoder(): InputDecoder {
         case "text":
           return decodeText(piece);
       }
-      kept += piece;
+      pending += piece;
       if (state === "opening") {
-        const opening = OPENING.exec(kept);
+        const opening = OPENING.exec(pending);
         if (opening !== null) {
           state = "text";
-          const beginning = kept.slice(opening[0].length);
-          kept = "";
+          const beginning = pending.slice(opening[0].length);
+          pending = "";
           return decodeText(beginning);
         }
-        if (kept.length > MAX_OPENING || !OPENING_SO_FAR.test(kept)) state = "other";
+        if (pending.length > MAX_OPENING || !OPENING_SO_FAR.test(pending)) state = "other";
       }
-      if (kept.length <= MAX_KEPT) return "";
+      if (pending.length <= MAX_KEPT) return "";
       state = "raw";
-      const all = kept;
-      kept = "";
+      const all = pending;
+      pending = "";
       return all;
     },
     end() {
-      const left = kept;
-      kept = "";
+      const remaining = pending;
+      pending = "";
       // The remainder of text that was cut short is half a character.
-      return state === "opening" || state === "other" ? inputOf(left) : "";
+      return state === "opening" || state === "other" ? inputOf(remaining) : "";
     },
   };
 }
@@ -94,36 +94,36 @@ function inputOf(text: string): string {
  * Decodes the inside of a JSON string as far as possible.
  * @returns the text, and what to put before the next piece: half an escape, or half a surrogate pair
  */
-function decodeString(source: string): { text: string; rest: string; closed: boolean } {
+function decodeString(source: string): { text: string; unread: string; isClosed: boolean } {
   let text = "";
-  let at = 0;
-  while (at < source.length) {
+  let index = 0;
+  while (index < source.length) {
     const special = /["\\]/g;
-    special.lastIndex = at;
+    special.lastIndex = index;
     const next = special.exec(source)?.index ?? source.length;
-    text += source.slice(at, next);
-    at = next;
-    if (source[at] === '"') return { text, rest: "", closed: true };
-    if (at === source.length) break;
-    const escape = readEscape(source, at);
+    text += source.slice(index, next);
+    index = next;
+    if (source[index] === '"') return { text, unread: "", isClosed: true };
+    if (index === source.length) break;
+    const escape = readEscape(source, index);
     if (escape === undefined) break;
     text += escape.text;
-    at += escape.length;
+    index += escape.length;
   }
-  const rest = source.slice(at);
+  const unread = source.slice(index);
   const last = text.charCodeAt(text.length - 1);
-  if (!isHighSurrogate(last)) return { text, rest, closed: false };
+  if (!isHighSurrogate(last)) return { text, unread, isClosed: false };
   // The next piece may bring the other half of the character, so this half waits as an escape.
   const escapedHalf = `\\u${last.toString(16)}`;
-  return { text: text.slice(0, -1), rest: escapedHalf + rest, closed: false };
+  return { text: text.slice(0, -1), unread: escapedHalf + unread, isClosed: false };
 }
 
 /** Reads the escape at a backslash; undefined while it is incomplete. An invalid escape stays as it is. */
-function readEscape(source: string, at: number): { text: string; length: number } | undefined {
-  const letter = source[at + 1];
+function readEscape(source: string, index: number): { text: string; length: number } | undefined {
+  const letter = source[index + 1];
   if (letter === undefined) return undefined;
   if (letter !== "u") return { text: ESCAPES[letter] ?? `\\${letter}`, length: 2 };
-  const digits = source.slice(at + 2, at + 6);
+  const digits = source.slice(index + 2, index + 6);
   if (/^[0-9a-f]{4}$/i.test(digits)) return { text: String.fromCharCode(parseInt(digits, 16)), length: 6 };
   return digits.length < 4 && /^[0-9a-f]*$/i.test(digits) ? undefined : { text: "\\u", length: 2 };
 }

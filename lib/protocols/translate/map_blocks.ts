@@ -63,8 +63,8 @@ function* mapMessages(messages: Message[], map: MapBlock): Generator<void, Messa
 function* mapManyBlocks({ role, blocks }: Message, map: MapBlock): Generator<void, ContentBlock[]> {
   const mapped: ContentBlock[] = [];
   let isSame = true;
-  for (let at = 0; at < blocks.length; at += BLOCKS_PER_STEP) {
-    const slice = blocks.slice(at, at + BLOCKS_PER_STEP);
+  for (let start = 0; start < blocks.length; start += BLOCKS_PER_STEP) {
+    const slice = blocks.slice(start, start + BLOCKS_PER_STEP);
     const result = mapBlocks({ role, blocks: slice }, map);
     isSame &&= result === slice;
     for (const block of result) mapped.push(block);

@@ -8,16 +8,18 @@ export function chainMachines(machines: readonly Machine<ReplyEvent, ReplyEvent>
 
   function run(events: ReplyEvent[], from: number): ReplyEvent[] {
     let passed = events;
-    for (let at = from; at < machines.length && passed.length > 0; at++) passed = pushEvents(machines[at], passed);
+    for (let index = from; index < machines.length && passed.length > 0; index++) {
+      passed = pushEvents(machines[index], passed);
+    }
     return passed;
   }
 
   function cutAfterEnd(events: ReplyEvent[]): ReplyEvent[] {
-    for (let at = 0; at < events.length; at++) {
-      const type = events[at]?.type;
+    for (let index = 0; index < events.length; index++) {
+      const type = events[index]?.type;
       if (type !== "finish" && type !== "error") continue;
       isOver = true;
-      return events.slice(0, at + 1);
+      return events.slice(0, index + 1);
     }
     return events;
   }

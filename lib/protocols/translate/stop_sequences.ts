@@ -42,7 +42,7 @@ export function enforceStopSequences(stops: readonly string[]): Machine<ReplyEve
   let startUsage: TokenUsage = {};
   /** Text that is held back; undefined outside of text blocks. */
   let held: string | undefined;
-  let over = false;
+  let isOver = false;
 
   function search(index: number, text: string): ReplyEvent[] {
     const match = firstMatch(text, stops);
@@ -51,7 +51,7 @@ export function enforceStopSequences(stops: readonly string[]): Machine<ReplyEve
       held = text.slice(end);
       return delta(index, text.slice(0, end));
     }
-    over = true;
+    isOver = true;
     return [
       ...delta(index, text.slice(0, match.start)),
       { type: "close", index },
@@ -61,7 +61,7 @@ export function enforceStopSequences(stops: readonly string[]): Machine<ReplyEve
 
   return {
     push(event) {
-      if (over) return [];
+      if (isOver) return [];
       switch (event.type) {
         case "start": {
           // The output count at the start is a guess.
@@ -75,9 +75,9 @@ export function enforceStopSequences(stops: readonly string[]): Machine<ReplyEve
         case "delta":
           return held === undefined ? [event] : search(event.index, held + event.text);
         case "close": {
-          const rest = held ?? "";
+          const heldText = held ?? "";
           held = undefined;
-          return [...delta(event.index, rest), event];
+          return [...delta(event.index, heldText), event];
         }
         default:
           return [event];
