@@ -118,7 +118,7 @@ export interface Codec {
   readonly schema: z.ZodObject<z.ZodRawShape, z.core.$loose>;
   /**
    * Checks the headers that the protocol requires; absent if it requires none.
-   * @throws {GatewayError} `invalid`
+   * @throws {GatewayError} `invalid`, if one is missing or has an invalid value
    */
   checkHeaders?(header: (name: string) => string | null): void;
   /**

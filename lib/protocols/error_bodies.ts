@@ -82,7 +82,7 @@ export interface OpenaiError {
 export interface AnthropicError {
   type: string;
   message: string;
-  /** Present for errors about conversations stored at the vendor, whose code clients act upon. */
+  /** Present for errors about conversations that the vendor stores. Clients act upon the code. */
   details?: { error_code: string };
 }
 
@@ -136,7 +136,7 @@ export function anthropicStatus(error: GatewayError): number {
 export function anthropicErrorReply(error: GatewayError, requestId: string): ErrorReply {
   const id = `req_${requestId}`;
   const headers = errorHeaders(error);
-  // Claude Code (2.1.330) gives up if it has to wait for more than 60 s; a limit per minute may take 60.5 s.
+  // Claude Code (2.1.330) gives up if it has to wait for more than 60 s. A limit per minute may end after 60.5 s.
   if (headers["retry-after"] === "61") headers["retry-after"] = "60";
   return {
     status: anthropicStatus(error),

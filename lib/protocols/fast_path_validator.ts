@@ -64,7 +64,7 @@ function definitionOf(schema: Schema): Definition {
 function validatorOfType(definition: Definition): FastPathValidator {
   switch (definition.type) {
     case "string":
-      // A string format is also a check of its own.
+      // The definition of a string with a format is also that of a check.
       return definition.check === undefined
         ? (value) => typeof value === "string"
         : both(isString, formatCheck(definition));

@@ -1,9 +1,9 @@
-/** Prompt-cache marks, as clients of every protocol send them. */
+/** Schema and reader of prompt-cache marks, which clients of every protocol may send. */
 import { z } from "zod";
 import { isObject, type JsonObject } from "../../json/mod.ts";
 import type { CacheMark } from "./types.ts";
 
-/** Schema of a mark. In chat and responses it is an extension of gateways' clients. */
+/** Schema of a mark. In chat and responses it is an extension that clients of gateways use. */
 export const cacheField: z.ZodType = z.looseObject({
   type: z.literal("ephemeral"),
   ttl: z.enum(["5m", "1h"]).nullish().describe("How long the cache keeps the prefix; absent: 5m"),

@@ -6,7 +6,7 @@ import type { Media } from "./types.ts";
 
 const DEFAULT_MEDIA_TYPE = "text/plain";
 const PERCENT = 0x25;
-/** Most characters of a media type with its parameters. */
+/** Limit of a media type with its parameters, in characters. */
 const MAX_TYPE_LENGTH = 1024;
 
 /**
@@ -137,7 +137,7 @@ export function decodeTextFile(base64: string): string | undefined {
 // A large body is mostly media, so the functions below go through the bytes once. A regular expression takes seconds if
 // every other character changes.
 
-/** Removes white space and converts the URL-safe alphabet. */
+/** Returns base64 without white space, and in the standard alphabet if it is URL-safe. */
 function toStandardAlphabet(text: string): string {
   const bytes = new TextEncoder().encode(text);
   let length = 0;

@@ -2,7 +2,7 @@
 import { isObject, isRawNumber, type Json, type JsonObject, writeJson } from "../../json/mod.ts";
 import { mergeSchemas } from "./json_schema_merge.ts";
 
-/** Limit of nested schemas. Deeper values would exceed the limits of request bodies when they come back. */
+/** Limit of nested schemas. Deeper values would exceed the limits of request bodies when clients send them back. */
 const MAX_DEPTH = 56;
 /** Limit of steps and output characters, added up. */
 const MAX_WORK = 200_000;

@@ -201,7 +201,7 @@ export interface Prompt {
   /** Number of answers; absent: one. */
   n?: number;
   stream: boolean;
-  /** Chat: the client wants the usage chunk at the end of the stream. */
+  /** Chat: the client asked for the usage chunk at the end of the stream. */
   includeUsage?: boolean;
   truncation?: "auto" | "disabled";
   /** Provider preferences (`provider`), as sent. */

@@ -61,7 +61,8 @@ function readOutput(usage: JsonObject, result: TokenUsage): void {
     if (reasoning !== undefined) result.reasoning = reasoning;
     return;
   }
-  // xAI excludes reasoning from the completion. Without a total, more reasoning than completion shows it.
+  // xAI excludes reasoning from the completion. The total shows it; without a total, more reasoning than completion
+  // does.
   const prompt = tokensOf(usage.prompt_tokens) ?? 0;
   const total = tokensOf(usage.total_tokens);
   const isExcluded = reasoning > 0 &&

@@ -35,7 +35,7 @@ export class ReasoningReader {
   /** Reads the reasoning of one delta. @throws {GatewayError} `upstream`, if a signature is too long */
   push(delta: JsonObject): void {
     const plain = plainText(delta);
-    // Most deltas have none.
+    // Most deltas have no reasoning.
     if (plain === undefined && !Array.isArray(delta.reasoning_details)) return;
     const details = objectsOf(delta.reasoning_details);
     const hasDetailText = details.some((entry) => stringOf(entry.text) || stringOf(entry.summary));

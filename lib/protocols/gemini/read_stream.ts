@@ -261,8 +261,7 @@ const FAILED_CALL_REASONS: ReadonlySet<string> = new Set([
  * Reads a `finishReason`. With complete calls every end except `length` is `tool_use`, even a refusal, because the
  * client must answer the calls. An answer that ends at a failed call is incomplete, so its reason is `length`.
  * @param counts the number of blocks, and of calls among them
- * @throws {GatewayError} `upstream`, if there is no answer: a malformed call, `OTHER` and unknown reasons without
- * content
+ * @throws {GatewayError} `upstream`, if there is no content, and the reason is a malformed call, `OTHER` or unknown
  */
 export function readFinish(reason: string, counts: { blocks: number; calls: number }): FinishReason {
   if (reason === "MAX_TOKENS" || reason === "CONTINUATION") return "length";

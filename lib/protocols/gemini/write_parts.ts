@@ -11,7 +11,7 @@ import {
   TEXT_SIGNATURE_ID,
 } from "./signatures.ts";
 
-/** True if the client wants to see the model's thoughts. */
+/** True if the client asked for the model's thoughts. */
 function showsThoughts({ reasoning }: Pick<Prompt, "reasoning">): boolean {
   return reasoning?.display === "summarized" || reasoning?.display === "full";
 }

@@ -66,7 +66,7 @@ function readRequestSettings(body: JsonObject): Omit<Prompt, "messages" | "tools
 
 /**
  * Reads a request to count tokens, in steps. It has neither `max_tokens` nor `stream`.
- * @throws {GatewayError} `invalid`
+ * @throws {GatewayError} `invalid`, for what the schema cannot check
  */
 export function* readCountSteps(body: JsonObject, permits?: Permits): Generator<void, Prompt> {
   const texts = yield* writeInputs(body);

@@ -43,7 +43,7 @@ export function writeStop(
   };
 }
 
-/** True if the client wants thinking blocks without their text. */
+/** True if the client asked for thinking blocks without their text. */
 export function omitsThinking({ prompt }: Echo): boolean {
   return prompt.reasoning?.display === "omitted";
 }

@@ -15,7 +15,7 @@ export function enforcesSchemas({ row }: Pick<WriteTarget, "row">): boolean {
   return ["structured_outputs", "response_format"].some((name) => row.supported_parameters.includes(name));
 }
 
-/** Writes the tools and the choice, in steps. @throws {GatewayError} `invalid` */
+/** Writes the tools and the choice, for spreading, in steps. */
 export function* writeTools(prompt: Prompt, target: WriteTarget): Generator<void, JsonObject> {
   const tools: JsonObject[] = [];
   for (const tool of prompt.tools) tools.push(yield* writeTool(tool, { prompt, target }));

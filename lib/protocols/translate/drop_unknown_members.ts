@@ -48,7 +48,7 @@ const UNREPORTED_MEMBERS = new Set([
   "summary",
   "content",
   "additional_tools",
-  // Schemas of a tool's result, which models get only at Google.
+  // Schemas of a tool's result. Only Google passes them to its models.
   "response",
   "responseJsonSchema",
 ]);

@@ -11,7 +11,7 @@ const CONTINUE_TEXT =
   "repeat nothing of it.";
 
 /**
- * Puts the messages in legal order.
+ * Puts the messages into an order that the target accepts.
  * - A result without a call becomes text of the user. A call without a result gets a placeholder result, because no
  *   upstream accepts an open call. Results come first, in the order of their calls.
  * - If roles must alternate, adjacent messages of one role are merged, and later system messages follow the user
@@ -28,7 +28,8 @@ export function orderMessages(prompt: Prompt, target: AdaptTarget): Prompt {
 }
 
 /**
- * True if a system message comes first, then user and assistant alternate, the user is last, and there are no tools.
+ * True if the messages need no change: system messages first, then user and assistant in turn, the user last, and no
+ * calls or results.
  */
 function isOrdered(messages: readonly Message[]): boolean {
   let last: Message["role"] = "system";
@@ -40,7 +41,10 @@ function isOrdered(messages: readonly Message[]): boolean {
   return last === "user";
 }
 
-/** Splits off leading system messages. Each round begins with the first assistant message after a user message. */
+/**
+ * Returns the leading system messages, and the rounds after them. Each round begins with the first assistant message
+ * after a user message.
+ */
 function splitRounds(messages: readonly Message[]): [Message[], Message[][]] {
   const begin = messages.findIndex(({ role }) => role !== "system");
   if (begin < 0) return [[...messages], []];
@@ -109,7 +113,7 @@ function orderRound(round: readonly Message[]): Message[] {
 }
 
 /**
- * Returns results as messages, one for each message they came in.
+ * Returns results as messages, one for each original message.
  * @param newMessages receives the first new message of each original message, which keeps its unknown members
  */
 function resultMessages(results: readonly Result[], newMessages: Map<Message, Message>): Message[] {
@@ -186,7 +190,7 @@ function fitEnd(messages: Message[], { dialect, protocol, dropped }: AdaptTarget
   return protocol === "messages" ? messages.with(lastIndex, trimEnd(last)) : messages;
 }
 
-/** Anthropic refuses a prefill that ends with white space. */
+/** Removes white space at the end of a message. Anthropic refuses a prefill that ends with it. */
 function trimEnd(message: Message): Message {
   const last = message.blocks.at(-1);
   if (last?.type !== "text") return message;

@@ -66,7 +66,7 @@ function fitChoice(
       }
       if (tools.length === 0) return { tools };
       if (protocol === target.protocol) return { tools, toolChoice };
-      // Without any tools, past calls in the conversation would be unexplained.
+      // The tools stay, because past calls in the conversation may refer to them.
       if (allowed.length === 0) return { tools, toolChoice: { type: "none" } };
       return { tools: allowed, toolChoice: { type: toolChoice.mode } };
     }

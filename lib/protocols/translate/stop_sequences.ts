@@ -22,7 +22,7 @@ export function splitStopSequences(
   const stops = all.filter((stop) => stop !== "" && stop.isWellFormed());
   if (stops.length < all.length) dropped.add(PARAMETER_NAMES[prompt.protocol].stop);
   const maxStops = row.supported_parameters.includes("stop") ? dialect.stops : 0;
-  // Anthropic refuses white space alone.
+  // Anthropic refuses stop sequences of only white space.
   const usable = stops.filter((stop) => protocol !== "messages" || stop.trim() !== "");
   const upstreamStops = new Set(usable.slice(0, maxStops));
   return {
@@ -35,7 +35,7 @@ export function splitStopSequences(
  * Creates a machine that ends an answer before the first stop sequence in its text. It holds back text that could be
  * the beginning of one, and does not search reasoning and tool arguments. The usage of an answer that it ends has only
  * the input counts that the start of the answer reported.
- * @param stops texts of one or more whole characters
+ * @param stops texts that are not empty and have no half of a surrogate pair
  */
 export function enforceStopSequences(stops: readonly string[]): Machine<ReplyEvent, ReplyEvent> {
   const longest = Math.max(...stops.map((stop) => stop.length));
