@@ -49,7 +49,7 @@ Deno.test("BlockSerializer.waitingSize counts waiting events only", () => {
   const grows = (say: () => void, least: number) => {
     const before = lanes.waitingSize;
     say();
-    assert(lanes.waitingSize >= before + least, `${lanes.waiting} after ${before}`);
+    assert(lanes.waitingSize >= before + least, `${lanes.waitingSize} after ${before}`);
   };
   grows(() => second.open({ type: "tool_call", id: "x".repeat(1000), name: "y" }), 1000);
   grows(() => second.delta("x"), 32);
