@@ -1,4 +1,4 @@
-/** Codecs of the clients' protocols. A new protocol is a folder and a line here. */
+/** The codecs of all client protocols. A new protocol needs a folder of its own and an entry here. */
 import type { Protocol } from "./canonical/types.ts";
 import { chat } from "./chat/mod.ts";
 import type { Codec } from "./codec.ts";

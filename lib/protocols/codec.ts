@@ -1,4 +1,4 @@
-/** The interface of a protocol, from the client's side. */
+/** The interface of a client protocol: reads requests, and writes answers and errors. */
 import type { z } from "zod";
 import type { Machine, Prompt, Protocol, Reply, ReplyEvent, TokenUsage } from "./canonical/types.ts";
 import type { GatewayError } from "../errors.ts";
@@ -10,48 +10,48 @@ import type { PlainContents } from "./plain_contents.ts";
 export interface Frame {
   event?: string;
   data: string;
-  /** Result of reading long data in advance; absent: the data is parsed where it is needed. */
+  /** Long data, parsed in advance; absent: the data is parsed where it is needed. */
   read?: LongRead;
 }
 
-/** Long data, already parsed; `parsed` is `undefined` if it is not JSON, or beyond the size that is parsed. */
+/** Long data, parsed in advance; `parsed` is `undefined` if the data is not JSON, or too long to be parsed. */
 export interface LongRead {
   parsed: JsonDocument | undefined;
 }
 
-/** Facts that an answer repeats from its request, and facts of the gateway. */
+/** What a writer needs to know of the request and the gateway to write its answer. */
 export interface Echo {
-  /** The gateway's id of the request, `[A-Za-z0-9]+`; all ids inside the answer derive from it. */
+  /** The gateway's id of the request, `[A-Za-z0-9]+`. All ids in the answer are derived from it. */
   requestId: string;
-  /** Arrival of the request, in Unix seconds. */
+  /** When the request arrived, in Unix seconds. */
   createdAt: number;
-  /** Returns the time of completion in Unix seconds; absent: answers are dated `createdAt`. */
+  /** Returns when the answer was complete, in Unix seconds; absent: answers have the time `createdAt`. */
   completedAt?: () => number;
   /** Public id of the answering model. */
   model: string;
   /** The request body as the client sent it. */
   request: JsonObject;
   prompt: Prompt;
-  /** Stores the answer for later references; absent: no request can refer to it. */
+  /** Stores the answer, so that later requests can refer to it; absent: they cannot. */
   keeper?: AnswerKeeper;
 }
 
 /** An answer that later requests may refer to. */
 export interface KeptAnswer {
   id: string;
-  /** The items as JSON text. `id` is absent if an item has none. */
+  /** The items as JSON text, each with its id if it has one. */
   output: readonly { id?: string; text: string }[];
 }
 
 /** Stores the answer of one request. */
 export interface AnswerKeeper {
-  /** Id of the previous answer, as named by the client. */
+  /** Id of the previous answer, to which the request refers; absent: it refers to none. */
   readonly previousId?: string;
-  /** True if any later request of the key may refer to the answer. */
+  /** True if later requests with the same key may refer to the answer. */
   readonly isStored: boolean;
   /** Stores a complete answer; absent: answers are not stored. */
   keep?(answer: KeptAnswer): void;
-  /** Resolves when other nodes can find the answer; absent: there is nothing to wait for. */
+  /** Returns a promise that resolves when other nodes can find the answer; absent or undefined: nothing to wait for. */
   written?(): Promise<void> | undefined;
 }
 
@@ -62,62 +62,63 @@ export interface ErrorReply {
   body: JsonObject;
 }
 
-/** JSON text of objects in a body, written in advance because writing it takes long. */
-export type Texts = ReadonlyMap<JsonObject, string>;
+/** The JSON text of objects that take long to write, by object. It is written in advance, in steps. */
+export type PrewrittenJson = ReadonlyMap<JsonObject, string>;
 
-/** Permissions that apply while a body is read. */
+/** The client's permissions that a reader of bodies needs. */
 export interface Permits {
-  /** False: files stored at the vendor are refused. */
+  /** Whether the client may refer to files stored at the vendor. */
   vendorState: boolean;
   /**
-   * Checks a tool defined inside the conversation.
+   * Checks a tool that is defined inside the conversation.
    * @throws {GatewayError} `invalid` if the client may not use it
    */
   checkTool(tool: JsonObject, param: string): void;
   /**
-   * Checks, at any depth, a part of the conversation that is passed on as it is.
+   * Checks a part of the conversation that is passed on as it is, at any depth.
    * @throws {GatewayError} `invalid` if it needs a permission that the client lacks
    */
   checkItem(item: JsonObject, param: string): void;
 }
 
-/** Token counts of a request that exceeds a model's context. */
+/** Token counts of a request that exceeds a model's context window. */
 export interface ContextCounts {
   input: number;
-  /** Requested output; 0: no limit was requested. */
+  /** The requested limit of output; 0: the client set none. */
   output: number;
   /** The model's context window. */
   limit: number;
 }
 
-/** Writes the frames of one stream, where they are no server-sent events. */
+/** Writes the frames of one stream as something else than server-sent events. */
 export interface StreamFraming {
   readonly contentType: string;
   write(frames: readonly Frame[]): string;
-  /** Text after the last frame. */
+  /** Returns the text after the last frame. */
   end(): string;
 }
 
-/** Reads bodies with contents of usual forms. */
+/** Reads bodies whose messages and tools have plain forms, which need not be decoded to be relayed. */
 export interface PlainReader {
-  /** The forms. */
+  /** The plain forms of messages and tools. */
   readonly contents: PlainContents;
   /**
    * Reads a body with plain contents, as `Codec.readPrompt`.
-   * @param body decodes the contents at the first access to the prompt's messages or tools
+   * @param head the body without its contents
+   * @param body returns the whole body; called at the first access to the prompt's messages or tools
    * @throws {GatewayError} as `Codec.readPrompt`
    */
   readPrompt(head: JsonObject, sizes: ContentSizes, body: () => JsonObject): Prompt;
 }
 
-/** One text protocol, from the client's side. Pure: no clock, no randomness, no I/O. */
+/** A client protocol for text. Pure: no clock, no randomness, no I/O. */
 export interface Codec {
   readonly protocol: Protocol;
-  /** The request body: types and ranges. Unknown members pass. */
+  /** The schema of a request body, with types and ranges. Unknown members pass. */
   readonly schema: z.ZodObject<z.ZodRawShape, z.core.$loose>;
   /**
    * Checks the headers that the protocol requires; absent if it requires none.
-   * @throws {GatewayError} `invalid`
+   * @throws {GatewayError} `invalid`, if one is missing or has an invalid value
    */
   checkHeaders?(header: (name: string) => string | null): void;
   /**
@@ -126,29 +127,31 @@ export interface Codec {
    * @throws {GatewayError} `invalid` for rules beyond the schema
    */
   readPrompt(body: JsonObject, permits?: Permits): Prompt;
-  /** `readPrompt` in steps, for long bodies. Absent: it takes at most some 20 ms. */
+  /** `readPrompt` in steps, for long bodies. Absent: reading takes at most about 20 ms. */
   readSteps?(body: JsonObject, permits?: Permits): Generator<void, Prompt>;
-  /** Contents that are decoded only when needed; absent: all bodies are decoded at once. */
+  /** Reads bodies whose contents are decoded only when needed; absent: all bodies are decoded at once. */
   readonly plain?: PlainReader;
-  /** Features of a body that cost more than tokens. */
+  /** The features of a body that cost more than tokens or need permission. */
   readonly extras: ExtrasTable;
+  /** Writes an answer that is not streamed. */
   writeReply(reply: Reply, echo: Echo): JsonObject;
-  /** Writes a streamed answer. `end()` ends the stream as the protocol requires. */
+  /** Creates the writer of a streamed answer. Its `end()` returns the frames that end the stream. */
   writer(echo: Echo): Machine<ReplyEvent, Frame>;
   /** Returns whether a frame reports the usage of the whole answer. */
   hasUsage(frame: Frame): boolean;
-  /** Replaces the usage in the JSON text of a whole answer or of a frame with usage. */
+  /** Replaces the usage in the JSON text of a whole answer, or of a frame that has one. */
   withUsage(text: string, usage: TokenUsage): string;
   /**
-   * Returns a usage frame derived from a frame without usage; absent if every complete stream has one. For clients that
-   * request usage.
+   * Makes a frame with the usage from a frame `like` without usage, for clients that request it and upstreams that do
+   * not report it. Absent if every complete stream of the protocol has the usage.
    */
   usageFrame?(like: Frame, usage: TokenUsage): Frame;
+  /** Writes an error response. */
   writeError(error: GatewayError, requestId: string): ErrorReply;
-  /** Bytes of a keep-alive in a stream: a comment, the protocol's ping, or white space. */
+  /** The text of a keep-alive in a stream: a comment, the protocol's ping, or white space. */
   readonly keepAlive: string;
-  /** Creates the framing of a stream; absent: server-sent events. */
+  /** Creates the framing of a stream; absent: streams are server-sent events. */
   framing?(): StreamFraming;
-  /** The error for a request that exceeds the model's context, worded as clients of the protocol expect it. */
+  /** Returns the error for a request that exceeds the model's context, worded as the protocol's clients expect it. */
   contextError(counts: ContextCounts): GatewayError;
 }

@@ -1,4 +1,4 @@
-/** Error bodies: OpenAI's shape for chat, responses, images and catalog, Anthropic's for messages, Google's for Gemini. */
+/** Writes error bodies in the shapes of OpenAI (chat, responses, images, catalog), Anthropic (messages) and Google. */
 import type { ErrorKind, GatewayError } from "../errors.ts";
 import type { JsonObject } from "../json/mod.ts";
 import type { ErrorReply } from "./codec.ts";
@@ -22,7 +22,7 @@ const OPENAI: Readonly<Record<ErrorKind, readonly [type: string, code: string | 
   timeout: ["server_error", "timeout"],
 };
 
-/** `type` and `code` of an OpenAI error body for codes of ours that have an equivalent clients act upon. */
+/** `type` and `code` of an OpenAI error body, for the gateway's codes with an equivalent that clients act upon. */
 const OPENAI_BY_CODE: ReadonlyMap<string, readonly [type: string, code: string]> = new Map([
   ["insufficient_quota", ["insufficient_quota", "insufficient_quota"]],
   ["rate_limit_requests", ["requests", "rate_limit_exceeded"]],
@@ -68,7 +68,7 @@ const GOOGLE: Readonly<Record<ErrorKind, string>> = {
   timeout: "DEADLINE_EXCEEDED",
 };
 
-const GOOGLE_TYPE = "type.googleapis.com/google.rpc.";
+const GOOGLE_TYPE_PREFIX = "type.googleapis.com/google.rpc.";
 
 /** The members of an OpenAI error. The SDKs' types require all four. */
 export interface OpenaiError {
@@ -82,7 +82,7 @@ export interface OpenaiError {
 export interface AnthropicError {
   type: string;
   message: string;
-  /** Present for errors about conversations stored at the vendor, whose code clients act upon. */
+  /** Present for errors about conversations that the vendor stores. Clients act upon the code. */
   details?: { error_code: string };
 }
 
@@ -94,7 +94,7 @@ export interface GoogleError {
   details?: JsonObject[];
 }
 
-/** An OpenAI error, for a response or inside a stream. */
+/** Returns an OpenAI error, for a response or inside a stream. */
 export function openaiError(error: GatewayError): OpenaiError {
   const [type, code] = OPENAI[error.kind];
   const [knownType, knownCode] = OPENAI_BY_CODE.get(error.code ?? "") ?? [];
@@ -106,10 +106,10 @@ export function openaiError(error: GatewayError): OpenaiError {
   };
 }
 
-/** Anthropic's words for a prompt that does not fit, after which agents shorten their conversation. */
+/** Anthropic's texts for a prompt that is too long. Agents recognize them and shorten their conversation. */
 const TOO_LONG = /prompt is too long|input length and `max_tokens` exceed context limit/i;
 
-/** An Anthropic error, for a response or inside a stream. The text begins with the invalid member. */
+/** Returns an Anthropic error, for a response or inside a stream. Its text begins with the invalid member, if any. */
 export function anthropicError(error: GatewayError): AnthropicError {
   const isTooLong = error.code === "context_length_exceeded" && !TOO_LONG.test(error.message);
   const text = isTooLong ? `prompt is too long: ${error.message}` : error.message;
@@ -118,7 +118,7 @@ export function anthropicError(error: GatewayError): AnthropicError {
   return { type: ANTHROPIC[error.kind], message, ...details };
 }
 
-/** An error response in OpenAI's shape. */
+/** Returns an error response in OpenAI's shape. */
 export function openaiErrorReply(error: GatewayError, requestId: string): ErrorReply {
   return {
     status: error.status,
@@ -127,16 +127,16 @@ export function openaiErrorReply(error: GatewayError, requestId: string): ErrorR
   };
 }
 
-/** The status of an Anthropic error: an overloaded upstream is 529, as Anthropic's clients expect. */
+/** Returns the status of an Anthropic error. It is 529 for an overloaded upstream, as Anthropic's clients expect. */
 export function anthropicStatus(error: GatewayError): number {
   return error.kind === "overloaded" ? 529 : error.status;
 }
 
-/** An error response in Anthropic's shape. */
+/** Returns an error response in Anthropic's shape. */
 export function anthropicErrorReply(error: GatewayError, requestId: string): ErrorReply {
   const id = `req_${requestId}`;
   const headers = errorHeaders(error);
-  // Claude Code (2.1.330) gives up if it has to wait for more than 60 s; a limit per minute may take 60.5 s.
+  // Claude Code (2.1.330) gives up if it has to wait for more than 60 s. A limit per minute may end after 60.5 s.
   if (headers["retry-after"] === "61") headers["retry-after"] = "60";
   return {
     status: anthropicStatus(error),
@@ -145,7 +145,7 @@ export function anthropicErrorReply(error: GatewayError, requestId: string): Err
   };
 }
 
-/** A Google error, for a response or inside a stream. */
+/** Returns a Google error, for a response or inside a stream. */
 export function googleError(error: GatewayError): GoogleError {
   const details = googleDetails(error);
   return {
@@ -157,32 +157,32 @@ export function googleError(error: GatewayError): GoogleError {
 }
 
 /**
- * Gemini CLI's reason to give up. Without it the CLI retries 429 and 503 up to ten times; with a quota per day it gives
- * up, too, but shows "You have exhausted your daily quota" instead of the message. Source: `classifyGoogleError` of npm
- * `@google/gemini-cli` 0.61.0.
+ * The reason that makes Gemini CLI give up. Without it the CLI retries 429 and 503 up to ten times. A daily quota makes
+ * it give up, too, but then it shows "You have exhausted your daily quota" in place of the message. Source:
+ * `classifyGoogleError` of npm `@google/gemini-cli` 0.61.0.
  */
-const GIVE_UP = "INSUFFICIENT_G1_CREDITS_BALANCE";
+const GIVE_UP_REASON = "INSUFFICIENT_G1_CREDITS_BALANCE";
 
-/** Details that Google's clients read: the code, the invalid member, when to retry, and whether that helps. */
+/** Returns the details that Google's clients read: the code, the invalid member, and whether and when to retry. */
 function googleDetails({ code, param, retryAfterMs, final, status }: GatewayError): JsonObject[] {
   const details: JsonObject[] = [];
   if (final && (status === 429 || status === 503)) {
     const metadata = code === undefined ? {} : { metadata: { code } };
-    details.push({ "@type": `${GOOGLE_TYPE}ErrorInfo`, reason: GIVE_UP, domain: "sluice", ...metadata });
+    details.push({ "@type": `${GOOGLE_TYPE_PREFIX}ErrorInfo`, reason: GIVE_UP_REASON, domain: "sluice", ...metadata });
   } else if (code !== undefined) {
-    details.push({ "@type": `${GOOGLE_TYPE}ErrorInfo`, reason: code.toUpperCase(), domain: "sluice" });
+    details.push({ "@type": `${GOOGLE_TYPE_PREFIX}ErrorInfo`, reason: code.toUpperCase(), domain: "sluice" });
   }
   if (param !== undefined) {
-    details.push({ "@type": `${GOOGLE_TYPE}BadRequest`, fieldViolations: [{ field: param }] });
+    details.push({ "@type": `${GOOGLE_TYPE_PREFIX}BadRequest`, fieldViolations: [{ field: param }] });
   }
   if (retryAfterMs !== undefined) {
     const retryDelay = `${Math.max(0.001, retryAfterMs / 1000)}s`;
-    details.push({ "@type": `${GOOGLE_TYPE}RetryInfo`, retryDelay });
+    details.push({ "@type": `${GOOGLE_TYPE_PREFIX}RetryInfo`, retryDelay });
   }
   return details;
 }
 
-/** An error response in Google's shape. */
+/** Returns an error response in Google's shape. */
 export function googleErrorReply(error: GatewayError, requestId: string): ErrorReply {
   return {
     status: error.status,
@@ -191,7 +191,7 @@ export function googleErrorReply(error: GatewayError, requestId: string): ErrorR
   };
 }
 
-/** Headers that tell SDKs whether and when to retry. */
+/** Returns the headers that tell SDKs whether and when to retry. */
 function errorHeaders(error: GatewayError): Record<string, string> {
   const headers: Record<string, string> = { ...error.headers };
   if (error.retryAfterMs !== undefined) {

@@ -1,6 +1,6 @@
 /**
- * Features of requests that cost more than tokens or need permission: service tiers, hosted tools, remote MCP servers,
- * and state at the vendor. Each protocol has one table as data; lib/request checks the permissions.
+ * Finds features of requests that cost more than tokens or need permission: service tiers, hosted tools, remote MCP
+ * servers, and state at the vendor. Each protocol has a table of its features; lib/request checks the permissions.
  */
 import { PLAIN_TIERS, type TokenUsage } from "./canonical/types.ts";
 import { isObject, type Json, type JsonObject, type JsonPath } from "../json/mod.ts";
@@ -13,50 +13,50 @@ export type Extra =
   | { asks: "service_tier"; tier: string }
   /** An MCP server named by the client, which the vendor calls. */
   | { asks: "remote_mcp" }
-  /** State at the vendor: a file, a store, a container. */
+  /** State at the vendor, such as a file, a vector store or a container. */
   | { asks: "vendor_state" }
-  /** A feature whose cost no answer reports. */
+  /** A feature whose cost is in no answer. */
   | { asks: "unpriced" }
-  /** A context window that costs more beyond `over` tokens: for models with a longer one. */
+  /** A long context, which costs more beyond `over` tokens. It matters only for models with a longer context window. */
   | { asks: "long_context"; over: number };
 
 /** The feature of a body member. A member that is absent, null, false or an empty list uses no feature. */
 export type MemberRule =
   | Extract<Extra, { asks: "hosted_tool" } | { asks: "remote_mcp" }>
-  /** `notLists`: a list has another meaning. */
+  /** `notLists`: a list as value has another meaning, and uses no feature. */
   | { asks: "unpriced"; notLists?: true }
   /** `plain`: values at the default price. `names`: tiers that the vendor bills under another name. */
   | { asks: "service_tier"; plain: readonly string[]; prefix?: string; names?: Readonly<Record<string, string>> }
-  /** `only`: the member of the object that refers to the state; absent: the member itself does. */
+  /** `only`: the member inside the object that refers to the state; absent: the member itself does. */
   | { asks: "vendor_state"; only?: string; code?: string };
 
 /** The features of one protocol. */
 export interface ExtrasTable {
   members: Readonly<Record<string, MemberRule>>;
-  /** Member by which the client bounds the calls of hosted tools: of the body, or of each tool; absent: there is none. */
+  /** Member by which the client limits the calls of hosted tools: of the body (`max_tool_calls`), or of each tool. */
   callLimit?: "max_tool_calls" | "max_uses";
   /** Types of tools that the client runs, or that cost only tokens. All other types are hosted. */
   plainTools: ReadonlySet<string>;
   /** Types of tools that are remote servers. */
   remoteTools: ReadonlySet<string>;
   /**
-   * Hosted tools, by the member of a tool that asks for one, where tools have no types but members. `plainTools` and
+   * For protocols whose tools have no type: the hosted tool by the member of a tool that asks for it. `plainTools` and
    * `remoteTools` are names of members then.
    */
   toolMembers?: Readonly<Record<string, string>>;
-  /** Tools defined outside of `tools`: in the member `tools` of entries of this list with these types. */
+  /** Where tools are defined besides `tools`: in the member `tools` of this list's entries with these types. */
   nested?: { list: string; types: ReadonlySet<string> };
-  /** Items that refer to vendor state by their `id` unless they have this member. */
+  /** Types of items that refer to vendor state by their `id`, unless they have the member named here. */
   lookedUp?: Readonly<Record<string, string>>;
-  /** Items whose `tools` list what a server offers and define nothing. */
+  /** Types of items whose `tools` report what a server offers, and define no tools. */
   toolReports?: ReadonlySet<string>;
-  /** Type of a tool choice that selects a hosted tool by `name`; absent: the choice has the tool's own type. */
+  /** Type of a tool choice that selects a hosted tool by `name`; absent: such a choice has the type of the tool. */
   namedChoice?: string;
-  /** Features of the header `anthropic-beta`, by name prefix. */
+  /** Features that the header `anthropic-beta` asks for, by the prefix of their name. */
   betas?: Readonly<Record<string, Extra>>;
 }
 
-/** Members of a hosted tool or an item that refer to vendor state; `container` only as text. */
+/** Members of hosted tools and items that refer to vendor state, unless their value is an object. */
 const STATE_MEMBERS: ReadonlySet<string> = new Set([
   "vector_store_ids",
   "file_id",
@@ -67,7 +67,7 @@ const STATE_MEMBERS: ReadonlySet<string> = new Set([
   "fileSearchStoreNames",
 ]);
 
-/** Members of tools, of every protocol, at any depth. */
+/** Names of the members that tools of all protocols have, at any depth. */
 const TOOL_MEMBERS: ReadonlySet<string> = new Set([
   ...STATE_MEMBERS,
   ...["type", "name", "description", "function", "custom", "parameters", "strict", "format", "tools", "input_schema"],
@@ -75,20 +75,22 @@ const TOOL_MEMBERS: ReadonlySet<string> = new Set([
   ...["server_url", "server_label", "connector_id", "authorization", "headers", "mcp_server_name"],
 ]);
 
-/** Members with free content (model output, schemas, headers): names inside them have no meaning to the gateway. */
+/**
+ * Members with free content, such as model output, schemas and headers. Names inside them mean nothing to the gateway.
+ */
 export const OWN_NAMES: ReadonlySet<string> = new Set([
   ...["arguments", "input", "parameters", "input_schema", "output_schema", "input_examples", "configs", "headers"],
 ]);
 
-/** Characters of unusual spellings of a name. Few requests have one. */
-const UNUSUAL = /[A-Z\u0080-\uffff]/;
+/** Characters that only unusual spellings of a name have. Few requests have any. */
+const UNUSUAL_CHARACTER = /[A-Z\u0080-\uffff]/;
 
-/** Older names of tools. */
-const OLDER_NAMES: Readonly<Record<string, string>> = { web_search_preview: "web_search" };
+/** Today's names of tools, by their older names. */
+const RENAMED_TOOLS: Readonly<Record<string, string>> = { web_search_preview: "web_search" };
 
 /**
- * Adds the features that an answer reports to its usage.
- * @param requestedTier the requested tier: the default tier is added only if another one was requested
+ * Returns the usage with the service tier and the calls of hosted tools that the answer reports.
+ * @param requestedTier a tier at the default price is added only if the client requested another
  */
 export function withReported(
   usage: TokenUsage,
@@ -98,34 +100,34 @@ export function withReported(
     requestedTier?: string | undefined;
   },
 ): TokenUsage {
-  const isReported = tier !== undefined && (requestedTier !== undefined || !PLAIN_TIERS.has(tier)) && isName(tier);
-  const calls = Object.entries(hostedCalls ?? {}).filter(([name, count]) => count > 0 && isName(name));
-  if (!isReported && calls.length === 0) return usage;
+  const hasTier = tier !== undefined && (requestedTier !== undefined || !PLAIN_TIERS.has(tier)) && isValidName(tier);
+  const calls = Object.entries(hostedCalls ?? {}).filter(([name, count]) => count > 0 && isValidName(name));
+  if (!hasTier && calls.length === 0) return usage;
   return {
     ...usage,
-    ...(isReported && { tiers: [tier] }),
+    ...(hasTier && { tiers: [tier] }),
     ...(calls.length > 0 && { hostedCalls: Object.fromEntries(calls) }),
   };
 }
 
-/** Checks names from upstreams, which appear in bills and logs. */
-function isName(text: string): boolean {
+/** True if a text is a valid name. Names from upstreams appear in bills and logs. */
+function isValidName(text: string): boolean {
   return /^[a-z][a-z0-9_.:-]{0,63}$/.test(text);
 }
 
-/** Advice for a client that may not refer to a file id. */
+/** Returns the advice for a client that may not refer to a file at the vendor: to send `member` instead. */
 export function sendContent(member: string): string {
   return `the file belongs to one vendor's account. Send ${member}; or the operator can allow it in vendor_state of ` +
     "your key's group";
 }
 
-/** The plain name of a tool: its type without the date, such as `web_search` for `web_search_20250305`. */
+/** Returns the plain name of a tool: its type without the date, such as `web_search` for `web_search_20250305`. */
 function plainToolName(type: string): string {
   const plain = type.replace(/_(?:\d{8}|\d{4}_\d{2}_\d{2})$/, "");
-  return OLDER_NAMES[plain] ?? plain;
+  return RENAMED_TOOLS[plain] ?? plain;
 }
 
-/** The feature of a tool; undefined if it costs only tokens. */
+/** Returns the feature that a tool uses; undefined if it costs only tokens. */
 export function extraOfTool(tool: JsonObject, { plainTools, remoteTools }: ExtrasTable): Extra | undefined {
   // Messages: a tool without a type is run by the client.
   if (typeof tool.type !== "string") return undefined;
@@ -138,7 +140,7 @@ export function extraOfTool(tool: JsonObject, { plainTools, remoteTools }: Extra
   return isHosted ? { asks: "hosted_tool", tool: name } : undefined;
 }
 
-/** The feature of a tool's member; undefined if it costs only tokens. */
+/** Returns the feature that a member of a tool uses; undefined if it costs only tokens. */
 export function extraOfToolMember(
   name: string,
   { plainTools, remoteTools, toolMembers = {} }: ExtrasTable,
@@ -148,48 +150,48 @@ export function extraOfToolMember(
   return { asks: "hosted_tool", tool: Object.hasOwn(toolMembers, name) ? toolMembers[name] ?? name : name };
 }
 
-/** Path, inside a hosted tool, of the first member that refers to vendor state. */
+/** Returns the path of the first member of a hosted tool that refers to vendor state; undefined if none does. */
 export function stateInTool(value: Json | undefined, path = ""): string | undefined {
   if (Array.isArray(value)) {
     for (const [index, item] of value.entries()) {
-      const found = stateInTool(item, `${path}[${index}]`);
-      if (found !== undefined) return found;
+      const innerPath = stateInTool(item, `${path}[${index}]`);
+      if (innerPath !== undefined) return innerPath;
     }
     return undefined;
   }
   if (!isObject(value)) return undefined;
   for (const [name, inner] of Object.entries(value)) {
-    const at = `${path}.${name}`;
-    if (namesState(name, inner)) return at;
-    const found = stateInTool(inner, at);
-    if (found !== undefined) return found;
+    const memberPath = `${path}.${name}`;
+    if (namesState(name, inner)) return memberPath;
+    const innerPath = stateInTool(inner, memberPath);
+    if (innerPath !== undefined) return innerPath;
   }
   return undefined;
 }
 
 /**
- * The name that servers with case-insensitive names, such as those written in Go, read this one as. They fold U+017F to
- * s and U+212A to k.
+ * Returns a name as servers with case-insensitive names read it, such as those written in Go. They fold U+017F to s and
+ * U+212A to k.
  */
 export function usualName(name: string): string {
   // toLowerCase() maps U+212A to k, but not U+017F to s.
-  return UNUSUAL.test(name) ? name.toLowerCase().replaceAll("\u017f", "s") : name;
+  return UNUSUAL_CHARACTER.test(name) ? name.toLowerCase().replaceAll("\u017f", "s") : name;
 }
 
-/** Paths, inside a tool, of unusual spellings of members. A namespace's tools are checked separately. */
+/** Returns the paths of a tool's members with unusual spellings. Tools of a namespace are checked separately. */
 export function spellingsInTool(value: Json | undefined, path: JsonPath = []): JsonPath[] {
   if (Array.isArray(value)) return value.flatMap((item, index) => spellingsInTool(item, [...path, index]));
   if (!isObject(value)) return [];
-  const found: JsonPath[] = [];
+  const spellings: JsonPath[] = [];
   for (const name in value) {
     const inner = value[name];
     const usual = usualName(name);
-    if (usual !== name && TOOL_MEMBERS.has(usual)) found.push([...path, name]);
+    if (usual !== name && TOOL_MEMBERS.has(usual)) spellings.push([...path, name]);
     else if (typeof inner === "object" && !OWN_NAMES.has(name) && (name !== "tools" || value.type !== "namespace")) {
-      for (const spelling of spellingsInTool(inner, [...path, name])) found.push(spelling);
+      for (const spelling of spellingsInTool(inner, [...path, name])) spellings.push(spelling);
     }
   }
-  return found;
+  return spellings;
 }
 
 /** Returns whether a member refers to vendor state. */
@@ -197,13 +199,13 @@ export function namesState(name: string, value: Json | undefined): boolean {
   return STATE_MEMBERS.has(name) && asksForSomething(value) && !isObject(value);
 }
 
-/** Returns whether a value uses a feature at all. */
+/** Returns whether a value asks for anything: null, false, an empty text or an empty list do not. */
 export function asksForSomething(value: Json | undefined): boolean {
   if (value === undefined || value === null || value === false || value === "") return false;
   return !Array.isArray(value) || value.length > 0;
 }
 
-/** The feature of a member's value; undefined if it costs only tokens. */
+/** Returns the feature that the value of a body member uses; undefined if it costs only tokens. */
 export function extraOfMember(value: Json | undefined, rule: MemberRule): Extra | undefined {
   if (!asksForSomething(value)) return undefined;
   switch (rule.asks) {
@@ -212,8 +214,8 @@ export function extraOfMember(value: Json | undefined, rule: MemberRule): Extra 
       return { asks: "service_tier", tier: (rule.prefix ?? "") + (rule.names?.[value] ?? value) };
     }
     case "vendor_state": {
-      const named = rule.only === undefined || (isObject(value) && asksForSomething(value[rule.only]));
-      return named ? { asks: "vendor_state" } : undefined;
+      const refersToState = rule.only === undefined || (isObject(value) && asksForSomething(value[rule.only]));
+      return refersToState ? { asks: "vendor_state" } : undefined;
     }
     case "unpriced":
       return rule.notLists === true && Array.isArray(value) ? undefined : { asks: "unpriced" };

@@ -1,24 +1,24 @@
-/** Request schemas shared by several protocols, and the texts of failed checks. */
+/** Schemas of members that several protocols share, and the check of request bodies with its error texts. */
 import { z } from "zod";
 import { EFFORTS } from "./canonical/types.ts";
 import { GatewayError } from "../errors.ts";
 import { isInteger, isRawNumber, type JsonObject } from "../json/mod.ts";
 import { cutAfterFault, type FastPathValidator, fastPathValidator } from "./fast_path_validator.ts";
 
-/** Most items of each kind in one request. */
+/** Limits of a request: the number of items of each kind. */
 export const COUNTS = { messages: 4_096, parts: 1_024, images: 64, tools: 256, stops: 16, fallbacks: 16 } as const;
 
 /** A JSON object that is not validated: a JSON Schema, metadata, a hosted tool. */
 export const objectField: z.ZodType<Record<string, unknown>> = z.record(z.string(), z.unknown());
 
-/** Creates the message for a value that no option of a union accepts. */
-export function unknownType(value: string): { error: (issue: z.core.$ZodRawIssue) => string | undefined } {
+/** Returns the error option of a union: its message names the unknown type of the value. */
+export function unknownType(thing: string): { error: (issue: z.core.$ZodRawIssue) => string | undefined } {
   return {
     error({ code, input }) {
       if (code !== "invalid_union" || typeof input !== "object" || input === null) return undefined;
       const type: unknown = "type" in input ? input.type : undefined;
-      if (type === undefined) return `Expected the type of the ${value}`;
-      return `Unexpected ${value} type ${JSON.stringify(typeof type === "string" ? type.slice(0, 64) : type)}`;
+      if (type === undefined) return `Expected the type of the ${thing}`;
+      return `Unexpected ${thing} type ${JSON.stringify(typeof type === "string" ? type.slice(0, 64) : type)}`;
     },
   };
 }
@@ -30,10 +30,10 @@ export const tokensField: z.ZodType<number> = z.number().int().min(1).max(1_000_
 export const seedField: z.ZodType<unknown> = z.unknown().refine(isInteger, { error: "Expected an integer" })
   .meta({ type: "integer" });
 
-/** A stop sequence. Its length is limited, since every piece of an answer is searched for it. */
+/** A stop sequence. Its length is limited because every piece of an answer is searched for it. */
 export const stopText: z.ZodString = z.string().max(1_024);
 
-/** Name of a tool: OpenAI allows 64 characters, Anthropic 128, dots come from namespaces. */
+/** Name of a tool. OpenAI allows 64 characters, Anthropic 128; names with a namespace have dots. */
 export const toolNameField: z.ZodType<string> = z.string().min(1).max(128).regex(/^[A-Za-z0-9_.:-]+$/, {
   error: "Expected a tool name of letters, digits and _ - . :",
 });
@@ -41,7 +41,7 @@ export const toolNameField: z.ZodType<string> = z.string().min(1).max(128).regex
 /** Reasoning depth. */
 export const effortField: z.ZodType<typeof EFFORTS[number]> = z.enum(EFFORTS);
 
-/** At most 16 pairs of strings. */
+/** Metadata: at most 16 pairs of strings. */
 export const metadataField: z.ZodType<Record<string, string>> = z.record(z.string().max(64), z.string().max(512))
   .refine((pairs) => Object.keys(pairs).length <= 16, { error: "Expected at most 16 pairs" });
 
@@ -98,82 +98,83 @@ export const providerField: z.ZodType<Record<string, unknown>> = z.looseObject({
 /** Fallback models (`models`), an extension of OpenRouter. */
 export const fallbacksField: z.ZodType<string[]> = z.array(z.string().min(1).max(256)).max(COUNTS.fallbacks);
 
-/** Cached validators of whole bodies. */
-const fastValidators = new WeakMap<z.ZodType, FastPathValidator>();
+/** Validators of whole bodies, by schema. */
+const bodyValidators = new WeakMap<z.ZodType, FastPathValidator>();
 
 /**
  * Checks a request body without copying it.
  * @throws {GatewayError} `invalid`, naming the first invalid member
  */
 export function checkBody(schema: z.ZodType, body: JsonObject): void {
-  let isSure = fastValidators.get(schema);
-  if (isSure === undefined) fastValidators.set(schema, isSure = fastPathValidator(schema));
-  if (isSure(body)) return;
-  for (const value of new Set([cutAfterFault(body, isSure), body])) {
+  let accepts = bodyValidators.get(schema);
+  if (accepts === undefined) bodyValidators.set(schema, accepts = fastPathValidator(schema));
+  if (accepts(body)) return;
+  for (const value of new Set([cutAfterFault(body, accepts), body])) {
     const result = schema.safeParse(value, { reportInput: true });
     if (!result.success) throw invalidBody(result.error);
   }
 }
 
-/** Cached validators of bodies without their contents. */
-const sureHeads = new WeakMap<z.ZodType, FastPathValidator>();
+/** Validators of bodies without their contents, by schema. */
+const headValidators = new WeakMap<z.ZodType, FastPathValidator>();
 
 /**
- * Returns whether the schema certainly accepts a body, apart from its contents.
- * @param contents names of members that were checked already
+ * Returns true if the schema certainly accepts a body without its contents; false means that the body must be checked.
+ * @param contents names of the members with contents, which are not checked
  */
 export function acceptsHead(
   schema: z.ZodObject<z.ZodRawShape, z.core.$loose>,
   contents: Iterable<string>,
   head: JsonObject,
 ): boolean {
-  let isSure = sureHeads.get(schema);
-  if (isSure === undefined) {
+  let accepts = headValidators.get(schema);
+  if (accepts === undefined) {
     const others = schema.omit(Object.fromEntries(Array.from(contents, (name) => [name, true])));
-    sureHeads.set(schema, isSure = fastPathValidator(others));
+    headValidators.set(schema, accepts = fastPathValidator(others));
   }
-  return isSure(head);
+  return accepts(head);
 }
 
-/** The error of a failed check: path and message of the deepest issue in the best-matching branch. */
+/** Returns the error for an invalid body, with the path and message of its most useful issue. */
 function invalidBody(error: z.ZodError): GatewayError {
   const { path, issue } = firstIssue(error.issues, []);
   const param = writePath(path);
-  const missing = issue.input === undefined && ["invalid_type", "invalid_value", "invalid_union"].includes(issue.code);
-  const message = missing
+  const isMissing = issue.input === undefined &&
+    ["invalid_type", "invalid_value", "invalid_union"].includes(issue.code);
+  const message = isMissing
     ? `Missing required parameter: ${param}`
-    : `Invalid value for ${param || "the body"}: ${complaint(issue)}`;
+    : `Invalid value for ${param || "the body"}: ${messageOf(issue)}`;
   // The messages of these issues quote the body.
-  const isQuote = missing || ["invalid_union", "unrecognized_keys"].includes(issue.code);
+  const quotesBody = isMissing || ["invalid_union", "unrecognized_keys"].includes(issue.code);
   return new GatewayError("invalid", message, {
     ...(param !== "" && { param }),
-    ...(!isQuote && { rule: complaint(issue) }),
-    ...(missing && { code: "missing_required_parameter" }),
+    ...(!quotesBody && { rule: messageOf(issue) }),
+    ...(isMissing && { code: "missing_required_parameter" }),
   });
 }
 
 type Issue = z.core.$ZodIssue;
 
-/** The message of an issue. A number kept as text is an object to zod. */
-function complaint(issue: Issue): string {
+/** Returns the message of an issue. To zod, a number that is kept as text is an object. */
+function messageOf(issue: Issue): string {
   if (!isRawNumber(issue.input)) return issue.message;
   return issue.code === "invalid_type" && issue.expected === "number"
     ? "Expected a number that a 64-bit float holds exactly"
     : issue.message.replace("received object", "received number");
 }
 
-/** A union reports one list of issues per branch: the branch with the deepest issue is the most useful. */
+/** Returns the first issue; of a union, which has a list of issues for each option, that with the longest path. */
 function firstIssue(issues: readonly Issue[], prefix: readonly PropertyKey[]): { path: PropertyKey[]; issue: Issue } {
   const [issue] = issues;
   if (issue === undefined) throw new RangeError("Cannot report a failed check: it has no issue");
   const path = [...prefix, ...issue.path];
   if (issue.code !== "invalid_union" || issue.errors.length === 0) return { path, issue };
-  const branches = issue.errors.filter((branch) => branch.length > 0).map((branch) => firstIssue(branch, path));
-  const deepest = branches.sort((a, b) => b.path.length - a.path.length)[0];
+  const optionIssues = issue.errors.filter((branch) => branch.length > 0).map((branch) => firstIssue(branch, path));
+  const deepest = optionIssues.sort((a, b) => b.path.length - a.path.length)[0];
   return deepest === undefined || deepest.path.length === path.length ? { path, issue } : deepest;
 }
 
-/** Formats a path: `["messages", 0, "content"]` becomes `messages[0].content`. */
+/** Returns a path as text: `["messages", 0, "content"]` becomes `messages[0].content`. */
 function writePath(path: readonly PropertyKey[]): string {
   return path.map((part) => typeof part === "number" ? `[${part}]` : `.${String(part)}`).join("").replace(/^\./, "");
 }

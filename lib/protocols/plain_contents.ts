@@ -1,20 +1,20 @@
-/** Plain contents: messages and tools that can be relayed without being decoded. */
+/** Prompts with plain contents: messages and tools that can be relayed without being decoded. */
 import { type ContentSizes, type ScanPlan, shapes } from "../json/mod.ts";
 import type { PlainSizes, Prompt } from "./canonical/types.ts";
 
-/** The members of a protocol's body with contents, and the forms that are relayed without being decoded. */
+/** The members of a protocol's body that have contents, and the forms in which these are plain. */
 export type PlainContents = Omit<ScanPlan, "isWanted">;
 
 type Contents = Pick<Prompt, "messages" | "tools">;
 
-/** A mark of the prompt cache. */
+/** The form of a prompt-cache mark. */
 export const cacheMark: shapes.Shape = shapes.nullable(
   shapes.object({ type: shapes.words("ephemeral"), ttl: shapes.nullable(shapes.words("5m", "1h")) }, [
     "type ?ttl=5m ?ttl=1h ?ttl=null",
   ], { isMark: true }),
 );
 
-/** Sizes of a prompt. `issuer`: of signatures without an envelope. */
+/** Converts the sizes of a scanned body to those of a prompt. `issuer` is that of signatures without an envelope. */
 export function plainSizes(
   { textBytes, texts, sealedBytes, sealed, rare, images, entries }: ContentSizes,
   { messages, issuer }: { messages: number; issuer: string },
@@ -30,7 +30,7 @@ export function plainSizes(
   };
 }
 
-/** Messages and tools that are decoded once. */
+/** Messages and tools that are decoded once, at the first access. */
 class LazyContents {
   readonly #decode: () => Contents;
   #decoded: Contents | undefined;
@@ -44,12 +44,12 @@ class LazyContents {
   }
 }
 
-/** Holds the contents of a prompt. Copies of the prompt have messages and tools as plain members. */
+/** The member with the contents of a prompt. Spread copies lack it: they have messages and tools as usual members. */
 const CONTENTS = Symbol("contents");
 
 /**
- * Getters shared by all prompts: V8 keeps the getters of a hidden class, so closures would retain a request until the
- * next full collection.
+ * The getters of all prompts. They are shared because V8 keeps the getters of a hidden class: closures would keep a
+ * request in memory until the next full collection.
  */
 const GETTERS: PropertyDescriptorMap & ThisType<{ [CONTENTS]: LazyContents }> = {
   messages: {
@@ -66,10 +66,10 @@ const GETTERS: PropertyDescriptorMap & ThisType<{ [CONTENTS]: LazyContents }> = 
   },
 };
 
-/** Members of a prompt except its contents. */
+/** The members of a prompt besides its contents. */
 type Settings = Omit<Prompt, keyof Contents>;
 
-/** Creates a prompt whose messages and tools are decoded at the first access. Modifies and returns `settings`. */
+/** Turns `settings` into a prompt whose messages and tools are decoded at the first access, and returns it. */
 export function plainPrompt(settings: Settings, plain: PlainSizes, decode: () => Contents): Prompt {
   return withContents(settings, plain, new LazyContents(decode));
 }
@@ -81,7 +81,7 @@ function withContents(settings: Settings, plain: PlainSizes, contents: LazyConte
   return settings as Prompt;
 }
 
-/** Copies a prompt with some members replaced or, if `undefined`, removed. Decodes nothing. */
+/** Returns a copy of a prompt with some members replaced, or removed if `undefined`. Decodes nothing. */
 export function withSettings(
   prompt: Prompt & { [CONTENTS]?: LazyContents },
   changes: { [Name in keyof Settings]?: Settings[Name] | undefined },
@@ -97,7 +97,7 @@ export function withSettings(
   return plain === undefined || contents === undefined ? copy : withContents(copy, plain, contents);
 }
 
-/** The tools of a request, for checking a tool choice. */
+/** The tools of a request, with which a tool choice is checked. `list` decodes them. */
 export interface ToolList {
   count: number;
   list(): Prompt["tools"];

@@ -1,6 +1,6 @@
 /**
- * Reads errors of upstreams that speak chat or responses: OpenAI's form, OpenRouter's, FastAPI's, Ollama's, plain text,
- * and empty ones.
+ * Reads errors of upstreams that speak chat or responses, in the forms of OpenAI, OpenRouter, FastAPI and Ollama, as
+ * plain text, or without a body.
  */
 import { MAX_ERROR_MESSAGE, NO_CREDIT, REFUSED_CREDENTIALS, VENDOR_ERRORS } from "./canonical/vendor_errors.ts";
 import { type ErrorKind, type ErrorOptions, GatewayError } from "../errors.ts";
@@ -13,12 +13,13 @@ interface ErrorBody {
   /** Error codes and types, `code` before `type`. */
   codes: string[];
   param: string | undefined;
-  /** The status inside the body, if its code is one. */
+  /** The HTTP status in the body's `code` or `status`, if it has one. */
   status: number | undefined;
-  moderated: boolean;
+  /** Whether the vendor's moderation refused the request. */
+  isModerated: boolean;
 }
 
-/** Status by error code or type, for errors inside an answer with a status of its own. */
+/** Status by error code or type, for errors inside an answer whose HTTP status is not that of the error. */
 const CODE_STATUS: ReadonlyMap<string, number> = new Map([
   ["rate_limit_exceeded", 429],
   ["rate_limit_error", 429],
@@ -51,46 +52,53 @@ const CODE_STATUS: ReadonlyMap<string, number> = new Map([
   ["BadRequestError", 400],
 ]);
 
-/** The vendor's account has no credit: a retry cannot help. */
-const QUOTA: ReadonlySet<string> = new Set(["insufficient_quota", "credit_balance_exhausted", "payment_required"]);
+/** Codes of an account without credit, for which a retry cannot help. */
+const NO_CREDIT_CODES: ReadonlySet<string> = new Set([
+  "insufficient_quota",
+  "credit_balance_exhausted",
+  "payment_required",
+]);
 
-const CONTEXT =
+/** Messages about a prompt that exceeds the context window. */
+const CONTEXT_MESSAGE =
   /maximum context length|context[_ ]length[_ ]exceeded|prompt is too long|context (?:window|size|length)/i;
 
 /**
- * Reads an error. Errors of the gateway or the vendor (key, credit, server failures) get a fixed text; errors of the
- * request get the vendor's text without addresses and keys.
+ * Reads an error. An error that the gateway or the vendor caused (key, credit, server failures) gets a fixed text; an
+ * error in the request gets the vendor's text without addresses and keys.
  * @param status the HTTP status; below 400 for an error inside an answer
  */
 export function readOpenaiError(status: number, body: Json | undefined): GatewayError {
   const error = readBody(body);
   const codes = new Set(error.codes);
-  // A vendor that refuses a key repeats it, and causes are logged.
+  // Causes are logged, and a vendor that refuses a key repeats it in the message.
   const cause = {
     cause: new Error(`upstream status ${status}: ${redactShapes(error.message ?? "no message", MAX_ERROR_MESSAGE)}`),
   };
-  const real = status >= 400 ? status : error.status ?? statusOfCodes(error.codes) ?? 502;
-  if (real === 402 || error.codes.some((code) => QUOTA.has(code))) {
+  const effectiveStatus = status >= 400 ? status : error.status ?? statusOfCodes(error.codes) ?? 502;
+  if (effectiveStatus === 402 || error.codes.some((code) => NO_CREDIT_CODES.has(code))) {
     return new GatewayError("exhausted", NO_CREDIT, {
       ...cause,
       code: "insufficient_quota",
       final: true,
     });
   }
-  if (real < 500 && isContext(error, real)) return invalid(error, { ...cause, code: "context_length_exceeded" });
-  if (real < 500 && (error.moderated || codes.has("content_policy_violation"))) {
+  if (effectiveStatus < 500 && isContextError(error, effectiveStatus)) {
+    return invalid(error, { ...cause, code: "context_length_exceeded" });
+  }
+  if (effectiveStatus < 500 && (error.isModerated || codes.has("content_policy_violation"))) {
     return invalid(error, { ...cause, code: "content_policy_violation" });
   }
-  const [kind, text] = kindOf(real);
+  const [kind, text] = kindOf(effectiveStatus);
   if (text !== undefined) {
     return new GatewayError(kind, text, { ...cause, ...(kind === "not_found" && { code: "model_not_found" }) });
   }
   return kind === "invalid"
     ? invalid(error, withCode(cause, error.codes))
-    : new GatewayError(kind, passOn(error), cause);
+    : new GatewayError(kind, clientMessage(error), cause);
 }
 
-/** Returns the kind of a status, with a fixed text if the vendor's own must not reach the client. */
+/** Returns the kind of error by its status, with a fixed text if the vendor's own must not reach the client. */
 function kindOf(status: number): [kind: ErrorKind, text?: string] {
   switch (status) {
     case 401:
@@ -119,13 +127,13 @@ function kindOf(status: number): [kind: ErrorKind, text?: string] {
 }
 
 function invalid(error: ErrorBody, options: ErrorOptions): GatewayError {
-  return new GatewayError("invalid", passOn(error), {
+  return new GatewayError("invalid", clientMessage(error), {
     ...options,
     ...(error.param !== undefined && { param: redactShapes(error.param, MAX_ERROR_MESSAGE) }),
   });
 }
 
-/** Keeps the vendor's code if it looks like one of OpenAI's. */
+/** Adds the vendor's code if it looks like one of OpenAI's. */
 function withCode(options: ErrorOptions, codes: readonly string[]): ErrorOptions {
   const code = codes.find((code) =>
     /^[a-z][a-z_]{2,63}$/.test(code) && !/^(?:invalid_request(?:_error)?|error)$/.test(code)
@@ -133,9 +141,9 @@ function withCode(options: ErrorOptions, codes: readonly string[]): ErrorOptions
   return code === undefined ? options : { ...options, code };
 }
 
-function isContext({ message, codes }: ErrorBody, status: number): boolean {
+function isContextError({ message, codes }: ErrorBody, status: number): boolean {
   if (codes.includes("context_length_exceeded")) return true;
-  return (status === 400 || status === 413 || status === 422) && message !== undefined && CONTEXT.test(message);
+  return (status === 400 || status === 413 || status === 422) && message !== undefined && CONTEXT_MESSAGE.test(message);
 }
 
 function statusOfCodes(codes: readonly string[]): number | undefined {
@@ -145,11 +153,11 @@ function statusOfCodes(codes: readonly string[]): number | undefined {
 }
 
 function readBody(body: Json | undefined): ErrorBody {
-  const unknown: ErrorBody = { message: undefined, codes: [], param: undefined, status: undefined, moderated: false };
-  if (typeof body === "string") return { ...unknown, message: plainText(body) };
+  const empty: ErrorBody = { message: undefined, codes: [], param: undefined, status: undefined, isModerated: false };
+  if (typeof body === "string") return { ...empty, message: plainText(body) };
   // Google wraps stream errors into a list.
   const object = Array.isArray(body) ? body.find(isObject) : body;
-  if (!isObject(object)) return unknown;
+  if (!isObject(object)) return empty;
   const error = objectOf(object.error) ?? object;
   const metadata = objectOf(error.metadata) ?? {};
   const inner = readRaw(metadata.raw);
@@ -160,11 +168,11 @@ function readBody(body: Json | undefined): ErrorBody {
     codes: [...codes, ...(inner?.codes ?? [])],
     param: stringOf(error.param) || undefined,
     status: code !== undefined && code >= 400 && code < 600 ? code : inner?.status,
-    moderated: Array.isArray(metadata.reasons),
+    isModerated: Array.isArray(metadata.reasons),
   };
 }
 
-/** OpenRouter keeps the vendor's own answer as text; its own message only refers to it. */
+/** Reads the vendor's answer, which OpenRouter includes as text. Its own message only refers to that text. */
 function readRaw(raw: Json | undefined): ErrorBody | undefined {
   if (typeof raw !== "string" || raw === "") return undefined;
   try {
@@ -176,16 +184,16 @@ function readRaw(raw: Json | undefined): ErrorBody | undefined {
   }
 }
 
-/** Reads a message, or FastAPI's list of errors. Mistral puts that list into its message. */
+/** Returns a message, or FastAPI's list of errors as one text. Mistral puts that list into its message. */
 function messageOf(value: Json | undefined): string | undefined {
   if (typeof value === "string") return plainText(value);
   const list = Array.isArray(value) ? value : objectOf(value)?.detail;
-  const lines = objectsOf(list).slice(0, 5).flatMap((issue) => {
+  const messages = objectsOf(list).slice(0, 5).flatMap((issue) => {
     const text = stringOf(issue.msg) ?? stringOf(issue.message);
-    const place = Array.isArray(issue.loc) ? issue.loc.filter((part) => part !== "body").map(String).join(".") : "";
-    return text === undefined ? [] : [place === "" ? text : `${place}: ${text}`];
+    const location = Array.isArray(issue.loc) ? issue.loc.filter((part) => part !== "body").map(String).join(".") : "";
+    return text === undefined ? [] : [location === "" ? text : `${location}: ${text}`];
   });
-  return lines.length > 0 ? lines.join("; ") : messageText(value);
+  return messages.length > 0 ? messages.join("; ") : messageText(value);
 }
 
 function messageText(value: Json | undefined): string | undefined {
@@ -193,12 +201,13 @@ function messageText(value: Json | undefined): string | undefined {
   return plainText(stringOf(inner?.detail) ?? stringOf(inner?.message) ?? "");
 }
 
-/** A page of HTML is not a message. */
+/** Returns a trimmed message; undefined if it is empty or a page of HTML. */
 function plainText(text: string): string | undefined {
   const trimmed = text.trim();
   return trimmed === "" || trimmed.startsWith("<") ? undefined : trimmed;
 }
 
-function passOn({ message }: ErrorBody): string {
+/** Returns the vendor's message without addresses and keys, or a fixed one. */
+function clientMessage({ message }: ErrorBody): string {
   return message === undefined ? VENDOR_ERRORS.invalid : redactShapes(message, MAX_ERROR_MESSAGE);
 }

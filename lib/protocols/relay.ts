@@ -1,35 +1,36 @@
-/** Relays answers unchanged between clients and upstreams with the same protocol. */
+/** The interface for relaying text unchanged between clients and upstreams of the same protocol. */
 import type { GatewayError } from "../errors.ts";
 import { type Edits, findValue, type ObjectText } from "../json/mod.ts";
 import { replaceSpan, type Span } from "../text.ts";
 import type { Echo, Frame } from "./codec.ts";
 
-/** Relays a stream: frames stay unchanged except for the edits documented by each protocol. */
+/** Relays a stream. Frames stay unchanged except for the edits that each protocol documents. */
 export interface RelayMachine {
   /** Returns the client's frames for an upstream frame. */
   push(frame: Frame): Frame[];
   /** Returns the last frames of a complete answer. */
   end(): Frame[];
-  /** Returns the frames of a failed answer: the protocol's error, not a clean end. */
+  /** Returns the frames that end a failed answer: the protocol's error, and no regular end. */
   fail(error: GatewayError): Frame[];
 }
 
-/** Relays one protocol. */
+/** How one protocol is relayed. */
 export interface Relay {
   /** Member of an answer that names the model; absent: `model`. */
   readonly replyModel?: string;
-  /** Edits of the body of any request that name the model; absent: the member `model`. */
+  /** Returns the edits of a request body that set the model; absent: the member `model` is set. */
   modelEdits?(model: string): Edits;
-  /** Edits of the body of a streaming request; absent: none. */
+  /** Returns further edits of the body of a streaming request; absent: there are none. */
   streamEdits?(body: ObjectText): Edits;
-  /** Edits of the body of any request whose answer is stored; absent: none. */
+  /** Returns further edits of the body of a request whose answer is stored; absent: there are none. */
   keeperEdits?(echo: Echo, body: ObjectText): Edits;
-  /** Stores a whole answer if required. @returns the answer without the parts that only `keeperEdits` requested */
+  /** Stores a whole answer if required. @returns the answer without what only `keeperEdits` asked for */
   keepReply?(answer: ObjectText, echo: Echo): ObjectText;
+  /** Creates the machine that relays one stream. */
   machine(echo: Echo): RelayMachine;
 }
 
-/** Replaces the model at a path in a frame's data, if there is one, by its public id. */
+/** Returns a frame's data with the public id in place of the model at a path, if there is one. */
 export function withModel(frame: Frame, path: readonly string[], model: string): string {
   const span = findInFrame(frame, path);
   return span === undefined ? frame.data : replaceSpan(frame.data, span, JSON.stringify(model));

@@ -4,7 +4,7 @@
 import type { ContentBlock, Prompt, Protocol, Reply } from "../protocols/canonical/types.ts";
 import { isObject, type Json, JsonError, type JsonObject, parseDocument, writeEachSliced } from "../json/mod.ts";
 import { yieldToEventLoop } from "../scheduler.ts";
-import type { Texts } from "../protocols/codec.ts";
+import type { PrewrittenJson } from "../protocols/codec.ts";
 import { objectText } from "../protocols/gemini/write_function_responses.ts";
 
 /** Protocols with tool input as an object. In the others it is text, as in the canonical form. */
@@ -35,7 +35,7 @@ export async function readLongCalls(reply: Reply, protocol: Protocol): Promise<R
 }
 
 /** Serializes tool inputs of a whole answer, which are text in the canonical form. */
-export function writeLongInputs(answer: JsonObject, protocol: Protocol): Promise<Texts> {
+export function writeLongInputs(answer: JsonObject, protocol: Protocol): Promise<PrewrittenJson> {
   return writeEachSliced(inputsOf(answer, protocol));
 }
 

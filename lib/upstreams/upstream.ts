@@ -5,7 +5,7 @@ import type { Model, Target } from "../catalog/model.ts";
 import type { GatewayError } from "../errors.ts";
 import type { JsonDocument, ObjectText } from "../json/mod.ts";
 import type { ResponseHeader } from "../http1/mod.ts";
-import type { Echo, Frame, Texts } from "../protocols/codec.ts";
+import type { Echo, Frame, PrewrittenJson } from "../protocols/codec.ts";
 import type { Quirk } from "../protocols/quirks/quirk.ts";
 import type { Origin } from "../protocols/upstream_codec.ts";
 import type { ContentFilter } from "../redact.ts";
@@ -100,7 +100,7 @@ export interface UpstreamAttempt {
   /** @throws {GatewayError} as `relayFeed` */
   stream(incoming: Incoming): Answer;
   /** @throws {GatewayError} as `UpstreamCodec.readReply` */
-  writeWhole(answer: WholeAnswer, texts?: Texts): Answer;
+  writeWhole(answer: WholeAnswer, texts?: PrewrittenJson): Answer;
 }
 
 /** The upstream's part in an attempt. */

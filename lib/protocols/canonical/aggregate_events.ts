@@ -1,11 +1,12 @@
-/** Turns a stream of events into a whole reply and back. */
+/** Joins the events of a streamed answer into a whole reply, and splits a reply into events. */
 import type { ContentBlock, OpenBlock, Reply, ReplyEvent } from "./types.ts";
 import { cutAnswerError } from "../../errors.ts";
 
 /** Collects a reply while its events arrive. */
 export class ReplyAggregator {
   readonly #blocks: ContentBlock[] = [];
-  #text: string[] = [];
+  /** Texts of the open block. */
+  #deltas: string[] = [];
   #id: string | undefined;
   #reply: Reply | undefined;
 
@@ -17,10 +18,10 @@ export class ReplyAggregator {
         break;
       case "open":
         this.#blocks.push(emptyBlock(event.block));
-        this.#text = [];
+        this.#deltas = [];
         break;
       case "delta":
-        this.#text.push(event.text);
+        this.#deltas.push(event.text);
         break;
       case "citation": {
         const block = this.#blocks.at(-1);
@@ -29,7 +30,7 @@ export class ReplyAggregator {
       }
       case "close": {
         const block = this.#blocks.at(-1);
-        if (block !== undefined) closeBlock(block, this.#text.join(""));
+        if (block !== undefined) setText(block, this.#deltas.join(""));
         if (block?.type === "reasoning" && event.signature !== undefined) block.signature = event.signature;
         break;
       }
@@ -61,19 +62,19 @@ export class ReplyAggregator {
   }
 }
 
-/** Returns the reply that a stream of events makes up. @throws {GatewayError} as `ReplyAggregator` does */
+/** Returns the whole reply of a stream of events. @throws {GatewayError} as `ReplyAggregator` does */
 export function aggregateEvents(events: Iterable<ReplyEvent>): Reply {
-  const folder = new ReplyAggregator();
-  for (const event of events) folder.push(event);
-  return folder.end();
+  const aggregator = new ReplyAggregator();
+  for (const event of events) aggregator.push(event);
+  return aggregator.end();
 }
 
-/** Returns the events that make up a reply. */
+/** Returns the events of a whole reply, with one delta for each block with text. */
 export function eventsOf(reply: Reply): ReplyEvent[] {
   const events: ReplyEvent[] = [{ type: "start", ...(reply.id !== undefined && { id: reply.id }) }];
   reply.blocks.forEach((block, index) => {
-    events.push({ type: "open", index, block: openBlock(block) });
-    const text = blockText(block);
+    events.push({ type: "open", index, block: openBlockOf(block) });
+    const text = textOf(block);
     if (text !== "") events.push({ type: "delta", index, text });
     if (block.type === "text") {
       for (const citation of block.citations ?? []) events.push({ type: "citation", index, citation });
@@ -101,12 +102,12 @@ function emptyBlock(open: OpenBlock): ContentBlock {
   }
 }
 
-function closeBlock(block: ContentBlock, text: string): void {
+function setText(block: ContentBlock, text: string): void {
   if (block.type === "text" || block.type === "reasoning" || block.type === "refusal") block.text = text;
   if (block.type === "tool_call") block.arguments = text === "" && block.custom !== true ? "{}" : text;
 }
 
-function openBlock(block: ContentBlock): OpenBlock {
+function openBlockOf(block: ContentBlock): OpenBlock {
   switch (block.type) {
     case "text":
     case "refusal":
@@ -136,7 +137,7 @@ function openBlock(block: ContentBlock): OpenBlock {
   }
 }
 
-function blockText(block: ContentBlock): string {
+function textOf(block: ContentBlock): string {
   if (block.type === "tool_call") return block.arguments;
   return block.type === "text" || block.type === "reasoning" || block.type === "refusal" ? block.text : "";
 }

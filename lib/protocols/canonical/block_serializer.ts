@@ -1,77 +1,78 @@
-/** Turns interleaved blocks into one open block at a time, as the canonical form requires. */
+/** Puts interleaved blocks of an answer into an order with one open block at a time, as the canonical form requires. */
 import type { Citation, OpenBlock, ReplyEvent, Signature } from "./types.ts";
 
-/** Size of a waiting event besides its text. */
+/** What a waiting event counts in addition to its text, in characters. */
 const EVENT_SIZE = 64;
 
-/** An event of a block; the serializer sets its index. */
+/** An event of a block. Its index is 0 until the serializer sets it. */
 type BlockEvent = Extract<ReplyEvent, { index: number }>;
 
 /**
- * Blocks of one answer, in sequences. Events of the first unfinished sequence go out at once; events of the others
- * wait.
+ * Orders the blocks of one answer, which come in several sequences at the same time. Events of the first unfinished
+ * sequence are emitted at once; events of the others wait until the sequences before them end.
  */
 export class BlockSerializer {
   readonly #emit: (event: ReplyEvent) => void;
   readonly #queue: BlockSequence[] = [];
   /** Index of the next block, or of the open one. */
-  #next = 0;
-  #waiting = 0;
+  #blockIndex = 0;
+  #waitingSize = 0;
 
-  /** @param emit receives the events in legal order */
+  /** @param emit receives the events in order: one block after the other, with indices from 0 */
   constructor(emit: (event: ReplyEvent) => void) {
     this.#emit = emit;
   }
 
   /** Approximate size of the waiting events, in characters. */
-  get waiting(): number {
-    return this.#waiting;
+  get waitingSize(): number {
+    return this.#waitingSize;
   }
 
-  /** Adds a sequence after all others. A sequence that ends without events leaves no trace. */
+  /** Adds a sequence after all others. It may end without events. */
   addSequence(): BlockSequence {
     const sequence = new BlockSequence(this);
     this.#queue.push(sequence);
     return sequence;
   }
 
-  /** Takes an event of a sequence. Adjacent waiting deltas are joined. */
+  /** Emits an event of the first sequence; keeps that of another, and joins adjacent deltas. */
   write(sequence: BlockSequence, event: BlockEvent): void {
-    if (this.#queue[0] === sequence) return this.#pass(event);
+    if (this.#queue[0] === sequence) return this.#emitEvent(event);
     const size = EVENT_SIZE + lengthOf(event);
     const last = sequence.waiting.at(-1);
     if (event.type === "delta" && last?.type === "delta") last.text += event.text;
     else sequence.waiting.push(event);
     sequence.size += size;
-    this.#waiting += size;
+    this.#waitingSize += size;
   }
 
-  /** Removes finished sequences from the front and emits what waits in the next one. */
-  passWaiting(): void {
+  /** Removes ended sequences from the front, and emits the waiting events of each sequence that becomes the first. */
+  emitWaiting(): void {
     while (this.#queue[0]?.ended === true) {
       this.#queue.shift();
       const head = this.#queue[0];
       if (head === undefined) return;
-      for (const event of head.waiting) this.#pass(event);
+      for (const event of head.waiting) this.#emitEvent(event);
       head.waiting.length = 0;
-      this.#waiting -= head.size;
+      this.#waitingSize -= head.size;
     }
   }
 
-  #pass(event: BlockEvent): void {
-    event.index = this.#next;
-    if (event.type === "close") this.#next++;
+  #emitEvent(event: BlockEvent): void {
+    event.index = this.#blockIndex;
+    if (event.type === "close") this.#blockIndex++;
     this.#emit(event);
   }
 }
 
-/** Blocks of one part of an answer, one after the other. */
+/** Blocks of one part of an answer, such as an output item, one after the other. */
 export class BlockSequence {
   readonly #serializer: BlockSerializer;
-  #opened = false;
+  #isOpen = false;
   #ended = false;
   /** Events that wait for earlier sequences. */
   readonly waiting: BlockEvent[] = [];
+  /** Approximate size of `waiting`, in characters. */
   size = 0;
 
   constructor(serializer: BlockSerializer) {
@@ -79,8 +80,8 @@ export class BlockSequence {
   }
 
   /** True while a block is open. */
-  get opened(): boolean {
-    return this.#opened;
+  get isOpen(): boolean {
+    return this.#isOpen;
   }
 
   /** True after the last event. */
@@ -90,7 +91,7 @@ export class BlockSequence {
 
   /** Opens a block; the previous one must be closed. */
   open(block: OpenBlock): void {
-    this.#opened = true;
+    this.#isOpen = true;
     this.#serializer.write(this, { type: "open", index: 0, block });
   }
 
@@ -99,14 +100,15 @@ export class BlockSequence {
     if (text !== "") this.#serializer.write(this, { type: "delta", index: 0, text });
   }
 
+  /** Adds a citation to the open block. */
   citation(citation: Citation): void {
     this.#serializer.write(this, { type: "citation", index: 0, citation });
   }
 
   /** Closes the open block, if there is one. */
   close(signature?: Signature): void {
-    if (!this.#opened) return;
-    this.#opened = false;
+    if (!this.#isOpen) return;
+    this.#isOpen = false;
     this.#serializer.write(
       this,
       signature === undefined ? { type: "close", index: 0 } : { type: "close", index: 0, signature },
@@ -117,7 +119,7 @@ export class BlockSequence {
   end(signature?: Signature): void {
     this.close(signature);
     this.#ended = true;
-    this.#serializer.passWaiting();
+    this.#serializer.emitWaiting();
   }
 }
 

@@ -1,17 +1,17 @@
-/** Prompt-cache marks, as clients of every protocol send them. */
+/** Schema and reader of prompt-cache marks, which clients of every protocol may send. */
 import { z } from "zod";
 import { isObject, type JsonObject } from "../../json/mod.ts";
 import type { CacheMark } from "./types.ts";
 
-/** Schema of a mark. In chat and responses it is an extension of gateways' clients. */
+/** Schema of a mark. In chat and responses it is an extension that clients of gateways use. */
 export const cacheField: z.ZodType = z.looseObject({
   type: z.literal("ephemeral"),
   ttl: z.enum(["5m", "1h"]).nullish().describe("How long the cache keeps the prefix; absent: 5m"),
 }).nullish().describe("Caches the prompt up to and including this place");
 
-const UNMARKED = {};
+const NO_MARK = {};
 
-/** Reads the mark of an object, for spreading. */
+/** Returns the `cache_control` of an object as the member `cache`, for spreading; no member if it has none. */
 export function readCacheMark({ cache_control: mark }: JsonObject): { cache?: CacheMark } {
-  return isObject(mark) ? { cache: { ttl: mark.ttl === "1h" ? "1h" : "5m" } } : UNMARKED;
+  return isObject(mark) ? { cache: { ttl: mark.ttl === "1h" ? "1h" : "5m" } } : NO_MARK;
 }

@@ -1,21 +1,21 @@
-/** Translates parameter names of the gateway into those of the client's own request. */
+/** Translates the gateway's names of parameters into the names in the client's own request, for messages about them. */
 import { isObject, type Json, type JsonObject } from "../../json/mod.ts";
 import type { Protocol } from "./types.ts";
 
-/** A client's request body and its protocol. */
+/** A client's request body, with its protocol. */
 export interface NamedRequest {
   prompt: { protocol: Protocol };
   request: JsonObject;
 }
 
-/** Gemini's ways to ask for reasoning. */
-const THINKING = [
+/** Members by which Gemini's clients ask for reasoning. */
+const THINKING_MEMBERS = [
   "generationConfig.thinkingConfig.thinkingBudget",
   "generationConfig.thinkingConfig.thinkingLevel",
   "generationConfig.thinkingConfig",
 ];
 
-/** Alternative names of a parameter, by protocol: paths into the body, the likeliest first. */
+/** Other names of a parameter, by protocol: paths into the body, the most likely one first. */
 const OTHER_NAMES: Readonly<Record<Protocol, ReadonlyMap<string, readonly string[]>>> = {
   chat: new Map([
     ["max_completion_tokens", ["max_tokens"]],
@@ -59,23 +59,23 @@ const OTHER_NAMES: Readonly<Record<Protocol, ReadonlyMap<string, readonly string
     ["images", ["contents.parts.inlineData", "contents.parts.fileData"]],
     ["contents.parts.thought", ["contents.parts.thoughtSignature"]],
     ["generationConfig.responseSchema", ["generationConfig.responseJsonSchema", "generationConfig.responseMimeType"]],
-    ["generationConfig.thinkingConfig.thinkingLevel", THINKING],
-    ["generationConfig.thinkingConfig.thinkingBudget", THINKING],
+    ["generationConfig.thinkingConfig.thinkingLevel", THINKING_MEMBERS],
+    ["generationConfig.thinkingConfig.thinkingBudget", THINKING_MEMBERS],
   ]),
 };
 
-/** Returns the name that the client's body has for a parameter; the same name if it has none. */
+/** Returns the name by which the client's body sets a parameter; the given name if the body does not set it. */
 export function clientParameterName(name: string, { prompt: { protocol }, request }: NamedRequest): string {
-  const others = OTHER_NAMES[protocol].get(name);
-  if (others === undefined || has(request, name) || has(request, `messages.${name}`)) return name;
-  return others.find((other) => has(request, other)) ?? name;
+  const otherNames = OTHER_NAMES[protocol].get(name);
+  if (otherNames === undefined || hasMember(request, name) || hasMember(request, `messages.${name}`)) return name;
+  return otherNames.find((other) => hasMember(request, other)) ?? name;
 }
 
-/** True if the body has a member at this path; in a list, in any of its objects. */
-function has(value: Json | undefined, path: string): boolean {
-  if (Array.isArray(value)) return value.some((element) => has(element, path));
+/** True if a value has a member at this path that is not null. In a list, any object may have it. */
+function hasMember(value: Json | undefined, path: string): boolean {
+  if (Array.isArray(value)) return value.some((element) => hasMember(element, path));
   if (!isObject(value)) return false;
   if (Object.hasOwn(value, path)) return value[path] !== null;
   const dot = path.indexOf(".");
-  return dot > 0 && has(value[path.slice(0, dot)], path.slice(dot + 1));
+  return dot > 0 && hasMember(value[path.slice(0, dot)], path.slice(dot + 1));
 }

@@ -1,9 +1,9 @@
-/** Reasoning depth for models that have efforts, whatever the client asked for. */
+/** Converts the client's reasoning options, an effort or a budget, to an effort that the model supports. */
 import type { ParameterNames } from "./parameter_names.ts";
 import { type Effort, EFFORTS, type Reasoning } from "./types.ts";
 import type { UnsupportedParameters } from "./unsupported_parameters.ts";
 
-/** Efforts by budget: each is used below its number of tokens. */
+/** Efforts by budget: each stands for budgets below its number of tokens. */
 const BUDGETS: readonly [below: number, effort: Effort][] = [[2_048, "low"], [8_192, "medium"], [24_576, "high"]];
 
 /** Returns the effort that corresponds to a budget of thinking tokens. */
@@ -11,7 +11,7 @@ export function effortOfBudget(tokens: number): Effort {
   return BUDGETS.find(([below]) => tokens < below)?.[1] ?? "xhigh";
 }
 
-/** Returns the effort to send, and names a loss; undefined if the model decides, as it does by default. */
+/** Returns the effort to send; undefined leaves it to the model. Adds what the model does not support to `dropped`. */
 export function supportedEffort(
   { mode, effort, budgetTokens }: Reasoning,
   { efforts, names, dropped }: {
@@ -22,22 +22,22 @@ export function supportedEffort(
   },
 ): Effort | undefined {
   const requested = effort ?? (budgetTokens === undefined ? undefined : effortOfBudget(budgetTokens));
-  const target = mode === "off" ? "none" : requested;
-  if (target === undefined) return undefined;
+  const wanted = mode === "off" ? "none" : requested;
+  if (wanted === undefined) return undefined;
   if (efforts === undefined) {
     // For a model without reasoning, the effort "none" changes nothing.
-    if (target !== "none") dropped.add(names.effort);
+    if (wanted !== "none") dropped.add(names.effort);
     return undefined;
   }
-  const supported = nearestEffort(target, efforts);
-  if (target === "none" && supported !== "none") dropped.add(names.off);
-  else if (effort !== undefined && supported !== target) dropped.add(names.effort);
+  const supported = nearestEffort(wanted, efforts);
+  if (wanted === "none" && supported !== "none") dropped.add(names.off);
+  else if (effort !== undefined && supported !== wanted) dropped.add(names.effort);
   return supported;
 }
 
-/** Returns the highest supported effort up to the wanted one, else the lowest. `none` is used only if it is wanted. */
-function nearestEffort(requested: Effort, efforts: readonly Effort[]): Effort | undefined {
-  if (requested === "none" && efforts.includes(requested)) return requested;
-  const known = EFFORTS.filter((effort) => effort !== "none" && efforts.includes(effort));
-  return known.findLast((effort) => EFFORTS.indexOf(effort) <= EFFORTS.indexOf(requested)) ?? known[0];
+/** Returns the highest effort of the model up to the wanted one, else its lowest. `none` is returned only if wanted. */
+function nearestEffort(wanted: Effort, modelEfforts: readonly Effort[]): Effort | undefined {
+  if (wanted === "none" && modelEfforts.includes(wanted)) return wanted;
+  const supported = EFFORTS.filter((effort) => effort !== "none" && modelEfforts.includes(effort));
+  return supported.findLast((effort) => EFFORTS.indexOf(effort) <= EFFORTS.indexOf(wanted)) ?? supported[0];
 }

@@ -1,14 +1,14 @@
-/** The end of an answer. */
+/** Makes the last event of an answer, and corrects its finish reason. */
 import type { FinishReason, ReplyEvent, TokenUsage } from "./types.ts";
 
-/** Corrects a reason: it is `tool_use` exactly if there is a call, unless the answer was cut by `length`. */
+/** Returns the corrected reason: it is `tool_use` exactly if there is a call, unless the answer was cut by `length`. */
 export function settledReason(reason: FinishReason, hasCalls: boolean): FinishReason {
   if (reason === "length") return reason;
   if (hasCalls) return "tool_use";
   return reason === "tool_use" ? "end" : reason;
 }
 
-/** Returns the last event of an answer. A matched string counts only with its reason. */
+/** Returns the last event of an answer. It has a stop sequence only if that is the reason. */
 export function finishEvent(
   reason: FinishReason,
   { stopSequence, usage }: { stopSequence?: string | undefined; usage: TokenUsage },

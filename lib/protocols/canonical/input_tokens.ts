@@ -1,12 +1,12 @@
-/** Sums of a usage that several protocols report. Unknown counts are 0. */
+/** Sums of token counts that several protocols report. Unknown counts are taken as 0. */
 import type { TokenUsage } from "./types.ts";
 
-/** Tokens that the prompt cache was written with, for any lifetime. */
+/** Returns the tokens that were written to the prompt cache, for any lifetime. */
 export function cacheWriteTokens({ input_cache_write_5m = 0, input_cache_write_1h = 0 }: TokenUsage): number {
   return input_cache_write_5m + input_cache_write_1h;
 }
 
-/** All input tokens: those outside the prompt cache, read from it and written to it. */
+/** Returns all input tokens: those outside the prompt cache, read from it and written to it. */
 export function inputTokens(usage: TokenUsage): number {
   return (usage.prompt ?? 0) + (usage.input_cache_read ?? 0) + cacheWriteTokens(usage);
 }

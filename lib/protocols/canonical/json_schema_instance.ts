@@ -2,14 +2,15 @@
 import { isObject, type Json, type JsonObject, writeJson } from "../../json/mod.ts";
 import { isOfType, numberIn, resolveRef } from "./smallest_instance.ts";
 
-/** Limits of nested schemas and of all steps. */
+/** Limit of nested schemas. */
 const MAX_DEPTH = 128;
-const MAX_WORK = 200_000;
+/** Limit of all schemas that are compared with values. */
+const MAX_STEPS = 200_000;
 
 /**
- * Keywords that may refuse a value and are not read. `pattern` is not run: a client's expression could take any time.
+ * Keywords that may refuse a value but are not checked. `pattern` is not: a client's expression could take any time.
  */
-const UNREAD = [
+const UNCHECKED_KEYWORDS = [
   "pattern",
   "patternProperties",
   "propertyNames",
@@ -30,37 +31,37 @@ const UNREAD = [
 
 interface Walk {
   root: Json;
-  budget: number;
+  stepsLeft: number;
 }
 
 /**
- * True if the value is certainly an instance. False also for schemas with unread keywords, and beyond 200,000 steps or
- * 128 levels. Formats are not checked. Never throws.
+ * True if the value is certainly an instance. False also if the schema has a keyword that is not checked, and beyond
+ * 200,000 steps or 128 levels. Formats are not checked. Never throws.
  */
 export function isInstance(value: Json, schema: Json): boolean {
-  return check(value, schema, { root: schema, budget: MAX_WORK }, 0);
+  return check(value, schema, { root: schema, stepsLeft: MAX_STEPS }, 0);
 }
 
 function check(value: Json, schema: Json | undefined, walk: Walk, depth: number): boolean {
   if (schema === true || schema === undefined) return true;
-  if (!isObject(schema) || depth > MAX_DEPTH || --walk.budget < 0) return false;
-  if (UNREAD.some((name) => schema[name] !== undefined && schema[name] !== false)) return false;
-  const under = (inner: Json | undefined, of: Json = value) => check(of, inner, walk, depth + 1);
-  if (typeof schema.$ref === "string" && !under(resolveRef(walk.root, schema.$ref))) return false;
-  if (Array.isArray(schema.allOf) && !schema.allOf.every((inner) => under(inner))) return false;
-  if (Array.isArray(schema.anyOf) && !schema.anyOf.some((inner) => under(inner))) return false;
-  if (Array.isArray(schema.oneOf) && schema.oneOf.filter((inner) => under(inner)).length !== 1) return false;
-  return hasType(value, schema.type) && isFixed(value, schema) && checkNumber(value, schema) &&
-    checkText(value, schema) && checkArray(value, schema, under) && checkObject(value, schema, under);
+  if (!isObject(schema) || depth > MAX_DEPTH || --walk.stepsLeft < 0) return false;
+  if (UNCHECKED_KEYWORDS.some((name) => schema[name] !== undefined && schema[name] !== false)) return false;
+  const checkInner = (inner: Json | undefined, part: Json = value) => check(part, inner, walk, depth + 1);
+  if (typeof schema.$ref === "string" && !checkInner(resolveRef(walk.root, schema.$ref))) return false;
+  if (Array.isArray(schema.allOf) && !schema.allOf.every((inner) => checkInner(inner))) return false;
+  if (Array.isArray(schema.anyOf) && !schema.anyOf.some((inner) => checkInner(inner))) return false;
+  if (Array.isArray(schema.oneOf) && schema.oneOf.filter((inner) => checkInner(inner)).length !== 1) return false;
+  return hasType(value, schema.type) && isListedValue(value, schema) && checkNumber(value, schema) &&
+    checkText(value, schema) && checkArray(value, schema, checkInner) && checkObject(value, schema, checkInner);
 }
 
 function hasType(value: Json, type: Json | undefined): boolean {
   if (type === undefined) return true;
-  return Array.isArray(type) ? type.some((one) => isOfType(value, one)) : isOfType(value, type);
+  return Array.isArray(type) ? type.some((option) => isOfType(value, option)) : isOfType(value, type);
 }
 
-/** Compares objects with their members in order: a different order counts as a different value. */
-function isFixed(value: Json, schema: JsonObject): boolean {
+/** Checks `const` and `enum`. Objects are compared as JSON text: another order of members counts as another value. */
+function isListedValue(value: Json, schema: JsonObject): boolean {
   if (schema.const === undefined && schema.enum === undefined) return true;
   const text = writeJson(value);
   if (schema.const !== undefined && writeJson(schema.const) !== text) return false;
@@ -85,17 +86,17 @@ function checkText(value: Json, schema: JsonObject): boolean {
   return isWithin([...value].length, minLength, maxLength);
 }
 
-type Under = (schema: Json | undefined, value: Json) => boolean;
+type CheckInner = (schema: Json | undefined, value: Json) => boolean;
 
-function checkArray(value: Json, schema: JsonObject, under: Under): boolean {
+function checkArray(value: Json, schema: JsonObject, checkInner: CheckInner): boolean {
   if (!Array.isArray(value)) return true;
   const tuple = [schema.prefixItems, schema.items].find((items) => Array.isArray(items)) ?? [];
-  const rest = Array.isArray(schema.items) ? schema.additionalItems : schema.items;
+  const itemSchema = Array.isArray(schema.items) ? schema.additionalItems : schema.items;
   return isWithin(value.length, schema.minItems, schema.maxItems) &&
-    value.every((item, index) => under(index < tuple.length ? tuple[index] : rest, item));
+    value.every((item, index) => checkInner(index < tuple.length ? tuple[index] : itemSchema, item));
 }
 
-function checkObject(value: Json, schema: JsonObject, under: Under): boolean {
+function checkObject(value: Json, schema: JsonObject, checkInner: CheckInner): boolean {
   if (!isObject(value)) return true;
   const properties = isObject(schema.properties) ? schema.properties : {};
   const required = Array.isArray(schema.required) ? schema.required : [];
@@ -103,7 +104,7 @@ function checkObject(value: Json, schema: JsonObject, under: Under): boolean {
   return isWithin(names.length, schema.minProperties, schema.maxProperties) &&
     required.every((name) => typeof name === "string" && Object.hasOwn(value, name)) &&
     names.every((name) =>
-      under(Object.hasOwn(properties, name) ? properties[name] : schema.additionalProperties, value[name] ?? null)
+      checkInner(Object.hasOwn(properties, name) ? properties[name] : schema.additionalProperties, value[name] ?? null)
     );
 }
 

@@ -2,23 +2,23 @@
 import { isObject, isRawNumber, type Json, type JsonObject, writeJson } from "../../json/mod.ts";
 
 /**
- * Returns a schema that holds if both do. Keywords that cannot be joined (`$ref`, `anyOf`, `oneOf` in both) stay apart:
- * the second schema's go into `allOf`.
+ * Returns a schema for values that are valid in both. If both have `$ref`, `anyOf` or `oneOf`, which cannot be joined,
+ * those of the second go into `allOf`.
  */
 export function mergeSchemas(first: JsonObject, second: JsonObject): JsonObject {
   const merged = new Map<string, Json | undefined>(Object.entries(first));
-  const apart: Json[] = [];
+  const separate: Json[] = [];
   for (const [key, b] of Object.entries(second)) {
     const a = merged.get(key);
     if (a === undefined || b === undefined) {
       merged.set(key, a ?? b);
     } else if (key === "$ref" || key === "anyOf" || key === "oneOf") {
-      apart.push({ [key]: b });
+      separate.push({ [key]: b });
     } else {
       merged.set(key, mergeKeyword(key, a, b));
     }
   }
-  if (apart.length > 0) merged.set("allOf", [...list(merged.get("allOf")), ...apart]);
+  if (separate.length > 0) merged.set("allOf", [...list(merged.get("allOf")), ...separate]);
   return Object.fromEntries(merged);
 }
 
@@ -57,8 +57,8 @@ function mergeProperties(a: JsonObject, b: JsonObject): JsonObject {
   const merged = new Map<string, Json | undefined>(Object.entries(a));
   for (const [name, schema] of Object.entries(b)) {
     const other = merged.get(name);
-    const isOne = other === undefined || schema === undefined || other === schema;
-    merged.set(name, isOne ? other ?? schema : { allOf: [other, schema] });
+    const isSame = other === undefined || schema === undefined || other === schema;
+    merged.set(name, isSame ? other ?? schema : { allOf: [other, schema] });
   }
   return Object.fromEntries(merged);
 }

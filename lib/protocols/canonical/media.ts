@@ -1,32 +1,36 @@
-/** Images and files in URLs: a `data:` URL carries the bytes, any other URL is a reference. */
+/** Reads and writes images and files as URLs: a `data:` URL contains the bytes, any other URL is a reference. */
 import { Buffer } from "node:buffer";
 import { GatewayError } from "../../errors.ts";
 import { isObject, type Json, type JsonObject } from "../../json/mod.ts";
 import type { Media } from "./types.ts";
 
-const DEFAULT_TYPE = "text/plain";
+const DEFAULT_MEDIA_TYPE = "text/plain";
 const PERCENT = 0x25;
-/** Most characters of a media type with its parameters. */
-const LONGEST_TYPE = 1024;
+/** Limit of a media type with its parameters, in characters. */
+const MAX_TYPE_LENGTH = 1024;
 
 /**
- * Reads a URL. A `data:` URL becomes bytes in base64, whatever its case, parameters or encoding; any other stays a URL
- * and is never fetched.
+ * Reads a URL. A `data:` URL in any case and encoding, with any parameters, becomes bytes in base64; any other stays a
+ * URL and is never fetched.
  * @throws {SyntaxError} for a `data:` URL without a comma, with an overlong type or with invalid base64
  */
 export function readMediaUrl(url: string): Media {
   if (!/^data:/i.test(url)) return { kind: "url", url };
   const comma = url.indexOf(",");
   if (comma < 0) throw new SyntaxError("Expected a comma in the data URL");
-  if (comma > LONGEST_TYPE) throw new SyntaxError(`Expected a media type of at most ${LONGEST_TYPE} characters`);
+  if (comma > MAX_TYPE_LENGTH) throw new SyntaxError(`Expected a media type of at most ${MAX_TYPE_LENGTH} characters`);
   const [type = "", ...parameters] = url.slice("data:".length, comma).split(";").map((part) => part.trim());
   const data = url.slice(comma + 1);
-  const mediaType = normalizeMediaType(type === "" ? DEFAULT_TYPE : type);
+  const mediaType = normalizeMediaType(type === "" ? DEFAULT_MEDIA_TYPE : type);
   const base64 = parameters.some((parameter) => parameter.toLowerCase() === "base64");
   return { kind: "bytes", mediaType, base64: base64 ? readDataBase64(data) : encodeBytes(percentDecode(data)) };
 }
 
-/** Runs a decoder of a client's data. @throws {GatewayError} `invalid` where it throws a `SyntaxError` */
+/**
+ * Runs a decoder of the client's data.
+ * @param param the client's name of the data
+ * @throws {GatewayError} `invalid`, if the decoder throws a `SyntaxError`
+ */
 export function decodeMedia<T>(decode: () => T, param: string): T {
   try {
     return decode();
@@ -42,43 +46,45 @@ interface NamedAddress {
   url: string;
 }
 
-/** Levels of a part in which vendors have addresses: the part, its output, and the list in it. */
+/** Depth to which parts are searched: the part, its output, and the list in it. */
 const ADDRESS_LEVELS = 3;
 
-/** Finds the addresses that a vendor may open: members named `…_url`, and audio, which some hosts take as an address. */
+/** Returns the addresses that a vendor may open: members named `…_url`, and audio (`data`), which some hosts fetch. */
 export function addressesIn(value: JsonObject): NamedAddress[] {
-  const found: NamedAddress[] = [];
-  findAddresses(value, ADDRESS_LEVELS, found);
-  return found;
+  const addresses: NamedAddress[] = [];
+  findAddresses(value, ADDRESS_LEVELS, addresses);
+  return addresses;
 }
 
-function findAddresses(value: Json[] | JsonObject, levels: number, found: NamedAddress[]): void {
+function findAddresses(value: Json[] | JsonObject, levels: number, addresses: NamedAddress[]): void {
   if (Array.isArray(value)) {
-    for (const item of value) if (isObject(item)) findAddresses(item, levels - 1, found);
+    for (const item of value) if (isObject(item)) findAddresses(item, levels - 1, addresses);
     return;
   }
   for (const name in value) {
     const inner = value[name];
     if (typeof inner === "string") {
-      if ((name === "data" || name.endsWith("_url")) && /^\s*https?:/i.test(inner)) found.push({ name, url: inner });
-    } else if (levels > 1 && (isObject(inner) || Array.isArray(inner))) findAddresses(inner, levels - 1, found);
+      if ((name === "data" || name.endsWith("_url")) && /^\s*https?:/i.test(inner)) {
+        addresses.push({ name, url: inner });
+      }
+    } else if (levels > 1 && (isObject(inner) || Array.isArray(inner))) findAddresses(inner, levels - 1, addresses);
   }
 }
 
-/** Writes media as one URL: a `data:` URL for bytes. */
+/** Returns media as one URL: a `data:` URL for bytes. */
 export function writeMediaUrl(media: Media): string {
   return media.kind === "url" ? media.url : `data:${media.mediaType};base64,${media.base64}`;
 }
 
-/** Hosts whose URLs Gemini takes for videos, whatever else the request contains. */
+/** Hosts whose URLs Gemini takes for videos. */
 const VIDEO_HOST = /^(?!img\.)(?:[^.]+\.)*(?:youtube(?:-nocookie)?\.com|youtu\.be)\.?$/;
 
-/** Image file endings in the path of a URL. */
+/** A URL whose path ends like the name of an image file. */
 const IMAGE_ENDING = /^[^?#]*\.(png|jpe?g|webp|gif|heic|heif)(?:[?#]|$)/i;
 
 /**
- * Returns the kind of input in the catalog's terms; `text` for text files. A YouTube address is a video. Any other URL
- * without a type counts as an image, unless it has a file name.
+ * Returns the modality of the input, in the catalog's terms; `text` for text files. A YouTube address is a video. Any
+ * other URL without a media type counts as an image, unless the client named the file.
  */
 export function modalityOf(media: Media, name?: string): "image" | "audio" | "video" | "text" | "file" {
   if (media.kind === "url" && VIDEO_HOST.test(URL.parse(media.url)?.hostname ?? "")) return "video";
@@ -87,25 +93,25 @@ export function modalityOf(media: Media, name?: string): "image" | "audio" | "vi
   return media.mediaType === undefined && name === undefined ? "image" : "file";
 }
 
-/** Returns the image type that a URL's path names, if any. */
+/** Returns the image type by the file name in a URL's path; undefined if it is not one of an image. */
 export function imageTypeOf(url: string): string | undefined {
   const ending = IMAGE_ENDING.exec(url)?.[1];
   return ending === undefined ? undefined : normalizeMediaType(`image/${ending}`);
 }
 
-/** Normalizes a media type: lower case, `image/jpeg` for `image/jpg`. */
+/** Returns a media type in lower case, with `image/jpeg` for `image/jpg`. */
 export function normalizeMediaType(type: string): string {
   const lower = type.toLowerCase();
   return lower === "image/jpg" ? "image/jpeg" : lower;
 }
 
 /**
- * Returns base64 in canonical form: no white space, standard alphabet, padded. Checked without decoding.
+ * Returns base64 in canonical form: no white space, standard alphabet, padded. Checks it without decoding.
  * @throws {SyntaxError} for anything else than base64
  */
 export function readBase64(text: string): string {
   if (text.length % 4 === 0 && /^[A-Za-z0-9+/]*={0,2}$/.test(text)) return text;
-  const standard = /[\s_-]/.test(text) ? respell(text) : text;
+  const standard = /[\s_-]/.test(text) ? toStandardAlphabet(text) : text;
   const end = standard.endsWith("==")
     ? standard.length - 2
     : standard.endsWith("=")
@@ -118,7 +124,7 @@ export function readBase64(text: string): string {
   return body + "=".repeat((4 - body.length % 4) % 4);
 }
 
-/** Decodes a text file; undefined if it is not base64 of UTF-8. */
+/** Returns the text of a file in base64; undefined if it is not base64 of UTF-8. */
 export function decodeTextFile(base64: string): string | undefined {
   try {
     const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
@@ -128,22 +134,22 @@ export function decodeTextFile(base64: string): string | undefined {
   }
 }
 
-// Media are most of a large body, so the functions below pass over the bytes once: replacing by pattern takes seconds
-// where every other character changes.
+// A large body is mostly media, so the functions below go through the bytes once. A regular expression takes seconds if
+// every other character changes.
 
-/** Removes white space and converts the URL-safe alphabet. */
-function respell(text: string): string {
+/** Returns base64 without white space, and in the standard alphabet if it is URL-safe. */
+function toStandardAlphabet(text: string): string {
   const bytes = new TextEncoder().encode(text);
   let length = 0;
-  for (let at = 0; at < bytes.length; at++) {
-    const byte = bytes[at] as number;
+  for (let index = 0; index < bytes.length; index++) {
+    const byte = bytes[index] as number;
     if (byte === 0x20 || (byte >= 0x09 && byte <= 0x0d)) continue;
     bytes[length++] = byte === 0x2d ? 0x2b : byte === 0x5f ? 0x2f : byte;
   }
   return new TextDecoder().decode(bytes.subarray(0, length));
 }
 
-/** Base64 needs no percent-encoding, but some clients encode the whole URL. */
+/** Returns the base64 of a `data:` URL. It needs no percent-encoding, but some clients encode the whole URL. */
 function readDataBase64(data: string): string {
   return readBase64(data.includes("%") ? new TextDecoder().decode(percentDecode(data)) : data);
 }
@@ -152,14 +158,14 @@ function encodeBytes(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("base64");
 }
 
-/** Decodes percent-encoded text to bytes. A percent sign without two hexadecimal digits stays. */
+/** Decodes percent-encoded text to bytes. A percent sign that two hexadecimal digits do not follow stays. */
 function percentDecode(data: string): Uint8Array {
   const bytes = new TextEncoder().encode(data);
   let length = 0;
-  for (let at = 0; at < bytes.length; at++) {
-    const byte = bytes[at] as number;
-    const escaped = byte === PERCENT ? hexDigit(bytes[at + 1]) * 16 + hexDigit(bytes[at + 2]) : NaN;
-    if (!Number.isNaN(escaped)) at += 2;
+  for (let index = 0; index < bytes.length; index++) {
+    const byte = bytes[index] as number;
+    const escaped = byte === PERCENT ? hexDigit(bytes[index + 1]) * 16 + hexDigit(bytes[index + 2]) : NaN;
+    if (!Number.isNaN(escaped)) index += 2;
     bytes[length++] = Number.isNaN(escaped) ? byte : escaped;
   }
   return bytes.subarray(0, length);

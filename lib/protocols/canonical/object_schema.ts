@@ -1,21 +1,21 @@
-/** Schemas of tool arguments for vendors that require an object without branches at the top. */
+/** Rewrites schemas of tool arguments for vendors that require an object without branches at the top. */
 import { isObject, type Json, type JsonObject, VALUE_WEIGHT, weigh, writeJson } from "../../json/mod.ts";
 import { mergeSchemas } from "./json_schema_merge.ts";
 
 /** Limit of followed branches and references. */
 const MAX_BRANCHES = 1_000;
 /**
- * Limit of all merged schemas, as a weight in JSON: about 10 ms. Without it, 80 KB with many references, or with
- * branches of which each has other members, took seconds, and could become gigabytes.
+ * Limit of the weight of all merged schemas, as `weigh` counts it: about 10 ms. Without it, 80 KB with many references,
+ * or with branches that have different members, took seconds and could become gigabytes.
  */
 const MAX_WEIGHT = 4_000_000;
 
 interface Walk {
   root: JsonObject;
   /** Branches that may still be followed. */
-  budget: number;
+  branchesLeft: number;
   /** Weight that may still be merged. */
-  weight: number;
+  weightLeft: number;
   /** References being followed. */
   refs: Set<string>;
 }
@@ -23,43 +23,42 @@ interface Walk {
 /**
  * Returns a schema with `type: "object"` and without `anyOf`, `oneOf`, `allOf` and `$ref` at its top. It allows every
  * object that the given schema allows: it has the members of all branches and requires those that every branch
- * requires. A schema that has this form already is returned unchanged. Of a schema beyond the limits, it leaves out
- * constraints.
+ * requires. A schema of this form is returned as it is. Constraints beyond the limits are left out.
  */
 export function objectSchema(schema: JsonObject): JsonObject {
-  return isPlain(schema) ? schema : {
-    ...flatten(schema, { root: schema, budget: MAX_BRANCHES, weight: MAX_WEIGHT, refs: new Set() }),
+  return hasRequiredForm(schema) ? schema : {
+    ...flatten(schema, { root: schema, branchesLeft: MAX_BRANCHES, weightLeft: MAX_WEIGHT, refs: new Set() }),
     type: "object",
   };
 }
 
-function isPlain({ type, anyOf, oneOf, allOf, $ref }: JsonObject): boolean {
+function hasRequiredForm({ type, anyOf, oneOf, allOf, $ref }: JsonObject): boolean {
   return type === "object" && [anyOf, oneOf, allOf, $ref].every((keyword) => keyword === undefined);
 }
 
 function flatten(schema: JsonObject, walk: Walk): JsonObject {
   const { anyOf, oneOf, allOf, $ref, ...plain } = schema;
-  if (walk.budget-- <= 0 || !spend(walk, sizeOf(schema))) return plain;
+  if (walk.branchesLeft-- <= 0 || !spend(walk, sizeOf(schema))) return plain;
   let flat: JsonObject = plain;
   if (typeof $ref === "string" && !walk.refs.has($ref)) {
     walk.refs.add($ref);
-    flat = both(flat, resolve(walk.root, $ref), walk);
+    flat = mergeBranch(flat, resolve(walk.root, $ref), walk);
     walk.refs.delete($ref);
   }
-  for (const branch of list(allOf)) flat = both(flat, branch, walk);
+  for (const branch of itemsOf(allOf)) flat = mergeBranch(flat, branch, walk);
   for (const branches of [anyOf, oneOf]) {
-    const objects = list(branches).filter(allowsObject);
+    const objects = itemsOf(branches).filter(allowsObject);
     if (objects.length === 0) continue;
-    flat = merge(flat, either(objects.map((branch) => flatten(isObject(branch) ? branch : {}, walk)), walk), walk);
+    flat = merge(flat, unionOf(objects.map((branch) => flatten(isObject(branch) ? branch : {}, walk)), walk), walk);
   }
   return flat;
 }
 
-function both(schema: JsonObject, other: Json | undefined, walk: Walk): JsonObject {
+function mergeBranch(schema: JsonObject, other: Json | undefined, walk: Walk): JsonObject {
   return isObject(other) ? merge(schema, flatten(other, walk), walk) : schema;
 }
 
-/** Merges two schemas; returns the first one if that exceeds the limit. */
+/** Merges two schemas; returns only the first one if the merge exceeds the limit. */
 function merge(first: JsonObject, second: JsonObject, walk: Walk): JsonObject {
   if (!spend(walk, sizeOf(first) + sizeOf(second))) return first;
   if (first.enum !== undefined && !(spendOn(walk, first.enum) && spendOn(walk, second.enum))) return first;
@@ -73,36 +72,36 @@ function merge(first: JsonObject, second: JsonObject, walk: Walk): JsonObject {
   return mergeSchemas(first, second);
 }
 
-/** Takes a number of values from the weight that is left. @returns false if there is not enough */
+/** Subtracts a number of values from the remaining weight. @returns false if it is used up */
 function spend(walk: Walk, values: number): boolean {
-  walk.weight -= values * VALUE_WEIGHT;
-  return walk.weight >= 0;
+  walk.weightLeft -= values * VALUE_WEIGHT;
+  return walk.weightLeft >= 0;
 }
 
-/** Takes the weight of a schema that is written or repeated. @returns as `spend` */
+/** Subtracts the weight of a schema that is written or repeated. @returns as `spend` */
 function spendOn(walk: Walk, schema: Json | undefined): boolean {
-  walk.weight = weigh(schema, walk.weight);
-  return walk.weight >= 0;
+  walk.weightLeft = weigh(schema, walk.weightLeft);
+  return walk.weightLeft >= 0;
 }
 
-/** Number of values that a merge of the schema copies. */
+/** Returns the number of values that a merge of the schema copies. */
 function sizeOf(schema: JsonObject): number {
   const { required, type, properties, allOf, anyOf, oneOf } = schema;
   let size = Object.keys(schema).length + (isObject(properties) ? Object.keys(properties).length : 0);
-  for (const values of [required, type, schema.enum, allOf, anyOf, oneOf]) size += list(values).length;
+  for (const values of [required, type, schema.enum, allOf, anyOf, oneOf]) size += itemsOf(values).length;
   return size;
 }
 
-/** Returns a schema that allows every object of any of the schemas; of one, the same schema. */
-function either(schemas: readonly JsonObject[], walk: Walk): JsonObject {
+/** Returns a schema that allows every object that one of the schemas allows; a single schema is returned as it is. */
+function unionOf(schemas: readonly JsonObject[], walk: Walk): JsonObject {
   const [only = {}, ...others] = schemas;
   if (others.length === 0) return only;
-  let required = list(only.required);
+  let required = itemsOf(only.required);
   let hasProperties = false;
   const members = new Map<string, Json[]>();
   for (const schema of schemas) {
     if (!spend(walk, sizeOf(schema))) return {};
-    const names = new Set(list(schema.required));
+    const names = new Set(itemsOf(schema.required));
     required = required.filter((name) => names.has(name));
     if (!isObject(schema.properties)) continue;
     hasProperties = true;
@@ -112,7 +111,7 @@ function either(schemas: readonly JsonObject[], walk: Walk): JsonObject {
       else options.push(member);
     }
   }
-  const properties = Array.from(members, ([name, options]): [string, Json] => [name, eitherMember(options, walk)]);
+  const properties = Array.from(members, ([name, options]): [string, Json] => [name, unionOfMember(options, walk)]);
   return {
     type: "object",
     ...(hasProperties && { properties: Object.fromEntries(properties) }),
@@ -121,15 +120,15 @@ function either(schemas: readonly JsonObject[], walk: Walk): JsonObject {
   };
 }
 
-/** Returns one schema for a member that has several, each once. */
-function eitherMember(schemas: readonly Json[], walk: Walk): Json {
+/** Returns one schema for a member that has several: `anyOf` without duplicates. */
+function unionOfMember(schemas: readonly Json[], walk: Walk): Json {
   const [first = true, ...others] = schemas;
   if (others.length === 0) return first;
   const options = new Map<string, Json>();
-  const known = isObject(first) && Object.keys(first).length === 1 && Array.isArray(first.anyOf)
+  const firstOptions = isObject(first) && Object.keys(first).length === 1 && Array.isArray(first.anyOf)
     ? first.anyOf
     : [first];
-  for (const schema of [...known, ...new Set(others)]) {
+  for (const schema of [...firstOptions, ...new Set(others)]) {
     if (!spendOn(walk, schema)) return true;
     const text = writeJson(schema);
     if (!options.has(text)) options.set(text, schema);
@@ -143,17 +142,17 @@ function allowsObject(branch: Json): boolean {
   return type === undefined || type === "object" || (Array.isArray(type) && type.includes("object"));
 }
 
-/** Resolves a reference inside the schema. */
+/** Returns the schema that a reference inside the root names; undefined if there is none. */
 function resolve(root: JsonObject, ref: string): Json | undefined {
   if (!ref.startsWith("#/")) return undefined;
-  let at: Json | undefined = root;
+  let target: Json | undefined = root;
   for (const part of ref.slice(2).split("/")) {
     const name = part.replaceAll("~1", "/").replaceAll("~0", "~");
-    at = isObject(at) && Object.hasOwn(at, name) ? at[name] : undefined;
+    target = isObject(target) && Object.hasOwn(target, name) ? target[name] : undefined;
   }
-  return at;
+  return target;
 }
 
-function list(value: Json | undefined): Json[] {
+function itemsOf(value: Json | undefined): Json[] {
   return Array.isArray(value) ? value : [];
 }

@@ -1,15 +1,15 @@
-/** Clients' names of parameters, for those that are dropped or refused. */
+/** The names of parameters in each protocol, for messages about parameters that are dropped or refused. */
 import type { Protocol } from "./types.ts";
 
-/** Names of one protocol. Where the protocol lacks a parameter, the name is that of its nearest one. */
+/** Names in one protocol. If the protocol lacks a parameter, the name is that of the most similar one. */
 export interface ParameterNames {
   maxTokens: string;
   messages: string;
-  /** The first choice of the model's alternatives. */
+  /** Models to try if the first one fails. */
   fallbacks: string;
   stop: string;
   n: string;
-  /** The member that the end user's id is read from first; the other one stays an unknown member. */
+  /** The member from which the end user's id is read first; a second one stays an unknown member. */
   user: string;
   toolChoice: string;
   parallel: string;
@@ -22,9 +22,9 @@ export interface ParameterNames {
   /** Name of a file in a message. */
   fileName: string;
   reasoning: string;
-  /** The choice between a budget and the model's own decision. */
+  /** The choice between a budget and adaptive reasoning. */
   mode: string;
-  /** Disabled reasoning. */
+  /** The member that disables reasoning. */
   off: string;
   budget: string;
   effort: string;

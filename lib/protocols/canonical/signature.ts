@@ -1,27 +1,27 @@
 /**
- * Signatures travel through clients as opaque strings. A signature of another issuer than the protocol's own vendor
- * travels in an envelope that names the issuer, so that it returns to that issuer only.
+ * Writes reasoning signatures as opaque strings for clients, and reads them back. If the issuer is not the protocol's
+ * own vendor, the string is an envelope that names the issuer, so that the signature returns to that issuer only.
  */
 import { isObject, parsePlain, shapes } from "../../json/mod.ts";
 import type { ContentBlock, Signature } from "./types.ts";
 
-const PREFIX = shapes.SEAL_PREFIX;
+const ENVELOPE_PREFIX = shapes.SEAL_PREFIX;
 
 /**
  * Writes a signature as one string.
- * @param native the issuer whose values the protocol carries without an envelope, such as `anthropic` for messages
+ * @param native the issuer whose values have no envelope in the protocol, such as `anthropic` for messages
  */
 export function writeSignature(signature: Signature, native: string): string {
   // A value in an envelope of another gateway further upstream gets a second envelope.
-  if (signature.issuer === native && !signature.value.startsWith(PREFIX)) return signature.value;
+  if (signature.issuer === native && !signature.value.startsWith(ENVELOPE_PREFIX)) return signature.value;
   const { issuer, value, id } = signature;
-  return PREFIX + toBase64Url(JSON.stringify(id === undefined ? { issuer, value } : { issuer, value, id }));
+  return ENVELOPE_PREFIX + toBase64Url(JSON.stringify(id === undefined ? { issuer, value } : { issuer, value, id }));
 }
 
-/** Reads a string of `writeSignature`. A string without an envelope belongs to the native issuer. */
+/** Reads a string of `writeSignature`. A string without a valid envelope belongs to the native issuer. */
 export function readSignature(text: string, native: string): Signature {
-  if (!text.startsWith(PREFIX)) return { issuer: native, value: text };
-  const inner = parse(text.slice(PREFIX.length));
+  if (!text.startsWith(ENVELOPE_PREFIX)) return { issuer: native, value: text };
+  const inner = parseEnvelope(text.slice(ENVELOPE_PREFIX.length));
   if (!isObject(inner) || typeof inner.issuer !== "string" || typeof inner.value !== "string") {
     return { issuer: native, value: text };
   }
@@ -31,28 +31,29 @@ export function readSignature(text: string, native: string): Signature {
 }
 
 /**
- * Id of a signature of Anthropic's `redacted_thinking`. Clients of other protocols keep no block types, but they keep the
- * signature with its id, which identifies the data when it comes back. Its other signatures belong to text, even if the
+ * Id of the signature that holds Anthropic's `redacted_thinking`. Clients of other protocols return a signature with
+ * its id, but not the type of its block. Signatures of Anthropic without this id belong to a thinking text, even if the
  * text was omitted.
  */
 export const REDACTED_ID = "redacted";
 
-const CALL = "call:";
+const CALL_ID_PREFIX = "call:";
 
 /**
- * Id of a signature of a tool call. Google signs calls; the canonical form signs only reasoning, so such a signature is
- * that of a hidden reasoning block before the call. https://ai.google.dev/gemini-api/docs/thought-signatures
+ * Returns the id for the signature of a tool call. Google signs calls, but the canonical form signs only reasoning:
+ * such a signature belongs to a hidden reasoning block before the call.
+ * https://ai.google.dev/gemini-api/docs/thought-signatures
  */
 export function callSignatureId(callId: string): string {
-  return CALL + callId;
+  return CALL_ID_PREFIX + callId;
 }
 
-/** Returns the call id of a signature; `undefined` for signatures of anything else. */
+/** Returns the call id in the id of a signature; undefined if the signature is not that of a call. */
 export function signedCallId(id: string | undefined): string | undefined {
-  return id?.startsWith(CALL) === true ? id.slice(CALL.length) : undefined;
+  return id?.startsWith(CALL_ID_PREFIX) === true ? id.slice(CALL_ID_PREFIX.length) : undefined;
 }
 
-/** Returns the signatures of calls that an issuer made, by call id. */
+/** Returns an issuer's signatures of calls, by call id. */
 export function callSignatures(blocks: readonly ContentBlock[], issuer: string): Map<string, string> {
   const values = new Map<string, string>();
   for (const block of blocks) {
@@ -63,7 +64,7 @@ export function callSignatures(blocks: readonly ContentBlock[], issuer: string):
   return values;
 }
 
-function parse(encoded: string): unknown {
+function parseEnvelope(encoded: string): unknown {
   try {
     return parsePlain(fromBase64Url(encoded));
   } catch {
@@ -85,6 +86,6 @@ export function toBase64Url(text: string): string {
 export function fromBase64Url(encoded: string): string {
   const binary = atob(encoded.replaceAll("-", "+").replaceAll("_", "/"));
   return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(
-    Uint8Array.from(binary, (c) => c.charCodeAt(0)),
+    Uint8Array.from(binary, (character) => character.charCodeAt(0)),
   );
 }

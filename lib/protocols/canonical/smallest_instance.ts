@@ -2,13 +2,13 @@
 import { isObject, isRawNumber, type Json, type JsonObject, writeJson } from "../../json/mod.ts";
 import { mergeSchemas } from "./json_schema_merge.ts";
 
-/** Limit of nested schemas. Deeper values would exceed the limits of request bodies when they come back. */
+/** Limit of nested schemas. Deeper values would exceed the limits of request bodies when clients send them back. */
 const MAX_DEPTH = 56;
-/** Limit of steps and output characters together. */
+/** Limit of steps and output characters, added up. */
 const MAX_WORK = 200_000;
 
 /** A valid text for each format. */
-const FORMATS: ReadonlyMap<Json | undefined, string> = new Map([
+const FORMAT_EXAMPLES: ReadonlyMap<Json | undefined, string> = new Map([
   ["date-time", "1970-01-01T00:00:00Z"],
   ["date", "1970-01-01"],
   ["time", "00:00:00Z"],
@@ -23,8 +23,8 @@ const FORMATS: ReadonlyMap<Json | undefined, string> = new Map([
 
 interface Walk {
   root: Json;
-  budget: number;
-  /** References being followed: one inside itself has no smallest value. */
+  workLeft: number;
+  /** References being followed: a reference inside itself has no smallest value. */
   refs: Set<string>;
 }
 
@@ -36,48 +36,54 @@ interface Walk {
  * @returns undefined if there is no such value, or only one beyond 200,000 characters or 56 levels
  */
 export function smallestInstance(schema: Json): Json | undefined {
-  return instance(schema, { root: schema, budget: MAX_WORK, refs: new Set() }, 0);
+  return makeInstance(schema, { root: schema, workLeft: MAX_WORK, refs: new Set() }, 0);
 }
 
-function instance(schema: Json | undefined, walk: Walk, depth: number): Json | undefined {
+function makeInstance(schema: Json | undefined, walk: Walk, depth: number): Json | undefined {
   if (schema === false || depth > MAX_DEPTH || !spend(walk, 1)) return undefined;
   if (!isObject(schema)) return null;
   if (typeof schema.$ref === "string") return followRef(schema.$ref, { schema, walk, depth });
   for (const key of ["anyOf", "oneOf"] as const) {
     const branches = schema[key];
     if (!Array.isArray(branches)) continue;
-    const rest = without(schema, key);
+    const others = without(schema, key);
     for (const branch of branches) {
-      const value = merged(rest, branch, { walk, depth });
+      const value = makeMergedInstance(others, branch, { walk, depth });
       if (value !== undefined) return value;
     }
     return undefined;
   }
   if (Array.isArray(schema.allOf)) {
-    const [first, ...others] = schema.allOf;
-    const rest = without(schema, "allOf");
-    if (others.length > 0) rest.allOf = others;
-    return first === undefined ? instance(rest, walk, depth + 1) : merged(rest, first, { walk, depth });
+    const [first, ...branches] = schema.allOf;
+    const others = without(schema, "allOf");
+    if (branches.length > 0) others.allOf = branches;
+    return first === undefined
+      ? makeInstance(others, walk, depth + 1)
+      : makeMergedInstance(others, first, { walk, depth });
   }
-  return plainInstance(schema, walk, depth);
+  return makePlainInstance(schema, walk, depth);
 }
 
 function followRef(ref: string, { schema, walk, depth }: { schema: JsonObject; walk: Walk; depth: number }) {
   if (walk.refs.has(ref)) return undefined;
   walk.refs.add(ref);
-  const value = merged(without(schema, "$ref"), resolveRef(walk.root, ref), { walk, depth });
+  const value = makeMergedInstance(without(schema, "$ref"), resolveRef(walk.root, ref), { walk, depth });
   walk.refs.delete(ref);
   return value;
 }
 
-function merged(rest: JsonObject, other: Json, { walk, depth }: { walk: Walk; depth: number }): Json | undefined {
-  if (!isObject(other)) return other === false ? undefined : instance(rest, walk, depth + 1);
-  if (!spend(walk, size(rest) + size(other))) return undefined;
-  return instance(mergeSchemas(rest, other), walk, depth + 1);
+function makeMergedInstance(
+  schema: JsonObject,
+  other: Json,
+  { walk, depth }: { walk: Walk; depth: number },
+): Json | undefined {
+  if (!isObject(other)) return other === false ? undefined : makeInstance(schema, walk, depth + 1);
+  if (!spend(walk, copyCost(schema) + copyCost(other))) return undefined;
+  return makeInstance(mergeSchemas(schema, other), walk, depth + 1);
 }
 
 /** Returns a value of a schema without references and branches. */
-function plainInstance(schema: JsonObject, walk: Walk, depth: number): Json | undefined {
+function makePlainInstance(schema: JsonObject, walk: Walk, depth: number): Json | undefined {
   const types = typeof schema.type === "string" ? [schema.type] : Array.isArray(schema.type) ? schema.type : undefined;
   const fixed = schema.const !== undefined ? [schema.const] : Array.isArray(schema.enum) ? schema.enum : undefined;
   if (fixed !== undefined) {
@@ -85,13 +91,17 @@ function plainInstance(schema: JsonObject, walk: Walk, depth: number): Json | un
     return value !== undefined && spend(walk, writeJson(value).length) ? value : undefined;
   }
   for (const type of types ?? [impliedType(schema)]) {
-    const value = ofType(type, schema, { walk, depth });
+    const value = makeInstanceOfType(type, schema, { walk, depth });
     if (value !== undefined) return value;
   }
   return undefined;
 }
 
-function ofType(type: Json, schema: JsonObject, { walk, depth }: { walk: Walk; depth: number }): Json | undefined {
+function makeInstanceOfType(
+  type: Json,
+  schema: JsonObject,
+  { walk, depth }: { walk: Walk; depth: number },
+): Json | undefined {
   switch (type) {
     case "null":
       return null;
@@ -119,7 +129,7 @@ function smallestObject(schema: JsonObject, walk: Walk, depth: number): JsonObje
   const undeclared = [...required].filter((name) => typeof name === "string" && !Object.hasOwn(properties, name));
   const members: [string, Json][] = [];
   for (const name of [...declared.filter((name) => required.has(name)), ...undeclared] as string[]) {
-    const value = instance(Object.hasOwn(properties, name) ? properties[name] : true, walk, depth + 1);
+    const value = makeInstance(Object.hasOwn(properties, name) ? properties[name] : true, walk, depth + 1);
     if (value === undefined || !spend(walk, name.length)) return undefined;
     members.push([name, value]);
   }
@@ -127,7 +137,7 @@ function smallestObject(schema: JsonObject, walk: Walk, depth: number): JsonObje
   for (const name of declared) {
     if (members.length >= min) break;
     if (required.has(name)) continue;
-    const value = instance(properties[name], walk, depth + 1);
+    const value = makeInstance(properties[name], walk, depth + 1);
     if (value !== undefined && spend(walk, name.length)) members.push([name, value]);
   }
   return Object.fromEntries(members);
@@ -135,10 +145,10 @@ function smallestObject(schema: JsonObject, walk: Walk, depth: number): JsonObje
 
 function smallestArray(schema: JsonObject, walk: Walk, depth: number): Json[] | undefined {
   const tuple = [schema.prefixItems, schema.items].find((items) => Array.isArray(items)) ?? [];
-  const rest = Array.isArray(schema.items) ? schema.additionalItems : schema.items;
+  const itemSchema = Array.isArray(schema.items) ? schema.additionalItems : schema.items;
   const values: Json[] = [];
   for (const min = numberIn(schema.minItems) ?? 0; values.length < min;) {
-    const value = instance(tuple[values.length] ?? rest ?? true, walk, depth + 1);
+    const value = makeInstance(tuple[values.length] ?? itemSchema ?? true, walk, depth + 1);
     if (value === undefined) return undefined;
     values.push(value);
   }
@@ -147,7 +157,7 @@ function smallestArray(schema: JsonObject, walk: Walk, depth: number): Json[] | 
 
 function smallestText(schema: JsonObject, walk: Walk): string | undefined {
   const min = numberIn(schema.minLength) ?? 0;
-  const format = FORMATS.get(schema.format);
+  const format = FORMAT_EXAMPLES.get(schema.format);
   const length = Math.max(format?.length ?? 0, min);
   if (min > (numberIn(schema.maxLength) ?? Infinity) || !spend(walk, length)) return undefined;
   if (format === undefined) return "a".repeat(Math.ceil(min));
@@ -174,7 +184,7 @@ function smallestNumber(schema: JsonObject, integer: boolean): number | undefine
   return min >= 0 ? candidates(min, max, step).find(fits) : candidates(-max, -min, step).map((x) => -x).find(fits);
 }
 
-/** Returns numbers from `min` >= 0 upwards that include the smallest allowed one, if there is one. */
+/** Returns numbers from `min` >= 0 upwards. If any number is allowed, the smallest one is among them. */
 function candidates(min: number, max: number, step: number | undefined): number[] {
   if (step === undefined || !(step > 0)) return [min, min + 1, (min + max) / 2];
   const count = Math.ceil(min / step);
@@ -191,7 +201,7 @@ function impliedType(schema: JsonObject): string {
   return "null";
 }
 
-/** True if a value has a type that schemas name. */
+/** True if a value has a type, by its name in JSON Schema. */
 export function isOfType(value: Json, type: Json): boolean {
   switch (type) {
     case "null":
@@ -213,7 +223,7 @@ export function isOfType(value: Json, type: Json): boolean {
   }
 }
 
-/** Resolves a JSON pointer; `true` for a reference elsewhere or to nothing. */
+/** Returns the schema at a reference inside `root`; `true`, which allows anything, if there is none. */
 export function resolveRef(root: Json, ref: string): Json {
   if (ref !== "#" && !ref.startsWith("#/")) return true;
   let value: Json | undefined = root;
@@ -233,7 +243,7 @@ function decode(part: string): string {
   }
 }
 
-/** Returns the value as a number, if it is one. */
+/** Returns the value as a number; undefined if it is not one. */
 export function numberIn(value: Json | undefined): number | undefined {
   if (isRawNumber(value)) return Number(value.rawJSON);
   return typeof value === "number" ? value : undefined;
@@ -243,14 +253,15 @@ function without(schema: JsonObject, key: string): JsonObject {
   return Object.fromEntries(Object.entries(schema).filter(([name]) => name !== key));
 }
 
-/** Approximate cost of copying a schema. */
-function size(schema: JsonObject): number {
+/** Returns the approximate number of steps that a copy of the schema takes. */
+function copyCost(schema: JsonObject): number {
   const inner = [schema.required, schema.enum, schema.allOf].map((list) => Array.isArray(list) ? list.length : 0);
   const properties = isObject(schema.properties) ? Object.keys(schema.properties).length : 0;
   return inner.reduce((sum, length) => sum + length, Object.keys(schema).length + properties);
 }
 
+/** Subtracts a cost from the remaining work. @returns false if it is used up */
 function spend(walk: Walk, cost: number): boolean {
-  walk.budget -= cost;
-  return walk.budget >= 0;
+  walk.workLeft -= cost;
+  return walk.workLeft >= 0;
 }

@@ -28,21 +28,22 @@ export function isStrictSchema(schema: JsonObject): boolean {
 function isStrict(schema: Json | undefined): boolean {
   if (!isObject(schema) || !Object.keys(schema).every((key) => KEYWORDS.has(key))) return false;
   const { type, properties, required, additionalProperties, items, anyOf, $defs } = schema;
-  const isObjects = type === "object" || properties !== undefined || (Array.isArray(type) && type.includes("object"));
-  if (isObjects) {
+  const allowsObjects = type === "object" || properties !== undefined ||
+    (Array.isArray(type) && type.includes("object"));
+  if (allowsObjects) {
     const names = isObject(properties) ? Object.keys(properties) : [];
     if (additionalProperties !== false || !Array.isArray(required)) return false;
-    const all = new Set(required);
-    if (!names.every((name) => all.has(name))) return false;
+    const requiredNames = new Set(required);
+    if (!names.every((name) => requiredNames.has(name))) return false;
   }
-  return [...values(properties), ...values($defs), ...(items === undefined ? [] : [items]), ...(list(anyOf))]
+  return [...valuesOf(properties), ...valuesOf($defs), ...(items === undefined ? [] : [items]), ...(itemsOf(anyOf))]
     .every(isStrict);
 }
 
-function values(members: Json | undefined): (Json | undefined)[] {
+function valuesOf(members: Json | undefined): (Json | undefined)[] {
   return isObject(members) ? Object.values(members) : [];
 }
 
-function list(value: Json | undefined): Json[] {
+function itemsOf(value: Json | undefined): Json[] {
   return Array.isArray(value) ? value : [];
 }

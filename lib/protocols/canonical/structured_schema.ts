@@ -1,10 +1,11 @@
-/** Schemas of structured output for vendors that accept only a part of JSON Schema. */
+/** Rewrites schemas of structured output for vendors that accept only a subset of JSON Schema. */
 import { isObject, type Json, type JsonObject, writeSteps } from "../../json/mod.ts";
 
-/** Work that can be interrupted where it yields. */
+/** Work that callers may interrupt where it yields. */
 type Steps<T> = Generator<void, T>;
 
-const FORMATS: ReadonlySet<Json | undefined> = new Set([
+/** Values of `format` that vendors accept. */
+const ACCEPTED_FORMATS: ReadonlySet<Json | undefined> = new Set([
   "date-time",
   "time",
   "date",
@@ -17,12 +18,14 @@ const FORMATS: ReadonlySet<Json | undefined> = new Set([
   "uuid",
 ]);
 
-const KEPT = new Set(["type", "enum", "const", "title", "required"]);
+/** Keywords that stay as they are. */
+const KEPT_KEYWORDS = new Set(["type", "enum", "const", "title", "required"]);
 const DEFINITIONS = ["$defs", "definitions"] as const;
 
 /**
- * Returns a schema of the accepted part: objects are closed, `oneOf` becomes `anyOf`, a reference is alone, definitions
- * are in `$defs`. Every other keyword moves into the description, where the model can read it. Idempotent, in steps.
+ * Returns a schema of the accepted subset: objects are closed, `oneOf` becomes `anyOf`, a reference has no other
+ * members, and definitions are in `$defs`. Every other keyword moves into the description, where the model can read it.
+ * Idempotent. Yields after each schema.
  */
 export function structuredOutputSchema(schema: JsonObject): Steps<JsonObject> {
   return rewrite(schema);
@@ -35,24 +38,24 @@ function* rewrite(schema: JsonObject): Steps<JsonObject> {
     return { $ref: schema.$ref.replace(/^#\/definitions\//, "#/$defs/"), ...definitions };
   }
   const type = typeOf(schema);
-  const adapted: JsonObject = type === undefined ? {} : { type };
+  const written: JsonObject = type === undefined ? {} : { type };
   const moved: string[] = [];
   for (const [key, value] of Object.entries(schema)) {
     if (value === undefined || key === "description" || key === "$defs" || key === "definitions") continue;
     const rewritten = yield* rewriteKeyword(key, value, type);
     // There is one `anyOf`: a `oneOf` beside it moves into the description.
-    const isFree = rewritten !== undefined && Object.keys(rewritten).every((key) => adapted[key] === undefined);
+    const isFree = rewritten !== undefined && Object.keys(rewritten).every((key) => written[key] === undefined);
     if (key === "type") continue;
-    if (isFree) Object.assign(adapted, rewritten);
+    if (isFree) Object.assign(written, rewritten);
     else if (!(key === "additionalProperties" && typeof value === "boolean") && !/^\$(?:schema|id)$/.test(key)) {
       moved.push(`${key}: ${yield* writeSteps(value)}`);
     }
   }
-  if (isObjectType(type)) adapted.additionalProperties = false;
+  if (isObjectType(type)) written.additionalProperties = false;
   const descriptions = typeof schema.description === "string" && schema.description !== "" ? [schema.description] : [];
   if (moved.length > 0) descriptions.push(`{${moved.join(", ")}}`);
   return {
-    ...anything(adapted),
+    ...withTypeOrValues(written),
     ...(descriptions.length > 0 && { description: descriptions.join("\n\n") }),
     ...definitions,
   };
@@ -72,16 +75,16 @@ function* rewriteKeyword(key: string, value: Json, type: Json | undefined): Step
     case "minItems":
       return value === 0 || value === 1 ? { minItems: value } : undefined;
     case "format":
-      return FORMATS.has(value) && type === "string" ? { format: value } : undefined;
+      return ACCEPTED_FORMATS.has(value) && type === "string" ? { format: value } : undefined;
     default:
-      return KEPT.has(key) ? { [key]: value } : undefined;
+      return KEPT_KEYWORDS.has(key) ? { [key]: value } : undefined;
   }
 }
 
 function* rewriteEach(values: readonly Json[]): Steps<JsonObject[]> {
-  const adapted: JsonObject[] = [];
-  for (const value of values) adapted.push(yield* rewriteAny(value));
-  return adapted;
+  const written: JsonObject[] = [];
+  for (const value of values) written.push(yield* rewriteAny(value));
+  return written;
 }
 
 function rewriteAny(value: Json): Steps<JsonObject> {
@@ -89,21 +92,21 @@ function rewriteAny(value: Json): Steps<JsonObject> {
 }
 
 function* rewriteMembers(members: JsonObject): Steps<JsonObject> {
-  const adapted: [string, JsonObject][] = [];
-  for (const [name, value] of Object.entries(members)) adapted.push([name, yield* rewriteAny(value ?? {})]);
-  return Object.fromEntries(adapted);
+  const written: [string, JsonObject][] = [];
+  for (const [name, value] of Object.entries(members)) written.push([name, yield* rewriteAny(value ?? {})]);
+  return Object.fromEntries(written);
 }
 
 function* rewriteDefinitions(schema: JsonObject): Steps<JsonObject> {
-  const all: [string, Json | undefined][] = [];
+  const entries: [string, Json | undefined][] = [];
   for (const key of DEFINITIONS) {
     const definitions = schema[key];
-    if (isObject(definitions)) all.push(...Object.entries(yield* rewriteMembers(definitions)));
+    if (isObject(definitions)) entries.push(...Object.entries(yield* rewriteMembers(definitions)));
   }
-  return all.length === 0 ? {} : { $defs: Object.fromEntries(all) };
+  return entries.length === 0 ? {} : { $defs: Object.fromEntries(entries) };
 }
 
-/** Returns the type that a schema names or implies. */
+/** Returns the type that a schema names, or that its keywords imply; undefined if they imply none. */
 function typeOf(
   { type, properties, items, anyOf, oneOf, allOf, enum: values, const: only }: JsonObject,
 ): Json | undefined {
@@ -116,8 +119,8 @@ function isObjectType(type: Json | undefined): boolean {
   return type === "object" || (Array.isArray(type) && type.includes("object"));
 }
 
-/** Every schema must have a type or values: a schema that allows anything becomes a list of the plain types. */
-function anything(schema: JsonObject): JsonObject {
+/** Gives a schema that allows anything the plain types: vendors require a type or values in every schema. */
+function withTypeOrValues(schema: JsonObject): JsonObject {
   const isTyped = ["type", "anyOf", "allOf", "enum", "const"].some((key) => schema[key] !== undefined);
   return isTyped ? schema : { ...schema, anyOf: ["string", "number", "boolean", "null"].map((type) => ({ type })) };
 }

@@ -1,10 +1,10 @@
-/** Tool input as an object, which some protocols want and others have as JSON text. */
+/** Converts tool input from JSON text, which some protocols use, to objects, which others require. */
 import type { ContentBlockOf } from "./types.ts";
 import { isObject, JsonError, type JsonObject, parseJson } from "../../json/mod.ts";
 
 /**
  * Returns the arguments of a call as an object. Blank text is an empty object; other text, such as incomplete
- * arguments, goes under `_raw`.
+ * arguments, becomes the member `_raw`, and that of a custom tool the member `input`.
  */
 export function inputOf(call: ContentBlockOf<"tool_call">): JsonObject {
   if (call.custom === true) return { input: call.arguments };
@@ -25,7 +25,7 @@ export function parseObject(text: string): JsonObject | undefined {
   }
 }
 
-/** False if a text is certainly no JSON object. */
+/** False if a text is certainly not a JSON object. */
 export function mayBeObject(text: string): boolean {
   return text.trimStart().startsWith("{");
 }

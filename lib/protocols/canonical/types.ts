@@ -14,7 +14,7 @@ export interface UnknownMembers {
   members: JsonObject;
 }
 
-/** Opaque reasoning token. Only its issuer can read it. */
+/** An opaque value that signs or carries reasoning. Clients send it back; only its issuer can read it. */
 export interface Signature {
   issuer: string;
   value: string;
@@ -27,7 +27,7 @@ export type Media =
   | { kind: "url"; url: string; mediaType?: string }
   | { kind: "bytes"; base64: string; mediaType: string };
 
-/** Source of a piece of text: the vendor's own citation object. */
+/** The source of a piece of text, as the vendor's own citation object. */
 export interface Citation {
   from: Protocol;
   value: JsonObject;
@@ -39,7 +39,7 @@ export interface TextRange {
   end: number;
 }
 
-/** A prompt-cache mark. */
+/** A mark to cache the prompt up to here, with the lifetime of the cache entry. */
 export interface CacheMark {
   ttl: "5m" | "1h";
 }
@@ -50,7 +50,7 @@ export type ContentBlock =
   & (
     | { type: "text"; text: string; citations?: Citation[] }
     | { type: "media"; media: Media; name?: string }
-    /** `hidden`: the text was withheld or encrypted; only the signature carries it. */
+    /** `hidden`: the text was withheld or encrypted; only the signature contains it. */
     | { type: "reasoning"; text: string; hidden?: boolean; signature?: Signature }
     /**
      * `arguments` is JSON text, verbatim; for a custom tool (`custom: true`) the free-form input. `input` is the parsed
@@ -65,7 +65,7 @@ export type ContentBlock =
       custom?: boolean;
       namespace?: string;
     }
-    /** `output`: as `input`, for its texts joined by line breaks. */
+    /** `output` is as `input`, parsed from the result's texts joined by line breaks. */
     | {
       type: "tool_result";
       callId: string;
@@ -104,7 +104,7 @@ export type Tool =
     }
     /** Takes free-form text instead of JSON; `format` is the flat form `{type, syntax?, definition?}`. */
     | { type: "custom"; name: string; description?: string; format?: JsonObject; namespace?: string }
-    /** Runs at the vendor (web search and the like). */
+    /** Runs at the vendor, such as web search. */
     | { type: "hosted"; from: Protocol; value: JsonObject }
   );
 
@@ -163,7 +163,7 @@ export interface Sampling {
 export interface HostedTool {
   /** Plain name, as in the configuration and the prices. */
   name: string;
-  /** Most calls, if the request limits them. */
+  /** The request's limit of calls of this tool; absent: there is none. */
   maxCalls?: number;
 }
 
@@ -173,9 +173,9 @@ export const PLAIN_TIERS: ReadonlySet<string> = new Set(["default", "standard", 
 /** Features of a request that cost more than tokens and need permission. */
 export interface Extras {
   hostedTools: readonly HostedTool[];
-  /** Most calls of all hosted tools together, if the request limits them. */
+  /** The request's limit of calls of all hosted tools together; absent: there is none. */
   maxCalls?: number;
-  /** The vendor calls servers of the client's choice. */
+  /** Whether the vendor calls MCP servers that the client names. */
   remoteMcp: boolean;
   /** A service tier with a price of its own. */
   tier?: string;
@@ -192,7 +192,7 @@ export interface Prompt {
   toolChoice?: ToolChoice;
   /** False: at most one tool call per answer. */
   parallelToolCalls?: boolean;
-  /** Most tokens of the answer, reasoning included. */
+  /** Limit of the answer's tokens, including reasoning. */
   maxTokens?: number;
   stop: string[];
   sampling: Sampling;
@@ -201,25 +201,25 @@ export interface Prompt {
   /** Number of answers; absent: one. */
   n?: number;
   stream: boolean;
-  /** Chat: the client wants the usage chunk at the end of the stream. */
+  /** Chat: the client asked for the usage chunk at the end of the stream. */
   includeUsage?: boolean;
   truncation?: "auto" | "disabled";
   /** Provider preferences (`provider`), as sent. */
   provider?: JsonObject;
-  /** Public ids to try if the first model fails (`models`). */
+  /** Public ids of models to try if the first one fails (`models`). */
   fallbacks?: string[];
   /** Opaque id of the end user. */
   user?: string;
-  /** Absent: nothing beyond tokens. */
+  /** Absent: the request uses nothing that costs more than tokens. */
   extras?: Extras;
   /** True if the request may refer to state at the vendor. */
   vendorState?: boolean;
   unknownMembers?: UnknownMembers;
-  /** Present if messages and tools are plain: they are decoded at the first access. Copies of the prompt lack it. */
+  /** Present if messages and tools are plain, and so decoded only at the first access. Copies of the prompt lack it. */
   readonly plain?: PlainSizes;
 }
 
-/** Sizes of plain contents: texts, calls of the client's tools, their results, and these tools. */
+/** Sizes of plain contents: only texts, images, the client's tools, their calls and results. */
 export interface PlainSizes {
   /** Bytes of everything that a model reads, as JSON. */
   textBytes: number;
@@ -227,9 +227,9 @@ export interface PlainSizes {
   texts: number;
   messages: number;
   tools: number;
-  /** Bytes, number and issuer of all signatures; absent: there are none. */
+  /** All signatures: their bytes, number and issuer; absent: there are none. */
   signatures?: { bytes: number; count: number; issuer: string } | undefined;
-  /** Number of images, and their base64; absent: there are none. */
+  /** All images: their number, and a function that returns their base64; absent: there are none. */
   images?: { readonly count: number; read(): string[] } | undefined;
   /** True if a message has a form that some servers of the protocol do not support. */
   hasRareForms: boolean;
@@ -255,22 +255,23 @@ export interface TokenUsage {
   completion?: number;
   reasoning?: number;
   /**
-   * The gateway counted some of it, because the upstream did not report it; `estimated` if images or files are among
-   * it.
+   * Present if the gateway counted some of the tokens, because the upstream did not report them; `estimated` if these
+   * include images or files.
    */
   counted?: true | "estimated";
-  /** Service tiers reported by the upstream. The default one is included only if the request asks for another. */
+  /** Service tiers reported by the upstream. The default one is included only if the request named another. */
   tiers?: readonly string[];
   /** Calls of hosted tools that the upstream reported, by plain name. */
   hostedCalls?: Readonly<Record<string, number>>;
 }
 
-/** Token classes of a usage. */
+/** The token counts of a usage. */
 export type UsageClass = Exclude<keyof TokenUsage, "counted" | "tiers" | "hostedCalls">;
 
 /**
  * Reason for the end of an answer. `tool_use` exactly if a complete tool call exists (`length` excepted);
- * `stop_sequence` comes with the matched string; `pause` is a vendor's long turn, to be sent back unchanged.
+ * `stop_sequence` comes with the matched string; `pause`: the vendor interrupted a long answer, which the client sends
+ * back unchanged to continue it.
  */
 export type FinishReason = "end" | "stop_sequence" | "length" | "tool_use" | "refusal" | "pause";
 
@@ -285,7 +286,7 @@ export interface Reply {
   usage: TokenUsage;
 }
 
-/** A block as it opens: everything that is known before its text. */
+/** What is known of a block before its text. */
 export type OpenBlock =
   | { type: "text" }
   | { type: "reasoning"; hidden?: boolean; unknownMembers?: UnknownMembers }
@@ -298,7 +299,7 @@ export type OpenBlock =
  * time, all closed; then one finish or error.
  */
 export type ReplyEvent =
-  /** `usage` has the input classes known before the answer. */
+  /** `usage` has the input counts that are known before the answer. */
   | { type: "start"; id?: string; usage?: TokenUsage }
   | { type: "open"; index: number; block: OpenBlock }
   /** A non-empty piece of the block's text or arguments. */
@@ -310,7 +311,7 @@ export type ReplyEvent =
   | { type: "finish"; reason: FinishReason; stopSequence?: string; usage: TokenUsage }
   | { type: "error"; error: GatewayError };
 
-/** A synchronous translator of a stream: call `push` for each input, then `end`. */
+/** A synchronous state machine for a stream. Call `push` for each input, then `end` once. */
 export interface Machine<In, Out> {
   push(input: In): Out[];
   end(): Out[];

@@ -1,3 +1,4 @@
+/** Collects the names of parameters that the target does not support. */
 import { GatewayError } from "../../errors.ts";
 import type { Prompt } from "./types.ts";
 import { clientParameterName, type NamedRequest } from "./client_parameter_names.ts";
@@ -9,13 +10,13 @@ const NONE: readonly string[] = [];
  * `x-sluice-dropped` response header.
  */
 export class UnsupportedParameters {
-  /** Absent while empty, as for most requests. */
+  /** Absent while there are none, as for most requests. */
   #names: Set<string> | undefined;
-  /** Names as they were added. A search for the client's name walks through the body, so each is looked up once. */
+  /** Names as they were added. A search for the client's name reads the body, so each name is looked up only once. */
   #added: Set<string> | undefined;
   readonly #client: NamedRequest | undefined;
 
-  /** @param client the request whose names are used; absent: names are the client's already */
+  /** @param client the request whose names are used; absent: the added names are the client's own */
   constructor(client?: NamedRequest) {
     this.#client = client;
   }
@@ -33,8 +34,8 @@ export class UnsupportedParameters {
   }
 
   /**
-   * Refuses a request whose client requires that all of its parameters are passed on (`provider.require_parameters`). For
-   * the time after the prompt is adapted and written.
+   * Refuses a request whose client requires that all of its parameters are passed on (`provider.require_parameters`).
+   * To be called after the prompt is adapted and written.
    * @throws {GatewayError} `invalid`, naming every parameter that was not passed on
    */
   refuseIfRequired({ provider }: Pick<Prompt, "provider">): void {

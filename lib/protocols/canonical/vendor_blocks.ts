@@ -1,6 +1,6 @@
-/** Types of blocks that only one protocol has. */
+/** Types of blocks and items that only one protocol has. */
 
-/** Records of tools that ran at the vendor, in messages: the text around them has the outcome. */
+/** Blocks of messages that record tools run by the vendor. The text around them has the outcome. */
 export const MESSAGES_RECORDS = [
   "server_tool_use",
   "web_search_tool_result",
@@ -17,12 +17,12 @@ export const MESSAGES_RECORDS = [
 ] as const;
 
 /**
- * The message that an item of responses belongs to. Adjacent items of the model are one message, and so are adjacent
- * tool results; all other items are messages of their own.
+ * The kind of message to which an item of responses belongs. Adjacent items of the model form one message, and so do
+ * adjacent tool results; every other item is a message of its own.
  */
 export type MessageKind = "assistant" | "results" | "user" | "system";
 
-/** Items that only responses has, mostly records of tools that ran at the vendor. */
+/** Items that only responses has, mostly records of tools run by the vendor, with the kind of their message. */
 export const RESPONSES_ITEMS = {
   web_search_call: "assistant",
   file_search_call: "assistant",

@@ -1,4 +1,4 @@
-/** Texts of upstream errors that clients get instead of the vendor's own. */
+/** Error texts that clients get in place of the vendor's own. */
 import type { ErrorKind } from "../../errors.ts";
 
 /** Messages by kind. Errors of kind `invalid` concern the request, so the vendor's own message takes precedence. */
@@ -12,16 +12,16 @@ export const VENDOR_ERRORS = {
   upstream: "The model's vendor failed to answer",
 } as const satisfies Partial<Record<ErrorKind, string>>;
 
-/** Message for a refused key. */
+/** Message for a key of the gateway that the vendor refused. */
 export const REFUSED_CREDENTIALS = "The model's vendor refused the gateway's credentials";
 
-/** Message for an account without credit. */
+/** Message for an account of the gateway without credit. */
 export const NO_CREDIT = "The credit at the model's vendor is used up";
 
-/** Most UTF-16 code units of a vendor's message that are passed on. */
+/** Limit of a vendor's message that is passed on, in UTF-16 code units. */
 export const MAX_ERROR_MESSAGE = 1_000;
 
-/** Returns the message of a kind. */
+/** Returns the message for a kind of error. */
 export function vendorErrorMessage(kind: ErrorKind): string {
   return Object.hasOwn(VENDOR_ERRORS, kind)
     ? VENDOR_ERRORS[kind as keyof typeof VENDOR_ERRORS]

@@ -1,39 +1,41 @@
 /**
- * Blocks of an answer in the order of their beginning. Chat interleaves parallel calls and never marks the end of a
- * block, so a block ends when another follows.
+ * Puts the interleaved blocks of a chat answer into the order in which they began. Chat interleaves parallel calls and
+ * does not mark the end of a block, so a block ends when another follows.
  */
 import type { Citation, OpenBlock, ReplyEvent, Signature } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 
-/** Most waiting characters. */
-const MAX_HELD = 8_388_608;
-/** Most blocks of one answer. */
+/** Limit of all waiting events, in characters. */
+const MAX_WAITING = 8_388_608;
+/** Limit of blocks in one answer. */
 const MAX_BLOCKS = 4_096;
-/** Size of a waiting event besides its text. */
+/** What a waiting event counts in addition to its text, in characters. */
 const EVENT_SIZE = 64;
 
 /** A block of the answer. */
 export interface QueuedBlock {
   readonly block: OpenBlock;
-  /** True if nothing more is expected: the block closes as soon as another follows. */
+  /** True if the block needs no more text, and so closes as soon as another follows. */
   done: boolean;
   /** True once the block is closed. */
   ended: boolean;
-  /** Emitted when the block closes. */
+  /** The signature, which is emitted when the block closes. */
   signature?: Signature;
-  /** Text and citations that wait for the blocks before this one, and their size. */
+  /** Text that waits for the blocks before this one. */
   text: string;
+  /** Citations that wait for the blocks before this one. */
   citations: Citation[];
-  held: number;
+  /** Size of what waits, in characters. */
+  waitingSize: number;
 }
 
-/** The blocks of one answer. Events of the first open block go out at once; what belongs to the others waits. */
+/** Orders the blocks of one answer. Events of the first open block are emitted at once; those of the others wait. */
 export class BlockQueue {
-  /** Blocks that are not closed. */
+  /** Blocks that are not closed, oldest first. */
   readonly #queue: QueuedBlock[] = [];
   #events: ReplyEvent[] = [];
   #count = 0;
-  #held = 0;
+  #waitingSize = 0;
 
   /** The last block, unless it is closed. */
   get tail(): QueuedBlock | undefined {
@@ -50,16 +52,16 @@ export class BlockQueue {
     return this.#count - this.#queue.length;
   }
 
-  /** Adds a block at the end. @throws {GatewayError} `upstream`, if there are too many, or too much waits */
+  /** Adds a block at the end. @throws {GatewayError} `upstream`, if there are too many blocks, or too much waits */
   add(block: OpenBlock, { done, signature }: { done: boolean; signature?: Signature }): QueuedBlock {
     if (++this.#count > MAX_BLOCKS) {
       throw new GatewayError("upstream", "The model's answer has too many parts", { fault: "oversized" });
     }
-    const queued: QueuedBlock = { block, done, ended: false, text: "", citations: [], held: 0 };
+    const queued: QueuedBlock = { block, done, ended: false, text: "", citations: [], waitingSize: 0 };
     if (signature !== undefined) queued.signature = signature;
     this.#queue.push(queued);
     if (this.#queue.length === 1) this.#begin(queued);
-    else this.#hold(queued, JSON.stringify(block).length);
+    else this.#countWaiting(queued, JSON.stringify(block).length);
     this.advance();
     return queued;
   }
@@ -73,7 +75,7 @@ export class BlockQueue {
       return;
     }
     queued.text += text;
-    this.#hold(queued, text.length);
+    this.#countWaiting(queued, text.length);
   }
 
   /**
@@ -88,14 +90,15 @@ export class BlockQueue {
       return;
     }
     last.citations.push(citation);
-    this.#hold(last, JSON.stringify(citation).length);
+    this.#countWaiting(last, JSON.stringify(citation).length);
   }
 
-  /** Closes finished blocks that have followers. */
+  /** Closes the blocks at the front that are done, except the last block. */
   advance(): void {
     while (this.#queue.length > 1 && this.#queue[0]?.done === true) this.#close();
   }
 
+  /** Closes all blocks. */
   end(): void {
     while (this.#queue.length > 0) this.#close();
   }
@@ -107,15 +110,16 @@ export class BlockQueue {
     return events;
   }
 
-  /** Opens the first block, and emits what waited in it. */
+  /** Emits the start of the first block, and what waited in it. */
   #begin(first: QueuedBlock): void {
     const index = this.#index;
     this.#events.push({ type: "open", index, block: first.block });
     if (first.text !== "") this.#events.push({ type: "delta", index, text: first.text });
     for (const citation of first.citations) this.#events.push({ type: "citation", index, citation });
-    this.#held -= first.held;
+    this.#waitingSize -= first.waitingSize;
   }
 
+  /** Closes the first block, and begins the next one. */
   #close(): void {
     const [first, next] = this.#queue;
     if (first === undefined) return;
@@ -126,10 +130,11 @@ export class BlockQueue {
     if (next !== undefined) this.#begin(next);
   }
 
-  #hold(queued: QueuedBlock, size: number): void {
-    queued.held += size + EVENT_SIZE;
-    this.#held += size + EVENT_SIZE;
-    if (this.#held <= MAX_HELD) return;
+  /** Adds to the size of what waits. @throws {GatewayError} `upstream`, if that is too much */
+  #countWaiting(queued: QueuedBlock, size: number): void {
+    queued.waitingSize += size + EVENT_SIZE;
+    this.#waitingSize += size + EVENT_SIZE;
+    if (this.#waitingSize <= MAX_WAITING) return;
     throw new GatewayError("upstream", "The model's answer is too interleaved to be passed on");
   }
 }

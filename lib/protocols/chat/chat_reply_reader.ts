@@ -1,4 +1,4 @@
-/** Reads the message of an answer from deltas. A whole message is one delta. */
+/** Reads the message of a chat answer from its deltas. The message of an answer that is not streamed is one delta. */
 import { settledReason } from "../canonical/finish.ts";
 import type { FinishReason, ReplyEvent } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
@@ -9,17 +9,17 @@ import { BlockQueue, type QueuedBlock } from "./block_queue.ts";
 import { ToolCallReader } from "./read_tool_calls.ts";
 import { ReasoningReader } from "./read_streamed_reasoning.ts";
 
-/** Most white space that waits for the beginning of a text. */
+/** Limit of white space that waits for the beginning of a text, in characters. */
 const MAX_BLANK = 65_536;
 
-/** Reads one answer. */
+/** Reads the message of one answer. */
 export class ChatReplyReader {
   readonly #queue = new BlockQueue();
   readonly #calls: ToolCallReader;
   readonly #thoughts = new ReasoningReader(this.#queue);
   #text: QueuedBlock | undefined;
   #refusal: QueuedBlock | undefined;
-  /** White space before a text. Alone it would be a blank block, which vendors refuse when it comes back. */
+  /** White space before a text. Alone it would be a blank block, which vendors refuse in the next request. */
   #blank = "";
 
   constructor({ issuer }: Origin) {
@@ -27,24 +27,24 @@ export class ChatReplyReader {
   }
 
   /** True once the answer has content. */
-  get hasBegun(): boolean {
+  get hasContent(): boolean {
     return this.#queue.count > 0;
   }
 
-  /** True while the arguments of a call are incomplete. */
-  get cut(): boolean {
-    return this.#calls.cut;
+  /** True while a call has incomplete arguments. */
+  get hasOpenCall(): boolean {
+    return this.#calls.hasOpenCall;
   }
 
   /**
    * Reads a delta or a whole message.
-   * @param id id of the answer, "" if it has none
+   * @param id id of the answer; "" if it has none
    * @throws {GatewayError} `upstream`, for deltas that cannot be ordered
    */
   push(delta: JsonObject, id: string): void {
     this.#thoughts.push(delta);
-    this.#content(delta.content);
-    this.#refuse(stringOf(delta.refusal) ?? "");
+    this.#readContent(delta.content);
+    this.#addRefusal(stringOf(delta.refusal) ?? "");
     this.#calls.push(delta.tool_calls, id);
     this.#calls.pushFunction(delta.function_call, id);
     for (const value of objectsOf(delta.annotations)) this.#queue.cite({ from: "chat", value });
@@ -52,11 +52,11 @@ export class ChatReplyReader {
 
   /**
    * Closes the answer.
-   * @returns the corrected reason
-   * @throws {GatewayError} `upstream`, if a filter cut a call short
+   * @returns the corrected finish reason
+   * @throws {GatewayError} `upstream`, if a content filter stopped the answer within a call
    */
   end(reason: FinishReason): FinishReason {
-    if (reason === "refusal" && this.#calls.cut) {
+    if (reason === "refusal" && this.#calls.hasOpenCall) {
       throw new GatewayError("upstream", "The model's answer was stopped by a content filter in the middle of a call", {
         code: "content_filter",
       });
@@ -70,35 +70,35 @@ export class ChatReplyReader {
     return this.#queue.take();
   }
 
-  /** Mistral's reasoning models send content as parts, some of them thinking. */
-  #content(content: Json | undefined): void {
-    if (typeof content === "string") return this.#pushText(content);
+  /** Reads the content: a text, or parts. Mistral's reasoning models send parts, some of which are thinking. */
+  #readContent(content: Json | undefined): void {
+    if (typeof content === "string") return this.#addText(content);
     for (const part of objectsOf(content)) {
-      if (part.type === "text") this.#pushText(stringOf(part.text) ?? "");
-      if (part.type === "refusal") this.#refuse(stringOf(part.refusal) ?? "");
+      if (part.type === "text") this.#addText(stringOf(part.text) ?? "");
+      if (part.type === "refusal") this.#addRefusal(stringOf(part.refusal) ?? "");
       if (part.type === "thinking") {
         const thinking = objectsOf(part.thinking).map((inner) => stringOf(inner.text) ?? "").join("");
-        this.#thoughts.pushText(stringOf(part.thinking) ?? thinking);
+        this.#thoughts.addPlainText(stringOf(part.thinking) ?? thinking);
       }
     }
   }
 
-  #pushText(text: string): void {
+  #addText(text: string): void {
     if (text === "") return;
     if (this.#text === undefined || this.#text !== this.#queue.tail) {
-      const content = this.#blank + text;
+      const textWithBlank = this.#blank + text;
       this.#blank = "";
-      if (content.trim() === "") {
-        this.#blank = content.slice(0, MAX_BLANK);
+      if (textWithBlank.trim() === "") {
+        this.#blank = textWithBlank.slice(0, MAX_BLANK);
         return;
       }
       this.#text = this.#queue.add({ type: "text" }, { done: true });
-      return this.#queue.append(this.#text, content);
+      return this.#queue.append(this.#text, textWithBlank);
     }
     this.#queue.append(this.#text, text);
   }
 
-  #refuse(text: string): void {
+  #addRefusal(text: string): void {
     if (text === "") return;
     if (this.#refusal === undefined || this.#refusal !== this.#queue.tail) {
       this.#refusal = this.#queue.add({ type: "refusal" }, { done: true });

@@ -1,10 +1,10 @@
-/** Features of chat requests that cost more than tokens. */
+/** The features of chat requests that cost more than tokens or need permission. */
 import type { ExtrasTable } from "../extras.ts";
 
-/** Members of OpenAI's API, and of other vendors' extensions. */
+/** Members of OpenAI's API and of other vendors' extensions. */
 export const chatExtras: ExtrasTable = {
   members: {
-    // `auto` is the default: the tier of the operator's own project at the vendor.
+    // `auto` is the default. It means the tier of the operator's project at the vendor.
     service_tier: { asks: "service_tier", plain: ["auto", "default", "flex"], names: { fast: "priority" } },
     web_search_options: { asks: "hosted_tool", tool: "web_search" },
     // xAI and Qwen.
@@ -17,7 +17,7 @@ export const chatExtras: ExtrasTable = {
     compound_custom: { asks: "hosted_tool", tool: "compound" },
     // Azure: a search index with its credentials.
     data_sources: { asks: "hosted_tool", tool: "data_sources" },
-    // xAI: the answer is an id, with which only the account's own key gets the real one, whose cost no answer tells.
+    // xAI: the answer is only an id. The real answer needs the account's key, and its cost is not reported here.
     deferred: { asks: "unpriced" },
     // OpenRouter: a configuration of the account, which may choose another model and tools.
     preset: { asks: "vendor_state" },

@@ -1,21 +1,25 @@
-/** Finds the end of a JSON object or array that comes in pieces, without keeping its text. */
+/** Finds the end of a JSON object or array that arrives in pieces, without keeping its text. */
+
+/** Follows the text of one JSON value. */
 export interface JsonEndFinder {
   /** True once the outermost object or array is closed. */
   readonly complete: boolean;
+  /** Reads the next piece of the text. */
   push(piece: string): void;
 }
 
 const QUOTE = 0x22, BACKSLASH = 0x5c;
 const OPEN_ARRAY = 0x5b, CLOSE_ARRAY = 0x5d, OPEN_OBJECT = 0x7b, CLOSE_OBJECT = 0x7d;
 
-/** Follows brackets and strings only: the text need not be valid JSON. */
+/** Creates a finder. It looks only at brackets and strings, so the text need not be valid JSON. */
 export function jsonEndFinder(): JsonEndFinder {
   let depth = 0;
   let complete = false;
   let inString = false;
-  let escaped = false;
+  /** True if the next piece begins with an escaped character. */
+  let isNextEscaped = false;
 
-  /** Returns the offset behind the closing quote of the open string, or the end of the piece. */
+  /** Returns the index after the closing quote of the open string, or the end of the piece. */
   function skipString(piece: string, start: number): number {
     let from = start;
     while (true) {
@@ -25,7 +29,7 @@ export function jsonEndFinder(): JsonEndFinder {
       while (slashes > from && piece.charCodeAt(slashes - 1) === BACKSLASH) slashes--;
       const isEscaped = (end - slashes) % 2 === 1;
       if (quote < 0) {
-        escaped = isEscaped;
+        isNextEscaped = isEscaped;
         return end;
       }
       from = quote + 1;
@@ -40,17 +44,17 @@ export function jsonEndFinder(): JsonEndFinder {
       return complete;
     },
     push(piece) {
-      let at = 0;
-      if (escaped && piece !== "") {
-        escaped = false;
-        at = 1;
+      let index = 0;
+      if (isNextEscaped && piece !== "") {
+        isNextEscaped = false;
+        index = 1;
       }
-      while (at < piece.length && !complete) {
+      while (index < piece.length && !complete) {
         if (inString) {
-          at = skipString(piece, at);
+          index = skipString(piece, index);
           continue;
         }
-        const code = piece.charCodeAt(at++);
+        const code = piece.charCodeAt(index++);
         if (code === QUOTE) inString = true;
         else if (code === OPEN_OBJECT || code === OPEN_ARRAY) depth++;
         else if (code === CLOSE_OBJECT || code === CLOSE_ARRAY) complete = --depth <= 0;

@@ -3,7 +3,7 @@ import { collectUnknownMembers, type InnerNames } from "../canonical/unknown_mem
 import type { UnknownMembers } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
 
-/** Returns the members that the canonical form does not model, as `collectUnknownMembers`. */
+/** Returns the members that the canonical form does not model, for spreading; see `collectUnknownMembers`. */
 export function unknownIn(
   object: JsonObject,
   modelled: ReadonlySet<string>,

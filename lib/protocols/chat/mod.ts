@@ -1,4 +1,4 @@
-/** The client's side of chat completions, `POST /v1/chat/completions`. */
+/** Chat completions, `POST /v1/chat/completions`, as a client protocol. */
 import { GatewayError } from "../../errors.ts";
 import { spliceMembers } from "../../json/mod.ts";
 import type { Codec } from "../codec.ts";
@@ -11,8 +11,8 @@ import { chatRequest } from "./schema.ts";
 import { streamWriter } from "./write_stream.ts";
 import { writeUsage } from "./chat_usage.ts";
 
-/** Matches the member `usage`, also with escaped letters. Quotes inside a text are escaped, so nothing else matches. */
-const USAGE = /"(?:u|\\u0075)(?:s|\\u0073)(?:a|\\u0061)(?:g|\\u0067)(?:e|\\u0065)"\s*:\s*\{/;
+/** Matches the member `usage`, also with escaped letters. Nothing else matches: quotes inside a text are escaped. */
+const USAGE_MEMBER = /"(?:u|\\u0075)(?:s|\\u0073)(?:a|\\u0061)(?:g|\\u0067)(?:e|\\u0065)"\s*:\s*\{/;
 
 /** The chat protocol. */
 export const chat: Codec = {
@@ -24,23 +24,23 @@ export const chat: Codec = {
   extras: chatExtras,
   writeReply,
   writer: streamWriter,
-  hasUsage: ({ data }) => USAGE.test(data),
+  hasUsage: ({ data }) => USAGE_MEMBER.test(data),
   withUsage: (text, usage) => spliceMembers(text, { usage: JSON.stringify(writeUsage(usage)) }),
   usageFrame: (like, usage) => ({
     ...like,
     data: spliceMembers(like.data, { choices: "[]", usage: JSON.stringify(writeUsage(usage)) }),
   }),
   writeError: openaiErrorReply,
-  // One line break only: after a blank line some clients dispatch an empty event.
+  // Only one line break: after a blank line some clients dispatch an empty event.
   keepAlive: ": keep-alive\n",
   contextError({ input, output, limit }) {
-    const counts = input > limit
+    const explanation = input > limit
       ? `your messages resulted in ${input} tokens. Please reduce the length of the messages.`
       : `you requested ${
         input + output
       } tokens (${input} in the messages, ${output} in the completion). Please reduce ` +
         "the length of the messages or completion.";
-    const message = `This model's maximum context length is ${limit} tokens. However, ${counts}`;
+    const message = `This model's maximum context length is ${limit} tokens. However, ${explanation}`;
     return new GatewayError("invalid", message, { param: "messages", code: "context_length_exceeded" });
   },
 };

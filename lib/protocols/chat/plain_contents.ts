@@ -1,6 +1,7 @@
 /**
- * Forms of the messages and tools that are relayed without being decoded: texts, images, calls of functions and their results.
- * They accept less than the schema, so that what they accept needs no further check; see tests/protocols/plain_test.ts.
+ * The plain forms of chat messages and tools, which are relayed without being decoded: texts, images, calls of
+ * functions and their results. They accept less than the schema, so what they accept needs no further check, as
+ * tests/protocols/plain_contents_test.ts shows.
  */
 import { shapes } from "../../json/mod.ts";
 import { cacheMark, type PlainContents } from "../plain_contents.ts";
@@ -46,7 +47,7 @@ const message = object({
   `role=assistant ?content ?content=null ${CALLS} ${REASONING} ${MARK}`,
   `role=tool tool_call_id content ${MARK}`,
 ], {
-  // Servers of an older protocol get them in another form; see ../quirks/compatible.ts.
+  // Servers that follow an older API get these in another form; see ../quirks/compatible.ts.
   rare: [
     ...["system", "developer", "user"].flatMap((role) =>
       ["content", "content=list"].map((content) => `role=${role} ${content} ?name ?name=null ${MARK}`)
@@ -67,7 +68,7 @@ const tool = object({
   cache_control: cacheMark,
 }, ["type function ?cache_control ?cache_control=null"]);
 
-/** Contents of a chat request. */
+/** The plain contents of a chat request. */
 export const plainContents: PlainContents = {
   shapes: new Map([
     ["messages", list(message, { min: 1, most: COUNTS.messages })],

@@ -1,4 +1,4 @@
-/** Reads the `messages` of a chat request, one message for each, in the same order. */
+/** Reads the `messages` of a chat request. Each becomes one canonical message, in the same order. */
 import { readCacheMark } from "../canonical/cache_mark.ts";
 import type { ContentBlock, Message, UnknownMembers } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
@@ -10,55 +10,55 @@ import { readContent } from "./read_parts.ts";
 import { readReasoning, REASONING_MEMBERS } from "./reasoning_details.ts";
 
 /** Messages read in one step. */
-const MESSAGES_AT_ONCE = 64;
+const MESSAGES_PER_STEP = 64;
 
-/** Facts about earlier calls that later messages need. */
-interface Calls {
+/** What later messages need to know of earlier calls, and the client's permissions. */
+interface ReadState {
   /** Ids of custom tool calls. */
-  custom: Set<string>;
-  /** Generated ids of `function_call`s, which have none, by function name. */
-  functions: Map<string, string>;
-  /** Absent: no files that the vendor keeps. */
+  customCalls: Set<string>;
+  /** Generated ids of `function_call`s, which have no ids, by function name. */
+  functionCalls: Map<string, string>;
+  /** Absent: the client may not refer to files at the vendor. */
   permits: Permits | undefined;
 }
 
 /**
  * Reads the conversation, in steps. A tool result becomes a user message with one block.
- * @param permits absent: no files that the vendor keeps
+ * @param permits absent: the client may not refer to files at the vendor
  * @throws {GatewayError} `invalid`, for file ids, recorded audio and broken data
  */
 export function* readMessages(body: JsonObject, permits?: Permits): Generator<void, Message[]> {
-  const calls: Calls = { custom: new Set(), functions: new Map(), permits };
+  const state: ReadState = { customCalls: new Set(), functionCalls: new Map(), permits };
   const messages: Message[] = [];
   for (const message of objectsOf(body.messages)) {
-    messages.push(readMessage(message, messages.length, calls));
-    if (messages.length % MESSAGES_AT_ONCE === 0) yield;
+    messages.push(readMessage(message, messages.length, state));
+    if (messages.length % MESSAGES_PER_STEP === 0) yield;
   }
   return messages;
 }
 
-function readMessage(message: JsonObject, index: number, calls: Calls): Message {
+function readMessage(message: JsonObject, index: number, state: ReadState): Message {
   switch (message.role) {
     case "assistant":
-      return messageOf("assistant", message, readAssistant(message, index, calls), ASSISTANT);
+      return messageOf("assistant", message, readAssistant(message, index, state), ASSISTANT_MEMBERS);
     case "tool": {
       const callId = stringOf(message.tool_call_id) ?? "";
       const result: ContentBlock = {
         type: "tool_result",
         callId,
-        blocks: contentOf(message, index, calls),
-        ...(calls.custom.has(callId) && { custom: true }),
+        blocks: contentOf(message, index, state),
+        ...(state.customCalls.has(callId) && { custom: true }),
       };
-      return messageOf("user", message, [result], RESULT);
+      return messageOf("user", message, [result], RESULT_MEMBERS);
     }
     case "function": {
       const name = stringOf(message.name) ?? "";
-      const callId = calls.functions.get(name) ?? functionCallId(name, index);
-      const blocks = contentOf(message, index, calls);
-      return messageOf("user", message, [{ type: "tool_result", callId, blocks }], FUNCTION_RESULT);
+      const callId = state.functionCalls.get(name) ?? functionCallId(name, index);
+      const blocks = contentOf(message, index, state);
+      return messageOf("user", message, [{ type: "tool_result", callId, blocks }], FUNCTION_RESULT_MEMBERS);
     }
     case "developer": {
-      const system = messageOf("system", message, contentOf(message, index, calls), USUAL);
+      const system = messageOf("system", message, contentOf(message, index, state), USUAL_MEMBERS);
       const unknownMembers: UnknownMembers = {
         from: "chat",
         members: { role: "developer", ...system.unknownMembers?.members },
@@ -69,49 +69,54 @@ function readMessage(message: JsonObject, index: number, calls: Calls): Message 
       return messageOf(
         message.role === "system" ? "system" : "user",
         message,
-        contentOf(message, index, calls),
-        USUAL,
+        contentOf(message, index, state),
+        USUAL_MEMBERS,
       );
   }
 }
 
-/** Most content is one text and needs no path. */
-function contentOf({ content }: JsonObject, index: number, { permits }: Calls): ContentBlock[] {
+/** Reads the content of a message. Most content is one text, for which no path is made. */
+function contentOf({ content }: JsonObject, index: number, { permits }: ReadState): ContentBlock[] {
   return readContent(content, typeof content === "string" ? "" : `messages[${index}].content`, permits);
 }
 
-/** A cache mark of the message belongs to its last block; without a block it stays an unknown member. */
-function messageOf(role: Message["role"], message: JsonObject, blocks: ContentBlock[], read: Members): Message {
+/** Makes a message. Its cache mark moves to the last block; without a block it stays an unknown member. */
+function messageOf(
+  role: Message["role"],
+  message: JsonObject,
+  blocks: ContentBlock[],
+  readMembers: ReadMembers,
+): Message {
   const { cache } = readCacheMark(message);
   const last = blocks.at(-1);
   if (last !== undefined && cache !== undefined) last.cache ??= cache;
-  const { unknownMembers } = unknownIn(message, last === undefined ? read.bare : read.marked);
+  const { unknownMembers } = unknownIn(message, last === undefined ? readMembers.unmarked : readMembers.marked);
   return unknownMembers === undefined ? { role, blocks } : { role, blocks, unknownMembers };
 }
 
-/** Names of read members, with and without the cache mark. */
-interface Members {
-  bare: ReadonlySet<string>;
+/** Names of the members that are read, without and with the cache mark. */
+interface ReadMembers {
+  unmarked: ReadonlySet<string>;
   marked: ReadonlySet<string>;
 }
 
-function membersWith(...names: string[]): Members {
-  const bare = new Set(["role", "content", ...names]);
-  return { bare, marked: new Set([...bare, "cache_control"]) };
+function membersWith(...names: string[]): ReadMembers {
+  const unmarked = new Set(["role", "content", ...names]);
+  return { unmarked, marked: new Set([...unmarked, "cache_control"]) };
 }
 
-const USUAL = membersWith();
-const ASSISTANT = membersWith(...REASONING_MEMBERS, "refusal", "audio", "tool_calls", "function_call");
-const RESULT = membersWith("tool_call_id");
-const FUNCTION_RESULT = membersWith("name");
+const USUAL_MEMBERS = membersWith();
+const ASSISTANT_MEMBERS = membersWith(...REASONING_MEMBERS, "refusal", "audio", "tool_calls", "function_call");
+const RESULT_MEMBERS = membersWith("tool_call_id");
+const FUNCTION_RESULT_MEMBERS = membersWith("name");
 
-const CALL = new Set(["id", "type", "cache_control"]);
-const IN_CUSTOM = { custom: new Set(["name", "input"]) };
-const IN_FUNCTION = { function: new Set(["name", "arguments"]) };
-const FUNCTION_CALL = new Set(["name", "arguments"]);
+const CALL_MEMBERS = new Set(["id", "type", "cache_control"]);
+const CUSTOM_CALL_MEMBERS = { custom: new Set(["name", "input"]) };
+const FUNCTION_MEMBERS = { function: new Set(["name", "arguments"]) };
+const FUNCTION_CALL_MEMBERS = new Set(["name", "arguments"]);
 
-/** Chat has no order within an assistant message: reasoning comes first, then text, then calls. */
-function readAssistant(message: JsonObject, index: number, calls: Calls): ContentBlock[] {
+/** Reads an assistant message. Chat has no order within it: reasoning comes first, then text, then calls. */
+function readAssistant(message: JsonObject, index: number, state: ReadState): ContentBlock[] {
   if (objectOf(message.audio) !== undefined) {
     throw new GatewayError("invalid", "Cannot use recorded audio: its id belongs to one vendor's account", {
       param: `messages[${index}].audio`,
@@ -119,19 +124,19 @@ function readAssistant(message: JsonObject, index: number, calls: Calls): Conten
   }
   const refusal = stringOf(message.refusal);
   const blocks = readReasoning(message);
-  blocks.push(...contentOf(message, index, calls));
+  blocks.push(...contentOf(message, index, state));
   if (refusal) blocks.push({ type: "refusal", text: refusal });
-  for (const call of objectsOf(message.tool_calls)) blocks.push(readCall(call, calls));
+  for (const call of objectsOf(message.tool_calls)) blocks.push(readCall(call, state));
   const functionCall = objectOf(message.function_call);
-  if (functionCall !== undefined) blocks.push(readFunctionCall(functionCall, index, calls));
+  if (functionCall !== undefined) blocks.push(readFunctionCall(functionCall, index, state));
   return blocks;
 }
 
-function readCall(call: JsonObject, calls: Calls): ContentBlock {
+function readCall(call: JsonObject, state: ReadState): ContentBlock {
   const id = stringOf(call.id) ?? "";
   if (call.type === "custom") {
     const custom = objectOf(call.custom) ?? {};
-    calls.custom.add(id);
+    state.customCalls.add(id);
     return {
       type: "tool_call",
       id,
@@ -139,7 +144,7 @@ function readCall(call: JsonObject, calls: Calls): ContentBlock {
       arguments: stringOf(custom.input) ?? "",
       custom: true,
       ...readCacheMark(call),
-      ...unknownIn(call, CALL, IN_CUSTOM),
+      ...unknownIn(call, CALL_MEMBERS, CUSTOM_CALL_MEMBERS),
     };
   }
   const inner = objectOf(call.function) ?? {};
@@ -149,24 +154,24 @@ function readCall(call: JsonObject, calls: Calls): ContentBlock {
     name: stringOf(inner.name) ?? "",
     arguments: stringOf(inner.arguments) ?? "",
     ...readCacheMark(call),
-    ...unknownIn(call, CALL, IN_FUNCTION),
+    ...unknownIn(call, CALL_MEMBERS, FUNCTION_MEMBERS),
   };
 }
 
-function readFunctionCall(call: JsonObject, index: number, calls: Calls): ContentBlock {
+function readFunctionCall(call: JsonObject, index: number, state: ReadState): ContentBlock {
   const name = stringOf(call.name) ?? "";
   const id = functionCallId(name, index);
-  calls.functions.set(name, id);
+  state.functionCalls.set(name, id);
   return {
     type: "tool_call",
     id,
     name,
     arguments: stringOf(call.arguments) ?? "",
-    ...unknownIn(call, FUNCTION_CALL),
+    ...unknownIn(call, FUNCTION_CALL_MEMBERS),
   };
 }
 
-/** The id must be the same whenever the conversation is sent: prompt caches depend on it. */
+/** Returns a call id. It is the same whenever the conversation is sent, because prompt caches depend on it. */
 function functionCallId(name: string, index: number): string {
   return `call_${index}_${name}`;
 }

@@ -1,4 +1,4 @@
-/** Reads the content of chat messages: a string or an array of parts. */
+/** Reads the content of chat messages, which is a string or an array of parts. */
 import { readCacheMark } from "../canonical/cache_mark.ts";
 import { decodeMedia, readMediaUrl } from "../canonical/media.ts";
 import type { ContentBlock } from "../canonical/types.ts";
@@ -9,16 +9,16 @@ import { sendContent } from "../extras.ts";
 import { objectOf, objectsOf, present, stringOf } from "../members.ts";
 import { unknownIn } from "./members.ts";
 
-const PART = new Set(["type", "cache_control"]);
-const TEXT = new Set(["type", "text", "cache_control"]);
-const REFUSAL = new Set(["type", "refusal", "cache_control"]);
-const IMAGE = { image_url: new Set(["url"]) };
-const FILE = { file: new Set(["filename", "file_data", "file_id"]) };
+const PART_MEMBERS = new Set(["type", "cache_control"]);
+const TEXT_MEMBERS = new Set(["type", "text", "cache_control"]);
+const REFUSAL_MEMBERS = new Set(["type", "refusal", "cache_control"]);
+const IMAGE_MEMBERS = { image_url: new Set(["url"]) };
+const FILE_MEMBERS = { file: new Set(["filename", "file_data", "file_id"]) };
 
 /**
- * Reads content. An empty string becomes no block.
+ * Reads content as blocks. An empty string has none.
  * @param path path of the content in the request, such as `messages[0].content`
- * @param permits absent: no files that the vendor keeps
+ * @param permits absent: the client may not refer to files at the vendor
  * @throws {GatewayError} `invalid`, for images and files that cannot be read
  */
 export function readContent(content: Json | undefined, path: string, permits: Permits | undefined): ContentBlock[] {
@@ -33,21 +33,21 @@ function readPart(part: JsonObject, path: string, permits: Permits | undefined):
         type: "text",
         text: stringOf(part.text) ?? "",
         ...readCacheMark(part),
-        ...unknownIn(part, TEXT),
+        ...unknownIn(part, TEXT_MEMBERS),
       };
     case "refusal":
       return {
         type: "refusal",
         text: stringOf(part.refusal) ?? "",
         ...readCacheMark(part),
-        ...unknownIn(part, REFUSAL),
+        ...unknownIn(part, REFUSAL_MEMBERS),
       };
     case "image_url":
       return {
         type: "media",
         media: decodeMedia(() => readMediaUrl(stringOf(objectOf(part.image_url)?.url) ?? ""), `${path}.image_url.url`),
         ...readCacheMark(part),
-        ...unknownIn(part, PART, IMAGE),
+        ...unknownIn(part, PART_MEMBERS, IMAGE_MEMBERS),
       };
     case "file":
       return readFile(part, `${path}.file`, permits);
@@ -84,6 +84,6 @@ function readFile(part: JsonObject, path: string, permits: Permits | undefined):
     media: decodeMedia(() => readMediaUrl(data), `${path}.file_data`),
     ...present({ name: stringOf(file.filename) }),
     ...readCacheMark(part),
-    ...unknownIn(part, PART, FILE),
+    ...unknownIn(part, PART_MEMBERS, FILE_MEMBERS),
   };
 }

@@ -1,4 +1,4 @@
-/** Reads a chat request. */
+/** Reads the body of a chat request. */
 import type { ContentBlock, Message, OutputFormat, Prompt, Sampling } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import { type ContentSizes, isInteger, type Json, type JsonObject } from "../../json/mod.ts";
@@ -43,18 +43,19 @@ const MODELLED = new Set([
   "models",
   "safety_identifier",
 ]);
+/** `MODELLED` for bodies without `safety_identifier`, in which `user` is the end user's id. */
 const MODELLED_USER = new Set([...MODELLED, "user"]);
-const OPTIONS = { stream_options: new Set(["include_usage"]) };
+const STREAM_OPTIONS = { stream_options: new Set(["include_usage"]) };
 
 /**
  * Reads a request that the schema has accepted.
- * @throws {GatewayError} `invalid`, for contradictions and for what cannot be served
+ * @throws {GatewayError} `invalid`, for contradictions and for what the gateway does not support
  */
 export function readPrompt(body: JsonObject, permits?: Permits): Prompt {
   return runToEnd(readSteps(body, permits));
 }
 
-/** `readPrompt` in steps. */
+/** As `readPrompt`, in steps. */
 export function* readSteps(body: JsonObject, permits?: Permits): Generator<void, Prompt> {
   refuseAudio(body);
   const tools = readTools(body);
@@ -83,7 +84,7 @@ function readSettings(body: JsonObject, tools: ToolList): Omit<Prompt, "messages
   return {
     ...present({
       toolChoice: hasChoice ? readToolChoice(body, tools) : undefined,
-      // `functions` allow one call per answer.
+      // With `functions` an answer has at most one call.
       parallelToolCalls: usesLegacyFunctions(body) ? false : booleanOf(body.parallel_tool_calls),
       maxTokens: numberOf(body.max_completion_tokens) ?? numberOf(body.max_tokens),
       reasoning: asksForReasoning ? readReasoningOptions(body) : undefined,
@@ -99,7 +100,7 @@ function readSettings(body: JsonObject, tools: ToolList): Omit<Prompt, "messages
     stop: typeof body.stop === "string" ? [body.stop] : textsOf(body.stop),
     sampling: readSampling(body),
     stream,
-    ...unknownIn(body, endUser === undefined ? MODELLED_USER : MODELLED, OPTIONS),
+    ...unknownIn(body, endUser === undefined ? MODELLED_USER : MODELLED, STREAM_OPTIONS),
   };
 }
 
@@ -132,7 +133,7 @@ function readFormat(value: Json | undefined): OutputFormat | undefined {
       const inner = objectOf(format.json_schema) ?? {};
       return {
         type: "json_schema",
-        // The empty schema allows every JSON value, as an absent one does.
+        // An empty schema allows every JSON value, as a missing one does.
         schema: objectOf(inner.schema) ?? {},
         ...present({
           name: stringOf(inner.name),

@@ -7,16 +7,16 @@ import type { Json, JsonObject } from "../../json/mod.ts";
 import { booleanOf, numberOf, objectOf, present, stringOf } from "../members.ts";
 import { unknownIn } from "./members.ts";
 
-const OPTIONS = new Set(["effort", "max_tokens", "enabled", "exclude"]);
+const OPTION_MEMBERS = new Set(["effort", "max_tokens", "enabled", "exclude"]);
 
 /**
- * Reads the reasoning options; `undefined` if there are none.
+ * Reads the reasoning options; returns undefined if there are none.
  * @throws {GatewayError} `invalid`, for options that contradict each other
  */
 export function readReasoningOptions(body: JsonObject): Reasoning | undefined {
-  const { reasoning: wishes, reasoning_effort: depth, include_reasoning: includeReasoning } = body;
-  if (wishes === undefined && depth === undefined && includeReasoning === undefined) return undefined;
-  const options = objectOf(wishes) ?? {};
+  const { reasoning: reasoningMember, reasoning_effort: effortMember, include_reasoning: includeReasoning } = body;
+  if (reasoningMember === undefined && effortMember === undefined && includeReasoning === undefined) return undefined;
+  const options = objectOf(reasoningMember) ?? {};
   const effort = readEffort(body, options);
   const budgetTokens = numberOf(options.max_tokens);
   const enabled = booleanOf(options.enabled);
@@ -36,12 +36,12 @@ export function readReasoningOptions(body: JsonObject): Reasoning | undefined {
       effort,
       display: readDisplay(body, options),
     }),
-    ...unknownIn(options, OPTIONS),
+    ...unknownIn(options, OPTION_MEMBERS),
   };
   return Object.keys(reasoning).length === 0 ? undefined : reasoning;
 }
 
-/** An effort alone sets no mode. Enabled without an effort or a budget means adaptive. */
+/** Returns the mode. An effort alone sets none; `enabled` without an effort or a budget means adaptive. */
 function readMode({ effort, budgetTokens, enabled }: {
   effort: Effort | undefined;
   budgetTokens: number | undefined;
@@ -53,19 +53,19 @@ function readMode({ effort, budgetTokens, enabled }: {
 }
 
 function readEffort(body: JsonObject, options: JsonObject): Effort | undefined {
-  const short = effortOf(body.reasoning_effort);
-  const long = effortOf(options.effort);
-  if (short !== undefined && long !== undefined && short !== long) {
-    throw contradiction("reasoning_effort", `it is "${short}", but reasoning.effort is "${long}"`);
+  const flatEffort = effortOf(body.reasoning_effort);
+  const nestedEffort = effortOf(options.effort);
+  if (flatEffort !== undefined && nestedEffort !== undefined && flatEffort !== nestedEffort) {
+    throw contradiction("reasoning_effort", `it is "${flatEffort}", but reasoning.effort is "${nestedEffort}"`);
   }
-  return short ?? long;
+  return flatEffort ?? nestedEffort;
 }
 
 function effortOf(value: Json | undefined): Effort | undefined {
   return EFFORTS.find((effort) => effort === value);
 }
 
-/** The kind of summary stays an unknown member; whether there is one is common to all protocols. */
+/** Returns how reasoning is shown. All protocols know whether there is a summary; its kind stays an unknown member. */
 function readDisplay(body: JsonObject, options: JsonObject): Reasoning["display"] {
   if (options.exclude === true || body.include_reasoning === false) return "omitted";
   return stringOf(options.summary) === undefined ? undefined : "summarized";

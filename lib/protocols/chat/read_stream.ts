@@ -1,4 +1,4 @@
-/** Reads answers of chat upstreams, streamed and whole. */
+/** Reads answers of chat upstreams, streamed or not. */
 import { finishEvent } from "../canonical/finish.ts";
 import type { FinishReason, Machine, Reply, ReplyEvent, TokenUsage } from "../canonical/types.ts";
 import { cutAnswerError, GatewayError, toGatewayError } from "../../errors.ts";
@@ -14,21 +14,21 @@ import { readOpenaiError } from "../read_openai_error.ts";
 import { readUsage } from "./chat_usage.ts";
 import { aggregateEvents } from "../canonical/aggregate_events.ts";
 
-/** Longest id that is kept. */
-const MAX_ID = 256;
+/** Longest id that is passed on. */
+const MAX_ID_LENGTH = 256;
 
 /**
- * Reads a stream of chunks. Usage may come on any chunk; the last one counts. The answer ends with `[DONE]`, or with
- * the stream if there was a finish reason; everything after it is ignored.
+ * Creates a reader of chunks. Usage may come on any chunk; the last one counts. The answer ends with `[DONE]`, or with
+ * the stream if there was a finish reason. Everything after the end is ignored.
  */
 export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
   const answer = new ChatReplyReader(origin);
-  const parse = templateParser(readChunk, chatTemplateRule);
-  let isDone = false;
+  const parse = templateParser(parseChunk, chatTemplateRule);
+  let isOver = false;
   let started = false;
   let id = "";
   let usage: TokenUsage | undefined;
-  let served: string | undefined;
+  let servedTier: string | undefined;
   let finish: ChatFinish | undefined;
 
   function start(): ReplyEvent[] {
@@ -39,26 +39,26 @@ export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
   }
 
   function fail(error: GatewayError): ReplyEvent[] {
-    isDone = true;
-    // Without a start nothing was sent, so the error can still have its own status.
+    isOver = true;
+    // Before the start nothing was sent, so the response can still have the status of the error.
     return [...(started ? answer.take() : []), { type: "error", error }];
   }
 
-  function close(marked: boolean): ReplyEvent[] {
-    // `[DONE]` alone ends a complete answer, too.
+  function close(hasDoneMark: boolean): ReplyEvent[] {
+    // `[DONE]` without a finish reason ends a complete answer, too.
     const end: ChatFinish | undefined = finish ??
-      (marked && answer.hasBegun && !answer.cut ? { reason: "end" } : undefined);
+      (hasDoneMark && answer.hasContent && !answer.hasOpenCall ? { reason: "end" } : undefined);
     if (end === undefined) return fail(cutAnswerError());
     const reason = answer.end(end.reason);
-    isDone = true;
-    const reported = withReported(usage ?? {}, { tier: served, requestedTier: origin.tier });
+    isOver = true;
+    const reported = withReported(usage ?? {}, { tier: servedTier, requestedTier: origin.tier });
     return [...start(), ...answer.take(), finishEvent(reason, { ...end, usage: reported })];
   }
 
-  function take(chunk: JsonObject): ReplyEvent[] {
+  function pushChunk(chunk: JsonObject): ReplyEvent[] {
     const choice = firstChoice(chunk);
     usage = usageOf(chunk) ?? usage;
-    if (chunk.service_tier !== undefined) served = stringOf(chunk.service_tier) ?? served;
+    if (chunk.service_tier !== undefined) servedTier = stringOf(chunk.service_tier) ?? servedTier;
     // Azure's first chunk has neither an id nor choices.
     if (id === "") id = idOf(chunk);
     if (choice !== undefined) {
@@ -70,11 +70,11 @@ export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
 
   return {
     push(frame) {
-      if (isDone) return [];
+      if (isOver) return [];
       const { event, data } = frame;
       const text = data.trim();
       try {
-        // Some servers forward comments of their own upstream as data.
+        // Some servers forward comments of their upstream as data.
         if (text === "" || text.startsWith(":")) return [];
         if (text === "[DONE]") return close(true);
         // `trim()` removes more characters than JSON calls white space.
@@ -82,13 +82,13 @@ export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
         if (!isObject(chunk)) {
           return fail(new GatewayError("upstream", "The model's vendor sent an invalid answer"));
         }
-        return isFailure(chunk, event) ? fail(readOpenaiError(200, chunk)) : take(chunk);
+        return isFailure(chunk, event) ? fail(readOpenaiError(200, chunk)) : pushChunk(chunk);
       } catch (error) {
         return fail(toGatewayError(error));
       }
     },
     end() {
-      if (isDone) return [];
+      if (isOver) return [];
       try {
         return close(false);
       } catch (error) {
@@ -107,33 +107,33 @@ function firstChoice(body: JsonObject): JsonObject | undefined {
   return undefined;
 }
 
-/** Returns the id of an answer, "" if there is none. */
+/** Returns the id of an answer; "" if there is none. */
 function idOf(body: JsonObject): string {
   const id = stringOf(body.id) ?? "";
-  return id.length <= MAX_ID ? id : "";
+  return id.length <= MAX_ID_LENGTH ? id : "";
 }
 
-/** Reads usage at the top, in the choice (Moonshot), or in `x_groq`. */
+/** Reads the usage at the top of the body, in the choice (Moonshot), or in `x_groq`. */
 function usageOf(body: JsonObject): TokenUsage | undefined {
   return readUsage(body.usage) ?? readUsage(firstChoice(body)?.usage) ?? readUsage(objectOf(body.x_groq)?.usage);
 }
 
-/** An error may come with or without choices, in an event or a member called `error`. */
+/** True for an error, which may come with or without choices, and in an event or a member called `error`. */
 function isFailure(body: JsonObject, event?: string): boolean {
   return Boolean(body.error) || event === "error" || stringOf(body.object)?.toLowerCase() === "error";
 }
 
-/** Returns the input classes that are known before the answer. */
+/** Returns the input counts of a usage; undefined if there are none. */
 function inputOf(usage: TokenUsage | undefined): TokenUsage | undefined {
   if (usage === undefined) return undefined;
   const { completion: _, reasoning: __, ...input } = usage;
   return Object.keys(input).length === 0 ? undefined : input;
 }
 
-/** Matches arguments that are an object, whose numbers must keep their spelling. */
+/** Matches arguments that are an object, not a text: the numbers in it must keep their spelling. */
 const OBJECT_INPUT = /"(?:arguments|input)"\s*:\s*\{/;
 
-function readChunk(text: string): JsonObject | undefined {
+function parseChunk(text: string): JsonObject | undefined {
   const value = (OBJECT_INPUT.test(text) ? tryParse(text, parseJson) : undefined) ?? tryParse(text, parsePlain);
   return isObject(value) ? value : undefined;
 }
@@ -148,7 +148,7 @@ function tryParse(text: string, parse: (text: string) => Json): Json | undefined
 
 const TEXT_MEMBERS = ["content", "reasoning_content", "reasoning", "thinking", "refusal"] as const;
 
-/** Applies to chunks of one choice whose delta has text only; all other chunks are parsed one by one. */
+/** Applies to chunks with one choice whose delta has only texts. All other chunks are parsed in full. */
 export const chatTemplateRule: TemplateRule = {
   variableMember({ choices }: JsonObject): VariableMember | undefined {
     const [choice, ...others] = Array.isArray(choices) ? choices : [];
@@ -165,7 +165,8 @@ export const chatTemplateRule: TemplateRule = {
 };
 
 /**
- * Reads a `chat.completion` object. @throws {GatewayError} `upstream`, or the error of a failed answer with status 200
+ * Reads a `chat.completion` object.
+ * @throws {GatewayError} `upstream`, or the error that an answer with status 200 contains
  */
 export function readReply(body: JsonObject, origin: Origin): Reply {
   if (isFailure(body)) throw readOpenaiError(200, body);
@@ -188,14 +189,14 @@ export function readReply(body: JsonObject, origin: Origin): Reply {
   ]);
 }
 
-/** A reason, with the matched stop string if the upstream reports it. */
+/** A finish reason, with the matched stop string if the upstream reports it. */
 interface ChatFinish {
   reason: FinishReason;
   stopSequence?: string;
 }
 
-/** Reasons other than an ordinary end. */
-const REASONS: ReadonlyMap<string, FinishReason> = new Map([
+/** Finish reasons besides an ordinary end. */
+const FINISH_REASONS: ReadonlyMap<string, FinishReason> = new Map([
   ["length", "length"],
   ["max_tokens", "length"],
   // Mistral: the context is full.
@@ -208,24 +209,30 @@ const REASONS: ReadonlyMap<string, FinishReason> = new Map([
   ["sensitive", "refusal"],
 ]);
 
-/** Reasons of a failed answer: OpenRouter and Mistral, vLLM, DeepSeek, GLM. */
-const FAILURES: ReadonlySet<string> = new Set(["error", "abort", "insufficient_system_resource", "network_error"]);
+/** Finish reasons of failed answers, at OpenRouter and Mistral, vLLM, DeepSeek, and GLM. */
+const FAILURE_REASONS: ReadonlySet<string> = new Set([
+  "error",
+  "abort",
+  "insufficient_system_resource",
+  "network_error",
+]);
 
 /**
- * Reads the reason of a choice; `undefined` while there is none. Unknown reasons are an ordinary end.
+ * Reads the finish reason of a choice; returns undefined if there is none yet. Unknown reasons count as an ordinary
+ * end.
  * @throws {GatewayError} `upstream`, if the reason is a failure
  */
 function readFinish(choice: JsonObject): ChatFinish | undefined {
-  const word = stringOf(choice.finish_reason);
-  if (!word) return undefined;
-  if (FAILURES.has(word)) throw new GatewayError("upstream", "The model failed in the middle of its answer");
-  const reason = REASONS.get(word) ?? "end";
-  const stopSequence = reason === "end" ? readMatch(choice) : undefined;
+  const reported = stringOf(choice.finish_reason);
+  if (!reported) return undefined;
+  if (FAILURE_REASONS.has(reported)) throw new GatewayError("upstream", "The model failed in the middle of its answer");
+  const reason = FINISH_REASONS.get(reported) ?? "end";
+  const stopSequence = reason === "end" ? readStopSequence(choice) : undefined;
   return stopSequence === undefined ? { reason } : { reason: "stop_sequence", stopSequence };
 }
 
-/** vLLM and SGLang report the matched string. Elsewhere the same member has the name of the reason. */
-function readMatch(choice: JsonObject): string | undefined {
+/** Returns the stop string that vLLM and SGLang report. Other servers have the finish reason in the same member. */
+function readStopSequence(choice: JsonObject): string | undefined {
   const match = stringOf(choice.stop_reason) || stringOf(choice.matched_stop);
   return match && !/^[a-z_]+$/.test(match) ? match : undefined;
 }

@@ -1,4 +1,4 @@
-/** Reads reasoning of answers: plain text under several names, and `reasoning_details`, whole or in pieces. */
+/** Reads the reasoning of chat answers: plain text under several names, and `reasoning_details`, whole or in pieces. */
 import type { Signature } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { Json, JsonObject } from "../../json/mod.ts";
@@ -6,13 +6,13 @@ import { numberOf, objectsOf, present, stringOf } from "../members.ts";
 import type { BlockQueue, QueuedBlock } from "./block_queue.ts";
 import { signatureOf } from "./reasoning_details.ts";
 
-/** Members with reasoning as plain text; the first non-empty one counts. */
-const PLAIN = ["reasoning_content", "reasoning", "thinking"] as const;
+/** Members with reasoning as plain text. The first one that is not empty counts. */
+const PLAIN_MEMBERS = ["reasoning_content", "reasoning", "thinking"] as const;
 
-/** Most characters of a signature that comes in pieces. */
-const MAX_SIGNATURE = 4_194_304;
+/** Limit of a signature that comes in pieces, in characters. */
+const MAX_SIGNATURE_LENGTH = 4_194_304;
 
-/** The incomplete entry of `reasoning_details`. */
+/** An entry of `reasoning_details` of which more pieces may follow. */
 interface Detail {
   block: QueuedBlock;
   type: Json | undefined;
@@ -23,8 +23,8 @@ interface Detail {
 /** Reads the reasoning of one answer. */
 export class ReasoningReader {
   readonly #queue: BlockQueue;
-  /** The member that came first: the other one repeats it. Details give their signatures either way. */
-  #lead: "plain" | "details" | undefined;
+  /** The member whose text is read: the one that came first. The other one repeats it, but details have signatures. */
+  #textSource: "plain" | "details" | undefined;
   #plain: QueuedBlock | undefined;
   #detail: Detail | undefined;
 
@@ -32,32 +32,33 @@ export class ReasoningReader {
     this.#queue = queue;
   }
 
+  /** Reads the reasoning of one delta. @throws {GatewayError} `upstream`, if a signature is too long */
   push(delta: JsonObject): void {
     const plain = plainText(delta);
-    // Most deltas have none.
+    // Most deltas have no reasoning.
     if (plain === undefined && !Array.isArray(delta.reasoning_details)) return;
     const details = objectsOf(delta.reasoning_details);
-    const inDetails = details.some((entry) => stringOf(entry.text) || stringOf(entry.summary));
-    if (plain !== undefined && !(inDetails && this.#lead !== "plain")) this.pushText(plain);
-    details.forEach((entry, at) => this.#take(entry, at === 0));
+    const hasDetailText = details.some((entry) => stringOf(entry.text) || stringOf(entry.summary));
+    if (plain !== undefined && !(hasDetailText && this.#textSource !== "plain")) this.addPlainText(plain);
+    details.forEach((entry, index) => this.#readEntry(entry, index === 0));
   }
 
   /** Adds plain reasoning text. */
-  pushText(text: string): void {
-    if (text === "" || this.#lead === "details") return;
-    this.#lead = "plain";
+  addPlainText(text: string): void {
+    if (text === "" || this.#textSource === "details") return;
+    this.#textSource = "plain";
     if (!this.#isLast(this.#plain)) this.#plain = this.#queue.add({ type: "reasoning" }, { done: true });
     this.#queue.append(this.#plain, text);
   }
 
-  #take(entry: JsonObject, first: boolean): void {
+  #readEntry(entry: JsonObject, isFirst: boolean): void {
     switch (entry.type) {
       case "reasoning.text":
-        return this.#text(entry, { first, text: stringOf(entry.text) ?? "", signature: signatureOf(entry) });
+        return this.#readText(entry, { isFirst, text: stringOf(entry.text) ?? "", signature: signatureOf(entry) });
       case "reasoning.summary":
-        return this.#text(entry, { first, text: stringOf(entry.summary) ?? "", signature: undefined });
+        return this.#readText(entry, { isFirst, text: stringOf(entry.summary) ?? "", signature: undefined });
       case "reasoning.encrypted":
-        return this.#seal(entry, first);
+        return this.#readEncrypted(entry, isFirst);
       default:
         if (stringOf(entry.type) !== undefined) {
           this.#queue.add({ type: "vendor_specific", from: "chat", value: entry }, { done: true });
@@ -65,25 +66,25 @@ export class ReasoningReader {
     }
   }
 
-  #text(entry: JsonObject, piece: { first: boolean; text: string; signature: Signature | undefined }): void {
+  #readText(entry: JsonObject, piece: { isFirst: boolean; text: string; signature: Signature | undefined }): void {
     const { signature } = piece;
     // Plain reasoning contains the text already.
-    const text = this.#lead === "plain" ? "" : piece.text;
+    const text = this.#textSource === "plain" ? "" : piece.text;
     if (text === "" && signature === undefined) return;
-    if (text !== "") this.#lead = "details";
+    if (text !== "") this.#textSource = "details";
     const open = this.#openDetail();
-    const same = open !== undefined && this.#continues(open, entry, piece.first) &&
+    const isSameEntry = open !== undefined && this.#continues(open, entry, piece.isFirst) &&
       (text === "" || open.block.signature === undefined);
-    const nextSummary = open?.type === "reasoning.summary" && entry.type === open.type &&
+    const isNextSummary = open?.type === "reasoning.summary" && entry.type === open.type &&
       open.id === stringOf(entry.id) && open.block.signature === undefined;
-    if (same || nextSummary) {
-      this.#queue.append(open.block, same ? text : `\n\n${text}`);
+    if (isSameEntry || isNextSummary) {
+      this.#queue.append(open.block, isSameEntry ? text : `\n\n${text}`);
       open.index = numberOf(entry.index);
       if (signature !== undefined) open.block.signature = signature;
       return;
     }
     if (signature !== undefined && this.#signPlain(signature)) return;
-    const hidden = text === "" && (this.#lead === "plain" || signature?.issuer === "anthropic");
+    const hidden = text === "" && (this.#textSource === "plain" || signature?.issuer === "anthropic");
     const block = this.#queue.add({ type: "reasoning", ...(hidden && { hidden }) }, {
       done: true,
       ...present({ signature }),
@@ -92,22 +93,22 @@ export class ReasoningReader {
     this.#detail = { block, type: entry.type, index: numberOf(entry.index), id: stringOf(entry.id) };
   }
 
-  /** Encrypted reasoning belongs to the preceding summary, or is a block of its own. */
-  #seal(entry: JsonObject, first: boolean): void {
+  /** Reads encrypted reasoning. It belongs to the summary before it, or becomes a block of its own. */
+  #readEncrypted(entry: JsonObject, isFirst: boolean): void {
     const signature = signatureOf(entry);
     if (signature === undefined) return;
     const id = stringOf(entry.id);
     const open = this.#openDetail();
-    if (open?.block.signature !== undefined && this.#continues(open, entry, first)) {
+    if (open?.block.signature !== undefined && this.#continues(open, entry, isFirst)) {
       const { value } = open.block.signature;
-      if (value.length + signature.value.length > MAX_SIGNATURE) {
+      if (value.length + signature.value.length > MAX_SIGNATURE_LENGTH) {
         throw new GatewayError("upstream", "The model's answer has a signature that is too long");
       }
       if (value !== signature.value) open.block.signature = { ...open.block.signature, value: value + signature.value };
       return;
     }
-    const isSameDetail = open?.id === undefined || id === undefined || open.id === id;
-    if (open?.type === "reasoning.summary" && open.block.signature === undefined && isSameDetail) {
+    const belongsTogether = open?.id === undefined || id === undefined || open.id === id;
+    if (open?.type === "reasoning.summary" && open.block.signature === undefined && belongsTogether) {
       open.block.signature = signature;
       this.#detail = { block: open.block, type: entry.type, index: numberOf(entry.index), id };
       return;
@@ -117,13 +118,14 @@ export class ReasoningReader {
     this.#detail = { block, type: entry.type, index: numberOf(entry.index), id };
   }
 
-  /** Signs the open plain text with the first signature that belongs to it. */
+  /** Adds the signature to the last block if that is plain text without one. @returns whether it did */
   #signPlain(signature: Signature): boolean {
     if (!this.#isLast(this.#plain) || this.#plain.signature !== undefined) return false;
     this.#plain.signature = signature;
     return true;
   }
 
+  /** The last entry, if its block is still the last one. */
   #openDetail(): Detail | undefined {
     return this.#isLast(this.#detail?.block) ? this.#detail : undefined;
   }
@@ -132,15 +134,19 @@ export class ReasoningReader {
     return block !== undefined && this.#queue.tail === block;
   }
 
-  /** Pieces of an entry have the same index. Without an index, the first entry of a delta continues the last one. */
-  #continues(open: Detail, entry: JsonObject, first: boolean): boolean {
+  /**
+   * True if an entry is a further piece of the open one. Pieces have the same index. Without an index, the first entry
+   * of a delta continues the last entry.
+   */
+  #continues(open: Detail, entry: JsonObject, isFirst: boolean): boolean {
     const index = numberOf(entry.index);
-    return open.type === entry.type && (index === undefined ? first && open.index === undefined : index === open.index);
+    return open.type === entry.type &&
+      (index === undefined ? isFirst && open.index === undefined : index === open.index);
   }
 }
 
 function plainText(delta: JsonObject): string | undefined {
-  for (const name of PLAIN) {
+  for (const name of PLAIN_MEMBERS) {
     const text = delta[name];
     if (typeof text === "string" && text !== "") return text;
   }

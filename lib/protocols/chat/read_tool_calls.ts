@@ -1,4 +1,4 @@
-/** Reads tool calls from deltas, which upstreams number and name in many ways, or not at all. */
+/** Reads tool calls from deltas. Upstreams number the pieces of calls in different ways, or not at all. */
 import { callSignatureId } from "../canonical/signature.ts";
 import { GatewayError } from "../../errors.ts";
 import { type Json, type JsonObject, writeJson } from "../../json/mod.ts";
@@ -7,8 +7,8 @@ import { numberOf, objectOf, objectsOf, stringOf } from "../members.ts";
 import { type JsonEndFinder, jsonEndFinder } from "./json_end_finder.ts";
 import type { BlockQueue, QueuedBlock } from "./block_queue.ts";
 
-/** Most characters of arguments before the name of the tool. */
-const MAX_EARLY = 65_536;
+/** Limit of arguments that come before the name of the tool, in characters. */
+const MAX_EARLY_ARGUMENTS = 65_536;
 
 interface Call {
   index: number | undefined;
@@ -17,10 +17,11 @@ interface Call {
   custom: boolean;
   /** Present once the name is known: a call without a name is dropped. */
   block: QueuedBlock | undefined;
-  early: string;
-  end: JsonEndFinder;
-  /** True after the first character that is not white space. */
-  hasBegun: boolean;
+  /** Arguments that came before the name. */
+  earlyArguments: string;
+  endFinder: JsonEndFinder;
+  /** True once there are arguments besides white space. */
+  hasArguments: boolean;
 }
 
 /** Reads the calls of one answer. */
@@ -36,43 +37,44 @@ export class ToolCallReader {
     this.#issuer = issuer;
   }
 
+  /** Number of calls that have a name, which are those in the answer. */
   get count(): number {
     return this.#ids.size;
   }
 
-  /** True while the arguments of a call have begun and are incomplete. */
-  get cut(): boolean {
-    return this.#calls.some(({ block, custom, hasBegun, end }) =>
-      block !== undefined && !custom && hasBegun && !end.complete
+  /** True while a call has begun arguments that are incomplete. */
+  get hasOpenCall(): boolean {
+    return this.#calls.some(({ block, custom, hasArguments, endFinder }) =>
+      block !== undefined && !custom && hasArguments && !endFinder.complete
     );
   }
 
   /**
    * Reads the `tool_calls` of one delta.
    * @param answerId id of the answer, from which missing call ids are derived
-   * @throws {GatewayError} `upstream`, for pieces that cannot be told apart
+   * @throws {GatewayError} `upstream`, for pieces that cannot be assigned to calls
    */
   push(value: Json | undefined, answerId: string): void {
     if (value === undefined || value === null) return;
-    const touched = new Set<Call>();
+    const callsOfDelta = new Set<Call>();
     for (const entry of objectsOf(value)) {
-      const call = this.#find(entry, touched) ?? this.#add(entry);
-      touched.add(call);
-      this.#apply(call, { entry, answerId });
+      const call = this.#findCall(entry, callsOfDelta) ?? this.#addCall(entry);
+      callsOfDelta.add(call);
+      this.#readPiece(call, { entry, answerId });
     }
   }
 
-  /** Reads a deprecated `function_call`: one per answer. */
+  /** Reads a piece of the deprecated `function_call`, of which an answer has only one. */
   pushFunction(value: Json | undefined, answerId: string): void {
     const inner = objectOf(value);
     if (inner !== undefined) this.push([{ index: -1, type: "function", function: inner }], answerId);
   }
 
   /**
-   * Finds the call of a piece: by index, else by id, else the last one. A known index with another id, or with a name
-   * again and no id, is a new call.
+   * Returns the call of a piece: that with its index, else with its id, else the last one; undefined for a new call. A
+   * known index begins a new call if it comes with another id, or with a name again and no id.
    */
-  #find(entry: JsonObject, touched: ReadonlySet<Call>): Call | undefined {
+  #findCall(entry: JsonObject, callsOfDelta: ReadonlySet<Call>): Call | undefined {
     const index = indexOf(entry);
     const id = stringOf(entry.id) || undefined;
     const inner = innerOf(entry);
@@ -87,12 +89,13 @@ export class ToolCallReader {
       return id === undefined && name === undefined && last?.index === undefined ? last : undefined;
     }
     if (name === undefined) return known;
-    const renumbered = id !== undefined && known.id !== undefined && id !== known.id;
-    const repeated = id === undefined && (touched.has(known) || (known.end.complete && !isBlank(inner.arguments)));
-    return renumbered || repeated ? undefined : known;
+    const isOtherId = id !== undefined && known.id !== undefined && id !== known.id;
+    const isRepeated = id === undefined &&
+      (callsOfDelta.has(known) || (known.endFinder.complete && !isBlank(inner.arguments)));
+    return isOtherId || isRepeated ? undefined : known;
   }
 
-  #add(entry: JsonObject): Call {
+  #addCall(entry: JsonObject): Call {
     if (this.#calls.length >= COUNTS.parts) {
       throw new GatewayError("upstream", "The model's answer has too many calls", { fault: "oversized" });
     }
@@ -102,32 +105,32 @@ export class ToolCallReader {
       name: undefined,
       custom: entry.type === "custom" || objectOf(entry.custom) !== undefined,
       block: undefined,
-      early: "",
-      end: jsonEndFinder(),
-      hasBegun: false,
+      earlyArguments: "",
+      endFinder: jsonEndFinder(),
+      hasArguments: false,
     };
     this.#calls.push(call);
     return call;
   }
 
-  #apply(call: Call, { entry, answerId }: { entry: JsonObject; answerId: string }): void {
+  #readPiece(call: Call, { entry, answerId }: { entry: JsonObject; answerId: string }): void {
     const inner = innerOf(entry);
     call.id ??= stringOf(entry.id) || undefined;
     call.name ??= stringOf(inner.name) || undefined;
-    const piece = call.early + pieceOf(call.custom ? inner.input : inner.arguments, call);
-    call.early = "";
+    const piece = call.earlyArguments + pieceOf(call.custom ? inner.input : inner.arguments, call);
+    call.earlyArguments = "";
     if (call.name === undefined) {
-      call.early = piece;
-      if (piece.length > MAX_EARLY) {
+      call.earlyArguments = piece;
+      if (piece.length > MAX_EARLY_ARGUMENTS) {
         throw new GatewayError("upstream", "The model's answer calls a tool without its name");
       }
       return;
     }
-    call.block ??= this.#open(call.name, { call, entry, answerId });
-    this.#feed(call, { block: call.block, piece });
+    call.block ??= this.#openBlock(call.name, { call, entry, answerId });
+    this.#addArguments(call, { block: call.block, piece });
   }
 
-  #open(
+  #openBlock(
     name: string,
     { call, entry, answerId }: { call: Call; entry: JsonObject; answerId: string },
   ): QueuedBlock {
@@ -138,34 +141,34 @@ export class ToolCallReader {
       const signature = { issuer: this.#issuer, value, id: callSignatureId(id) };
       this.#queue.add({ type: "reasoning", hidden: true }, { done: true, signature });
     }
-    // The end of a custom tool's input cannot be recognized.
+    // The end of a custom tool's input cannot be recognized, so the next block ends it.
     return this.#queue.add({ type: "tool_call", id, name, ...(call.custom && { custom: true }) }, {
       done: call.custom,
     });
   }
 
   #uniqueId(id: string | undefined, answerId: string): string {
-    const stem = id ??
+    const base = id ??
       ["call", answerId.replace(/[^A-Za-z0-9_-]/g, "").slice(-40)].filter((part) => part !== "").join("_");
-    let unique = id ?? `${stem}_${this.#ids.size}`;
-    for (let next = this.#ids.size; this.#ids.has(unique); next++) unique = `${stem}_${next}`;
+    let unique = id ?? `${base}_${this.#ids.size}`;
+    for (let next = this.#ids.size; this.#ids.has(unique); next++) unique = `${base}_${next}`;
     this.#ids.add(unique);
     return unique;
   }
 
-  #feed(call: Call, { block, piece }: { block: QueuedBlock; piece: string }): void {
+  #addArguments(call: Call, { block, piece }: { block: QueuedBlock; piece: string }): void {
     if (call.custom) return this.#queue.append(block, piece);
-    if (!call.hasBegun || block.ended) {
+    if (!call.hasArguments || block.ended) {
       // Blank arguments count as none, and white space after complete ones is dropped.
       if (piece.trim() === "") return;
       if (block.ended) {
         throw new GatewayError("upstream", "The model's answer mixes up the arguments of its calls");
       }
     }
-    call.hasBegun = true;
-    call.end.push(piece);
+    call.hasArguments = true;
+    call.endFinder.push(piece);
     this.#queue.append(block, piece);
-    if (call.end.complete && !block.done) {
+    if (call.endFinder.complete && !block.done) {
       block.done = true;
       this.#queue.advance();
     }
@@ -185,9 +188,11 @@ function isBlank(value: Json | undefined): boolean {
   return typeof value === "string" ? value.trim() === "" : objectOf(value) === undefined;
 }
 
-/** Arguments are text; some upstreams send an object, whole and sometimes repeatedly. */
-function pieceOf(value: Json | undefined, { hasBegun }: Call): string {
+/**
+ * Returns a piece of the arguments. Some upstreams send them as an object, and may repeat it; only the first counts.
+ */
+function pieceOf(value: Json | undefined, { hasArguments }: Call): string {
   if (typeof value === "string") return value;
-  const parsed = objectOf(value);
-  return parsed === undefined || hasBegun ? "" : writeJson(parsed);
+  const argumentsObject = objectOf(value);
+  return argumentsObject === undefined || hasArguments ? "" : writeJson(argumentsObject);
 }

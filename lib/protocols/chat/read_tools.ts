@@ -7,10 +7,10 @@ import { booleanOf, objectOf, objectsOf, present, stringOf } from "../members.ts
 import type { ToolList } from "../plain_contents.ts";
 import { unknownIn, usesLegacyFunctions } from "./members.ts";
 
-const TOOL = new Set(["type", "cache_control"]);
-const FUNCTION = new Set(["name", "description", "parameters", "strict"]);
-const IN_FUNCTION = { function: new Set([...FUNCTION, "cache_control"]) };
-const IN_CUSTOM = { custom: new Set(["name", "description", "format"]) };
+const TOOL_MEMBERS = new Set(["type", "cache_control"]);
+const FUNCTION_MEMBERS = new Set(["name", "description", "parameters", "strict"]);
+const NESTED_FUNCTION_MEMBERS = { function: new Set([...FUNCTION_MEMBERS, "cache_control"]) };
+const NESTED_CUSTOM_MEMBERS = { custom: new Set(["name", "description", "format"]) };
 
 /**
  * Reads `tools`, or the deprecated `functions`.
@@ -29,9 +29,9 @@ export function readTools(body: JsonObject): Tool[] {
  * @throws {GatewayError} `invalid`, if it names a tool that the request does not have
  */
 export function readToolChoice(body: JsonObject, tools: ToolList): ToolChoice | undefined {
-  const old = body.function_call !== undefined && body.function_call !== null;
-  const param = old ? "function_call" : "tool_choice";
-  const choice = old ? functionChoiceOf(body.function_call) : choiceOf(body.tool_choice);
+  const isLegacy = body.function_call !== undefined && body.function_call !== null;
+  const param = isLegacy ? "function_call" : "tool_choice";
+  const choice = isLegacy ? functionChoiceOf(body.function_call) : choiceOf(body.tool_choice);
   const missing = choice && missingTool(choice, tools);
   if (missing !== undefined) throw new GatewayError("invalid", `Cannot use ${param}: ${missing}`, { param });
   return choice;
@@ -48,12 +48,12 @@ function readFunctionTool(tool: JsonObject): Tool {
     ...functionOf(inner),
     ...readCacheMark(inner),
     ...readCacheMark(tool),
-    ...unknownIn(tool, TOOL, IN_FUNCTION),
+    ...unknownIn(tool, TOOL_MEMBERS, NESTED_FUNCTION_MEMBERS),
   };
 }
 
 function readFunction(value: JsonObject): Tool {
-  return { ...functionOf(value), ...unknownIn(value, FUNCTION) };
+  return { ...functionOf(value), ...unknownIn(value, FUNCTION_MEMBERS) };
 }
 
 function functionOf(value: JsonObject): Extract<Tool, { type: "function" }> {
@@ -75,11 +75,11 @@ function readCustom(tool: JsonObject): Tool {
     name: stringOf(inner.name) ?? "",
     ...present({ description: stringOf(inner.description), format: formatOf(objectOf(inner.format)) }),
     ...readCacheMark(tool),
-    ...unknownIn(tool, TOOL, IN_CUSTOM),
+    ...unknownIn(tool, TOOL_MEMBERS, NESTED_CUSTOM_MEMBERS),
   };
 }
 
-/** Chat nests a grammar one level deeper than the flat form. */
+/** Returns the flat form of a format: chat has the members of a grammar in an inner object. */
 function formatOf(format: JsonObject | undefined): JsonObject | undefined {
   if (format?.type !== "grammar") return format;
   const { grammar, ...others } = format;
@@ -109,7 +109,7 @@ function nameOf(choice: JsonObject): string | undefined {
   return stringOf(objectOf(choice.function)?.name) ?? stringOf(objectOf(choice.custom)?.name);
 }
 
-/** Returns the reason why a choice cannot be met, if there is one. */
+/** Returns why a choice is impossible; undefined if it is possible. */
 function missingTool(choice: ToolChoice, { count, list }: ToolList): string | undefined {
   if (choice.type === "required") return count > 0 ? undefined : "the request has no tools";
   const names = choice.type === "tool" ? [choice.name] : choice.type === "allowed" ? choice.names : [];

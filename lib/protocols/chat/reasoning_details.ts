@@ -1,6 +1,6 @@
 /**
- * Reasoning inside chat messages. Chat has no official member for it: the text travels in `reasoning_content`, and
- * `reasoning_details` has each block with its signature, for clients to send back.
+ * Reads and writes the reasoning in chat messages. Chat has no official member for it: the text is in
+ * `reasoning_content`, and `reasoning_details` has each block with its signature, for clients to send back.
  */
 import { readSignature, REDACTED_ID, writeSignature } from "../canonical/signature.ts";
 import type { ContentBlock, ContentBlockOf, Signature } from "../canonical/types.ts";
@@ -12,19 +12,19 @@ import type { ChatWriteContext } from "./write_parts.ts";
 
 type ReasoningBlock = ContentBlockOf<"reasoning">;
 
-const ANTHROPIC = "anthropic-claude-v1";
-const OPENAI = "openai-responses-v1";
-const UNKNOWN = "unknown";
+const ANTHROPIC_FORMAT = "anthropic-claude-v1";
+const OPENAI_FORMAT = "openai-responses-v1";
+const UNKNOWN_FORMAT = "unknown";
 
-/** Issuers of values without an envelope, by the `format` of the entry. Any other format is its own issuer. */
-const ISSUERS: ReadonlyMap<string, string> = new Map([[ANTHROPIC, "anthropic"], [OPENAI, "openai"]]);
+/** Issuers of values without an envelope, by the `format` of the entry. Any other format is the name of its issuer. */
+const ISSUERS: ReadonlyMap<string, string> = new Map([[ANTHROPIC_FORMAT, "anthropic"], [OPENAI_FORMAT, "openai"]]);
 
-/** Members of an assistant message with reasoning. */
+/** The members of an assistant message that have reasoning. */
 export const REASONING_MEMBERS = ["reasoning_details", "thinking_blocks", "reasoning_content", "reasoning"] as const;
 
 /**
- * Reads the reasoning of an assistant message from the first member that has any; the others repeat it. Other entries
- * become vendor-specific blocks.
+ * Reads the reasoning of an assistant message from the first member that has any; the others repeat it. Entries of
+ * unknown types become vendor-specific blocks.
  */
 export function readReasoning(message: JsonObject): ContentBlock[] {
   if (Array.isArray(message.reasoning_details)) {
@@ -39,25 +39,25 @@ export function readReasoning(message: JsonObject): ContentBlock[] {
   return text ? [{ type: "reasoning", text }] : [];
 }
 
-/** Writes a block as entries of `reasoning_details` from `index` on. An empty block has none. */
+/** Writes a block as entries of `reasoning_details` with indices from `index` on. An empty block has no entries. */
 export function writeDetails({ text, hidden, signature }: ReasoningBlock, index: number): JsonObject[] {
   if (signature?.issuer === "openai") {
-    const members = { data: writeSignature(signature, "openai"), format: OPENAI, id: signature.id };
-    return sealedEntries({ text, hidden }, members, index);
+    const members = { data: writeSignature(signature, "openai"), format: OPENAI_FORMAT, id: signature.id };
+    return encryptedEntries({ text, hidden }, members, index);
   }
-  // An empty issuer forces an envelope, for every issuer but Anthropic.
+  // An empty native issuer forces an envelope. Only Anthropic's signatures need none.
   const value = signature && writeSignature(signature, signature.issuer === "anthropic" ? "anthropic" : "");
-  const common = { format: signature?.issuer === "anthropic" ? ANTHROPIC : UNKNOWN, id: null, index };
-  const omitted = signature?.issuer === "anthropic" && signature.id !== REDACTED_ID;
-  if (hidden === true && !omitted) {
+  const common = { format: signature?.issuer === "anthropic" ? ANTHROPIC_FORMAT : UNKNOWN_FORMAT, id: null, index };
+  const isOmittedText = signature?.issuer === "anthropic" && signature.id !== REDACTED_ID;
+  if (hidden === true && !isOmittedText) {
     return value === undefined ? [] : [{ type: "reasoning.encrypted", data: value, ...common }];
   }
   if (text === "" && value === undefined) return [];
   return [{ type: "reasoning.text", text, signature: value ?? null, ...common }];
 }
 
-/** Writes a summary, unless the text is hidden, and its encrypted part. */
-function sealedEntries(
+/** Writes an entry with encrypted reasoning, after one with its summary unless the text is hidden. */
+function encryptedEntries(
   { text, hidden }: { text: string; hidden: boolean | undefined },
   { data, format, id = null }: { data: string; format: string; id: string | null | undefined },
   index: number,
@@ -70,24 +70,27 @@ function sealedEntries(
 
 function readDetails(entries: readonly JsonObject[]): ContentBlock[] {
   const blocks: ContentBlock[] = [];
-  // A summary whose encrypted part may follow in the next entry.
+  // The last entry if it is a summary: the next entry may have its encrypted part.
   let summary: { block: ReasoningBlock; id: string | undefined } | undefined;
   for (const entry of entries) {
     const id = stringOf(entry.id);
-    const before = summary;
+    const previous = summary;
     summary = undefined;
     switch (entry.type) {
       case "reasoning.text": {
         const signature = stringOf(entry.signature);
-        const block = signedText(stringOf(entry.text) ?? "", signature ? sign(signature, entry) : undefined);
+        const block = signedText(
+          stringOf(entry.text) ?? "",
+          signature ? readEntrySignature(signature, entry) : undefined,
+        );
         if (block.text !== "" || block.signature !== undefined) blocks.push(block);
         break;
       }
       case "reasoning.summary": {
         const text = stringOf(entry.summary) ?? "";
-        if (before !== undefined && before.id === id) {
-          before.block.text += `\n\n${text}`;
-          summary = before;
+        if (previous !== undefined && previous.id === id) {
+          previous.block.text += `\n\n${text}`;
+          summary = previous;
         } else {
           summary = { block: { type: "reasoning", text }, id };
           blocks.push(summary.block);
@@ -95,9 +98,9 @@ function readDetails(entries: readonly JsonObject[]): ContentBlock[] {
         break;
       }
       case "reasoning.encrypted": {
-        const signature = redacted(sign(stringOf(entry.data) ?? "", entry));
-        const isSameDetail = before?.id === undefined || id === undefined || before.id === id;
-        if (before !== undefined && isSameDetail) before.block.signature = signature;
+        const signature = markRedacted(readEntrySignature(stringOf(entry.data) ?? "", entry));
+        const belongsTogether = previous?.id === undefined || id === undefined || previous.id === id;
+        if (previous !== undefined && belongsTogether) previous.block.signature = signature;
         else blocks.push({ type: "reasoning", text: "", hidden: true, signature });
         break;
       }
@@ -108,10 +111,10 @@ function readDetails(entries: readonly JsonObject[]): ContentBlock[] {
   return blocks;
 }
 
-/** LiteLLM's form, which is Anthropic's own. */
+/** Reads an entry of `thinking_blocks`, LiteLLM's form, which is that of Anthropic. */
 function readThinkingBlock(block: JsonObject): ReasoningBlock[] {
   if (block.type === "redacted_thinking") {
-    const signature = redacted(readSignature(stringOf(block.data) ?? "", "anthropic"));
+    const signature = markRedacted(readSignature(stringOf(block.data) ?? "", "anthropic"));
     return [{ type: "reasoning", text: "", hidden: true, signature }];
   }
   const text = stringOf(block.thinking) ?? "";
@@ -120,41 +123,44 @@ function readThinkingBlock(block: JsonObject): ReasoningBlock[] {
   return text === "" ? [] : [signedText(text, undefined)];
 }
 
-/** Anthropic's signature without a text belongs to omitted thinking. */
+/** Makes a block of text and signature. Without text, Anthropic's signature belongs to omitted thinking. */
 function signedText(text: string, signature: Signature | undefined): ReasoningBlock {
   const hidden = text === "" && signature?.issuer === "anthropic";
   return { type: "reasoning", text, ...(hidden && { hidden }), ...present({ signature }) };
 }
 
-function redacted(signature: Signature): Signature {
+/** Marks a signature of Anthropic as that of redacted thinking. */
+function markRedacted(signature: Signature): Signature {
   return signature.issuer === "anthropic" ? { ...signature, id: REDACTED_ID } : signature;
 }
 
-/** Reads the signature of an entry, if it has one. */
+/** Reads the signature of an entry; returns undefined if it has none. */
 export function signatureOf(entry: JsonObject): Signature | undefined {
   const value = stringOf(entry.type === "reasoning.encrypted" ? entry.data : entry.signature);
   if (!value) return undefined;
-  return entry.type === "reasoning.encrypted" ? redacted(sign(value, entry)) : sign(value, entry);
+  return entry.type === "reasoning.encrypted"
+    ? markRedacted(readEntrySignature(value, entry))
+    : readEntrySignature(value, entry);
 }
 
-function sign(value: string, entry: JsonObject): Signature {
+function readEntrySignature(value: string, entry: JsonObject): Signature {
   const signature = readSignature(value, issuerOf(entry));
   const id = stringOf(entry.id);
-  const takesId = signature.issuer !== "anthropic" && signature.id === undefined && id !== undefined;
-  return takesId ? { ...signature, id } : signature;
+  const isItemId = signature.issuer !== "anthropic" && signature.id === undefined && id !== undefined;
+  return isItemId ? { ...signature, id } : signature;
 }
 
-/** Without a format the shape decides: only Anthropic signs text, and only OpenAI's ids begin with `rs_`. */
+/** Returns the issuer by the format. Without one: only Anthropic signs text, and only OpenAI's ids begin with `rs_`. */
 function issuerOf(entry: JsonObject): string {
-  const format = stringOf(entry.format) ?? UNKNOWN;
-  if (format !== UNKNOWN) return ISSUERS.get(format) ?? format;
+  const format = stringOf(entry.format) ?? UNKNOWN_FORMAT;
+  if (format !== UNKNOWN_FORMAT) return ISSUERS.get(format) ?? format;
   if (entry.type === "reasoning.text") return "anthropic";
-  return stringOf(entry.id)?.startsWith("rs_") === true ? "openai" : UNKNOWN;
+  return stringOf(entry.id)?.startsWith("rs_") === true ? "openai" : UNKNOWN_FORMAT;
 }
 
 /**
- * Writes reasoning of an earlier message, for spreading: signed blocks as `reasoning_details` if the upstream reads
- * them, plain text as `reasoning_content` if it wants it back. Anything else is named.
+ * Writes the reasoning of an earlier message, for spreading: signed blocks as `reasoning_details` if the upstream reads
+ * them, and text as `reasoning_content` if the upstream accepts it. Anything else is added to `dropped`.
  */
 export function writePastReasoning(blocks: readonly ContentBlock[], { prompt, target }: ChatWriteContext): JsonObject {
   const { dialect, issuer, dropped } = target;
@@ -162,7 +168,7 @@ export function writePastReasoning(blocks: readonly ContentBlock[], { prompt, ta
   const texts: string[] = [];
   for (const block of blocks) {
     if (dialect.reasoningDetails === true && isReadable(block, issuer)) {
-      details.push(...writeDetail(block, { index: details.length }));
+      details.push(...writePastBlock(block, { index: details.length }));
     } else if (block.type === "reasoning" && block.text !== "" && dialect.unsignedReasoning) {
       texts.push(block.text);
     } else {
@@ -179,13 +185,17 @@ function isReadable(block: ContentBlock, issuer: WriteTarget["issuer"]): boolean
   return block.type === "vendor_specific" || (block.type === "reasoning" && block.signature?.issuer === issuer);
 }
 
-/** Formats that name an issuer, see `readReasoning`; such signatures go back without an envelope. */
-const FORMAT = /^[a-z-]+-v\d+$/;
+/** Issuers that are the name of a format, see `ISSUERS`. Their signatures need no envelope. */
+const FORMAT_NAME = /^[a-z-]+-v\d+$/;
 
-function writeDetail(block: ContentBlock, { index }: { index: number }): JsonObject[] {
+function writePastBlock(block: ContentBlock, { index }: { index: number }): JsonObject[] {
   if (block.type === "vendor_specific") return objectsOf([block.value]);
   if (block.type !== "reasoning") return [];
   const { signature, text, hidden } = block;
-  if (signature === undefined || !FORMAT.test(signature.issuer)) return writeDetails(block, index);
-  return sealedEntries({ text, hidden }, { data: signature.value, format: signature.issuer, id: signature.id }, index);
+  if (signature === undefined || !FORMAT_NAME.test(signature.issuer)) return writeDetails(block, index);
+  return encryptedEntries(
+    { text, hidden },
+    { data: signature.value, format: signature.issuer, id: signature.id },
+    index,
+  );
 }

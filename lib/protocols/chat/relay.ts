@@ -1,4 +1,7 @@
-/** Relays chat completions. Edits: the model id in every chunk, and usage only for clients that asked for it. */
+/**
+ * Relays chat completions. Edits: the model id of every chunk, and the usage, which is removed unless the client asked
+ * for it.
+ */
 import { type Member, memberText, type ObjectText, scanMembers, spliceMembers } from "../../json/mod.ts";
 import { templateEdit } from "../frame_template.ts";
 import type { Echo, Frame } from "../codec.ts";
@@ -8,11 +11,13 @@ import { streamWriter } from "./write_stream.ts";
 
 const DONE: Frame = { data: "[DONE]" };
 
-/** The gateway always asks for usage, because it meters by it. */
+/** Requests to upstreams always ask for the usage, because the gateway bills by it. */
 export const chatRelay: Relay = {
   streamEdits(body) {
-    const options = memberText(body, "stream_options");
-    return { stream_options: spliceMembers(options?.startsWith("{") ? options : "{}", { include_usage: "true" }) };
+    const streamOptions = memberText(body, "stream_options");
+    return {
+      stream_options: spliceMembers(streamOptions?.startsWith("{") ? streamOptions : "{}", { include_usage: "true" }),
+    };
   },
   machine(echo) {
     const edit = templateEdit((data) => editChunk(scanMembers(data), echo), chatTemplateRule);
@@ -30,14 +35,14 @@ export const chatRelay: Relay = {
   },
 };
 
-/** Returns a chunk for the client; `undefined` if the client does not get it. */
+/** Returns a chunk for the client; undefined if the client does not get it. */
 function editChunk(chunk: ObjectText, echo: Echo): string | undefined {
   const usage = memberOf(chunk, "usage");
-  const unasked = usage !== undefined && echo.prompt.includeUsage !== true;
-  if (unasked && isUsageOnly(chunk, usage)) return undefined;
+  const isUnrequested = usage !== undefined && echo.prompt.includeUsage !== true;
+  if (isUnrequested && isUsageOnly(chunk, usage)) return undefined;
   const edits: Record<string, string | undefined> = {};
   if (memberOf(chunk, "model") !== undefined) edits.model = JSON.stringify(echo.model);
-  if (unasked) edits.usage = undefined;
+  if (isUnrequested) edits.usage = undefined;
   return chunk.text.trimStart().startsWith("{") ? spliceMembers(chunk, edits) : chunk.text;
 }
 
@@ -48,7 +53,7 @@ function isUsageOnly(chunk: ObjectText, usage: Member): boolean {
   return choices !== undefined && /^\[\s*\]$/.test(chunk.text.slice(choices.start, choices.end));
 }
 
-/** As in the parser, the last of two equal names counts. */
-function memberOf({ members }: ObjectText, wantedName: string): Member | undefined {
-  return members.findLast(({ name }) => name === wantedName);
+/** Returns a member of a chunk; undefined if there is none. As in the parser, the last of two equal names counts. */
+function memberOf({ members }: ObjectText, memberName: string): Member | undefined {
+  return members.findLast(({ name }) => name === memberName);
 }

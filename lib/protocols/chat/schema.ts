@@ -1,6 +1,7 @@
 /**
- * Schema of the body of `POST /v1/chat/completions`: types, and ranges as in OpenAI's API reference. A body that does not
- * match gets 400 from `checkBody` in `../fields.ts`. Limits of a model are checked in `lib/request/rules.ts`.
+ * Schema of the body of `POST /v1/chat/completions`, with the types and ranges of OpenAI's API reference. A body that
+ * does not match gets status 400 from `checkBody` in `../fields.ts`. Limits of a model are checked in
+ * `lib/request/rules.ts`.
  */
 import { z } from "zod";
 import {
@@ -77,7 +78,7 @@ const deprecated = {
   prompt_cache_retention: cacheRetentionField.nullish(),
 };
 
-/** A chat completion request. Unknown members pass. */
+/** A chat completion request. Unknown members are allowed. */
 export const chatRequest = z.looseObject({
   model: z.string().min(1).max(256).describe("Model id, `<vendor>/<model_name>`"),
   messages: messagesField.describe("The conversation so far, oldest first"),

@@ -30,7 +30,9 @@ const customTool = z.looseObject({
   cache_control: cacheField,
 });
 
-/** A tool that runs at a vendor. The check aborts, so that an invalid function is reported as such. */
+/**
+ * A tool that runs at a vendor. The check of the type aborts, so that an invalid function is reported as a function.
+ */
 const hostedTool = z.looseObject({
   type: z.string().min(1).regex(/^(?!(?:function|custom)$)/, { abort: true, error: "Expected a type of tool" }),
 });
@@ -39,7 +41,7 @@ const hostedTool = z.looseObject({
 export const toolsField = z.array(z.union([z.discriminatedUnion("type", [functionTool, customTool]), hostedTool]))
   .max(COUNTS.tools);
 
-/** Deprecated predecessor of `tools`. */
+/** The functions that the model may call, in the deprecated predecessor of `tools`. */
 export const functionsField = z.array(z.looseObject({
   name: toolNameField,
   description: z.string().nullish(),
@@ -52,7 +54,7 @@ const namedFunction = z.looseObject({
 });
 const namedCustom = z.looseObject({ type: z.literal("custom"), custom: z.looseObject({ name: toolNameField }) });
 
-/** Tool choice. */
+/** The tools that the model may or must call. */
 export const toolChoiceField = z.union([
   z.enum(["none", "auto", "required"]),
   z.discriminatedUnion("type", [
@@ -68,7 +70,7 @@ export const toolChoiceField = z.union([
   ]),
 ], { error: "Expected none, auto, required or an object of type function, custom or allowed_tools" });
 
-/** Deprecated predecessor of `tool_choice`. */
+/** The choice of a function, in the deprecated predecessor of `tool_choice`. */
 export const functionCallField = z.union([
   z.enum(["none", "auto"]),
   z.looseObject({ name: toolNameField }),

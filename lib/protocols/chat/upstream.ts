@@ -1,4 +1,4 @@
-/** The upstream's side of chat completions, as OpenAI defines it. Differences of other vendors are in `../quirks`. */
+/** Chat completions as an upstream protocol, as OpenAI defines it. Differences of other vendors are in `../quirks`. */
 import type { UpstreamCodec } from "../upstream_codec.ts";
 import { readOpenaiError } from "../read_openai_error.ts";
 import { readReply, streamReader } from "./read_stream.ts";
@@ -13,10 +13,10 @@ export const chatUpstream: UpstreamCodec = {
     hostedFrom: ["chat"],
     stops: 4,
     toolName: { legal: /[A-Za-z0-9_-]/, max: 64 },
-    // Kimi wants its `functions.name:0` back; OpenAI refuses ids of more than 40 characters.
+    // Kimi requires its own ids, such as `functions.name:0`; OpenAI refuses ids of more than 40 characters.
     callId: { legal: /[!-~]/, max: 40 },
     alternates: false,
-    // A final assistant message is accepted, but answered instead of continued.
+    // OpenAI accepts a final assistant message, but answers it and does not continue it.
     prefill: false,
     mediaInResults: false,
     unsignedReasoning: false,

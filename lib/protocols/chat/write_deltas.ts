@@ -1,4 +1,4 @@
-/** Turns the events of an answer into the deltas of its chunks. */
+/** Turns the events of an answer into the deltas of chat chunks. */
 import { countCodePoints } from "../canonical/citations.ts";
 import type { Citation, ContentBlockOf, OpenBlock, ReplyEvent, Signature } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
@@ -8,17 +8,19 @@ import { writeDetails } from "./reasoning_details.ts";
 import { hidesReasoning } from "./write_reply.ts";
 import { usesLegacyFunctions } from "./members.ts";
 
-/** Turns events between start and end into deltas. */
+/** Writes the deltas of one message. */
 export interface DeltaWriter {
+  /** Returns the deltas for an event between the start and the end of the answer. */
   push(event: Exclude<ReplyEvent, { type: "finish" | "error" }>): JsonObject[];
-  /** Returns the last delta, which goes out with the finish reason, and the deltas before it. */
+  /** Returns the last delta, which is sent with the finish reason, and the deltas before it. */
   finish(): { before: JsonObject[]; last: JsonObject };
 }
 
-interface Current {
+/** The block that is open. */
+interface OpenBlockState {
   block: OpenBlock;
   /** True after its first delta. */
-  hasBegun: boolean;
+  hasDelta: boolean;
   /** Text of visible reasoning. */
   texts: string[];
   citations: Citation[];
@@ -26,24 +28,24 @@ interface Current {
   start: number;
 }
 
-/** Writes the deltas of one message. */
+/** Creates the writer of one message's deltas. */
 export function deltaWriter(echo: Echo): DeltaWriter {
   const legacy = usesLegacyFunctions(echo.request);
-  const hides = hidesReasoning(echo);
-  // Lists go out whole in the last delta: clients that join deltas keep the last list only, or join lists wrongly.
+  const hidesText = hidesReasoning(echo);
+  // Lists are sent in one piece, in the last delta: clients keep only the last list of a stream, or join lists wrongly.
   const details: JsonObject[] = [];
   const annotations: JsonObject[] = [];
-  let current: Current | undefined;
+  let current: OpenBlockState | undefined;
   let roleSent = false;
-  /** True while the content was opened as null, and no text, call or refusal has followed. */
-  let contentOwed = false;
+  /** True if the content was sent as null, and no text, call or refusal has followed. */
+  let needsContent = false;
   let reasoningSent = false;
   let calls = 0;
   /** Length of the content so far, in code points. */
   let length = 0;
 
-  /** Holds the role back until the message is known to begin with text or not. */
-  function role(content: string | null): JsonObject[] {
+  /** Returns the first delta, with the role and the beginning of the content; nothing if it was sent already. */
+  function roleDelta(content: string | null): JsonObject[] {
     if (roleSent) return [];
     roleSent = true;
     return [{ role: "assistant", content, refusal: null }];
@@ -51,7 +53,7 @@ export function deltaWriter(echo: Echo): DeltaWriter {
 
   function callDelta(entry: JsonObject): JsonObject[] {
     if (!legacy) return [{ tool_calls: [{ index: calls - 1, ...entry }] }];
-    // A `function_call` message has room for one call.
+    // A message with `function_call` can have only one call.
     return calls === 1 && entry.function !== undefined ? [{ function_call: entry.function }] : [];
   }
 
@@ -60,37 +62,37 @@ export function deltaWriter(echo: Echo): DeltaWriter {
   }
 
   function open(block: OpenBlock): JsonObject[] {
-    current = { block, hasBegun: false, texts: [], citations: [], start: length };
+    current = { block, hasDelta: false, texts: [], citations: [], start: length };
     if (block.type !== "tool_call") return [];
     const { id, name, custom } = block;
     calls++;
-    contentOwed = false;
+    needsContent = false;
     const entry = custom === true
       ? { id, type: "custom", custom: { name, input: "" } }
       : { id, type: "function", function: { name, arguments: "" } };
-    return [...role(null), ...callDelta(entry)];
+    return [...roleDelta(null), ...callDelta(entry)];
   }
 
-  function reasoning(text: string, { texts, hasBegun }: Current): JsonObject[] {
-    if (hides) return [];
-    if (!roleSent) contentOwed = true;
-    const gap = reasoningSent && !hasBegun ? "\n\n" : "";
+  function reasoningDeltas(text: string, { texts, hasDelta }: OpenBlockState): JsonObject[] {
+    if (hidesText) return [];
+    if (!roleSent) needsContent = true;
+    const gap = reasoningSent && !hasDelta ? "\n\n" : "";
     reasoningSent = true;
     texts.push(text);
-    return [...role(null), { reasoning_content: gap + text }];
+    return [...roleDelta(null), { reasoning_content: gap + text }];
   }
 
-  function text(piece: string, open: Current): JsonObject[] {
+  function text(piece: string, open: OpenBlockState): JsonObject[] {
     switch (open.block.type) {
       case "text":
-        contentOwed = false;
+        needsContent = false;
         length += countCodePoints(piece);
-        return [...role(""), { content: piece }];
+        return [...roleDelta(""), { content: piece }];
       case "refusal":
-        contentOwed = false;
-        return [...role(null), { refusal: piece }];
+        needsContent = false;
+        return [...roleDelta(null), { refusal: piece }];
       case "reasoning":
-        return reasoning(piece, open);
+        return reasoningDeltas(piece, open);
       case "tool_call":
         return callText(piece, open.block.custom);
       case "vendor_specific":
@@ -99,18 +101,22 @@ export function deltaWriter(echo: Echo): DeltaWriter {
   }
 
   function close(
-    { block, hasBegun, texts, citations, start }: Current,
+    { block, hasDelta, texts, citations, start }: OpenBlockState,
     signature: Signature | undefined,
   ): JsonObject[] {
     if (block.type === "reasoning") {
-      const complete: ContentBlockOf<"reasoning"> = { ...block, text: texts.join(""), ...(signature && { signature }) };
-      details.push(...writeDetails(complete, details.length));
+      const completeBlock: ContentBlockOf<"reasoning"> = {
+        ...block,
+        text: texts.join(""),
+        ...(signature && { signature }),
+      };
+      details.push(...writeDetails(completeBlock, details.length));
     }
     for (const citation of citations) {
       const annotation = writeAnnotation(citation, { start, end: length });
       if (annotation !== undefined) annotations.push(annotation);
     }
-    return block.type === "tool_call" && block.custom !== true && !hasBegun ? callText("{}", false) : [];
+    return block.type === "tool_call" && block.custom !== true && !hasDelta ? callText("{}", false) : [];
   }
 
   return {
@@ -120,7 +126,7 @@ export function deltaWriter(echo: Echo): DeltaWriter {
       switch (event.type) {
         case "delta": {
           const deltas = text(event.text, current);
-          current.hasBegun = true;
+          current.hasDelta = true;
           return deltas;
         }
         case "citation":
@@ -132,9 +138,9 @@ export function deltaWriter(echo: Echo): DeltaWriter {
     },
     finish() {
       return {
-        before: role(""),
+        before: roleDelta(""),
         last: {
-          ...(contentOwed && { content: "" }),
+          ...(needsContent && { content: "" }),
           ...(details.length > 0 && { reasoning_details: details }),
           ...(annotations.length > 0 && { annotations }),
         },

@@ -1,4 +1,4 @@
-/** Writes message content: a string for one plain text, else parts. */
+/** Writes the content of chat messages: a string for one plain text, else parts. */
 import { PARAMETER_NAMES } from "../canonical/parameter_names.ts";
 import { decodeTextFile, modalityOf, writeMediaUrl } from "../canonical/media.ts";
 import type { CacheMark, ContentBlock, ContentBlockOf, Prompt, UnknownMembers } from "../canonical/types.ts";
@@ -13,7 +13,7 @@ export interface ChatWriteContext {
   target: WriteTarget;
 }
 
-/** Writes content. Some servers accept only a string, so one plain text becomes a string. */
+/** Writes blocks as content. A single plain text becomes a string, because some servers accept nothing else. */
 export function writeContent(blocks: readonly ContentBlock[], context: ChatWriteContext): Json {
   const parts = blocks.map((block) => writePart(block, context));
   const [only] = parts;
@@ -26,7 +26,7 @@ export function isPlain(part: JsonObject): boolean {
   return part.type === "text" && Object.keys(part).length === 2;
 }
 
-/** Writes one part. Outside of assistant messages a refusal is plain text. */
+/** Writes a block as a part. A refusal becomes text: it is only here if it is not in an assistant message. */
 export function writePart(block: ContentBlock, context: ChatWriteContext): JsonObject {
   switch (block.type) {
     case "text":
@@ -42,7 +42,7 @@ export function writePart(block: ContentBlock, context: ChatWriteContext): JsonO
 }
 
 /** Audio formats by media type. */
-const AUDIO: ReadonlyMap<string, string> = new Map([
+const AUDIO_FORMATS: ReadonlyMap<string, string> = new Map([
   ["audio/wav", "wav"],
   ["audio/x-wav", "wav"],
   ["audio/mpeg", "mp3"],
@@ -56,45 +56,45 @@ function writeMedia({ media, name }: ContentBlockOf<"media">, { prompt, target }
     if (name !== undefined) target.dropped.add(PARAMETER_NAMES[prompt.protocol].fileName);
     return { type: "image_url", image_url: { url: writeMediaUrl(media) } };
   }
-  const format = media.kind === "bytes" ? AUDIO.get(media.mediaType) : undefined;
+  const format = media.kind === "bytes" ? AUDIO_FORMATS.get(media.mediaType) : undefined;
   if (format !== undefined && media.kind === "bytes") {
     return { type: "input_audio", input_audio: { data: media.base64, format } };
   }
   const text = modality === "text" && media.kind === "bytes" ? decodeTextFile(media.base64) : undefined;
   if (text !== undefined) return { type: "text", text: name === undefined ? text : `${name}\n${text}` };
-  const own = prompt.protocol === "chat";
-  if (media.kind === "url" && !own) {
+  const isChatClient = prompt.protocol === "chat";
+  if (media.kind === "url" && !isChatClient) {
     const param = PARAMETER_NAMES[prompt.protocol].messages;
     throw new GatewayError("invalid", "Cannot pass on a file by its URL: this model takes files as data only", {
       param,
     });
   }
   // OpenAI requires a name; other protocols do not.
-  const filename = name ?? (own ? undefined : "document");
+  const filename = name ?? (isChatClient ? undefined : "document");
   return { type: "file", file: { ...(filename !== undefined && { filename }), file_data: writeMediaUrl(media) } };
 }
 
-/** Writes the prompt-cache mark, for spreading. Five minutes are the default, and not every server knows `ttl`. */
+/** Writes a prompt-cache mark, for spreading. Five minutes are the default, and some servers do not know `ttl`. */
 function writeCache(cache: CacheMark | undefined): JsonObject {
   return cache === undefined ? {} : { cache_control: { type: "ephemeral", ...(cache.ttl === "1h" && { ttl: "1h" }) } };
 }
 
 /** Adds the prompt-cache mark and the unknown members of a block or tool to its JSON. */
 export function withMembers(
-  wireValue: JsonObject,
+  written: JsonObject,
   source: { cache?: CacheMark; unknownMembers?: UnknownMembers },
 ): JsonObject {
-  const marked = source.cache === undefined ? wireValue : { ...wireValue, ...writeCache(source.cache) };
+  const marked = source.cache === undefined ? written : { ...written, ...writeCache(source.cache) };
   return withUnknownMembers(marked, ownMembers(source));
 }
 
-/** Puts unknown members back: beside the written members, and inside objects among them. */
-export function withUnknownMembers(wireValue: JsonObject, unknownMembers: JsonObject): JsonObject {
-  if (unknownMembers === NO_MEMBERS) return wireValue;
-  const members = new Map<string, Json | undefined>(Object.entries(wireValue));
+/** Adds unknown members to the written ones, also inside written objects. An unknown member replaces a written one. */
+export function withUnknownMembers(written: JsonObject, unknownMembers: JsonObject): JsonObject {
+  if (unknownMembers === NO_MEMBERS) return written;
+  const members = new Map<string, Json | undefined>(Object.entries(written));
   for (const [name, value] of Object.entries(unknownMembers)) {
-    const had = members.get(name);
-    members.set(name, isObject(had) && isObject(value) ? { ...had, ...value } : value);
+    const known = members.get(name);
+    members.set(name, isObject(known) && isObject(value) ? { ...known, ...value } : value);
   }
   return Object.fromEntries(members);
 }

@@ -1,4 +1,4 @@
-/** Writes a chat request in OpenAI's form. Quirks of other vendors are applied afterwards. */
+/** Writes the body of a chat request in OpenAI's form. Quirks of other vendors are applied afterwards. */
 import { supportedEffort } from "../canonical/effort.ts";
 import { endUserId } from "../canonical/end_user_id.ts";
 import { PARAMETER_NAMES } from "../canonical/parameter_names.ts";
@@ -12,10 +12,10 @@ import { type ChatWriteContext, withUnknownMembers } from "./write_parts.ts";
 import { writeTools } from "./write_tools.ts";
 
 /**
- * Parameters that are sent only if the model's row lists them. Tools, format and length are sent always, because the
- * answer would be another without them.
+ * Parameters that are sent only if the model's catalog entry lists them. Tools, format and length are always sent,
+ * because the answer would not be what the client wants without them.
  */
-const LISTED: ReadonlySet<string> = new Set([
+const LISTED_PARAMETERS: ReadonlySet<string> = new Set([
   "temperature",
   "top_p",
   "top_k",
@@ -33,10 +33,10 @@ const LISTED: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Writes a prompt; everything is written, named in `target.dropped`, or refused. Normalized: `max_tokens` becomes
- * `max_completion_tokens`, the `reasoning` object `reasoning_effort`, `functions` become `tools`, a stop string a list,
- * one plain text part a string. Provider preferences are not sent.
- * @throws {GatewayError} `invalid`, for a file that only has a URL
+ * Writes a prompt, in steps. Everything is written, added to `target.dropped`, or refused. The body is normalized:
+ * `max_tokens` becomes `max_completion_tokens`, the `reasoning` object `reasoning_effort`, `functions` become `tools`,
+ * a stop string becomes a list, and one plain text part a string. Provider preferences are not sent.
+ * @throws {GatewayError} `invalid`, for a file of which only the URL is known
  */
 export function* writePrompt(prompt: Prompt, target: WriteTarget): Generator<void, JsonObject> {
   const context: ChatWriteContext = { prompt, target };
@@ -47,14 +47,14 @@ export function* writePrompt(prompt: Prompt, target: WriteTarget): Generator<voi
       messages: yield* writeMessages(context),
       ...writeTools(prompt),
       ...(prompt.maxTokens !== undefined && { max_completion_tokens: prompt.maxTokens }),
-      ...listed(writeSampling(prompt), context),
+      ...keepListed(writeSampling(prompt), context),
       ...writeEffort(context),
       ...writeFormat(prompt.format),
       ...(prompt.n !== undefined && { n: prompt.n }),
       ...writeStream(prompt.stream, stream_options),
       ...writeUser(prompt.user, user),
     },
-    listed(unknownMembers, context),
+    keepListed(unknownMembers, context),
   );
 }
 
@@ -71,18 +71,18 @@ function writeSampling({ sampling, stop }: Prompt): JsonObject {
   };
 }
 
-/** Drops and names parameters that the model does not have. Null and absent parameters are not named. */
-function listed(members: JsonObject, { target: { row, dropped } }: ChatWriteContext): JsonObject {
-  const entries: [string, Json | undefined][] = [];
+/** Drops parameters that the model does not have, and adds them to `dropped` unless they are null or absent. */
+function keepListed(members: JsonObject, { target: { row, dropped } }: ChatWriteContext): JsonObject {
+  const kept: [string, Json | undefined][] = [];
   for (const [name, value] of Object.entries(members)) {
     if (value === undefined) continue;
-    if (!LISTED.has(name) || row.supported_parameters.includes(name)) entries.push([name, value]);
+    if (!LISTED_PARAMETERS.has(name) || row.supported_parameters.includes(name)) kept.push([name, value]);
     else if (value !== null) dropped.add(name);
   }
-  return Object.fromEntries(entries);
+  return Object.fromEntries(kept);
 }
 
-/** Writes `reasoning_effort`, for spreading. How much reasoning is shown is up to the gateway. */
+/** Writes `reasoning_effort`, for spreading. The display of reasoning is not sent: the gateway applies it itself. */
 function writeEffort({ prompt, target }: ChatWriteContext): JsonObject {
   const { reasoning, protocol } = prompt;
   if (reasoning === undefined) return {};
@@ -96,7 +96,7 @@ function writeEffort({ prompt, target }: ChatWriteContext): JsonObject {
   return effort === undefined ? {} : { reasoning_effort: effort };
 }
 
-/** Text is the default. OpenAI requires a name of the schema, other protocols do not. */
+/** Writes the format, for spreading. Text is the default. OpenAI requires a name for a schema, unlike other vendors. */
 function writeFormat(format: OutputFormat | undefined): JsonObject {
   if (format === undefined || format.type === "text") return {};
   if (format.type === "json_object") return { response_format: { type: "json_object" } };
@@ -114,15 +114,15 @@ function writeFormat(format: OutputFormat | undefined): JsonObject {
   };
 }
 
-/** Usage is always requested: billing needs it. */
+/** Writes the options of the stream, for spreading. The usage is always requested, because billing needs it. */
 function writeStream(stream: boolean, options: Json | undefined): JsonObject {
   return stream ? { stream: true, stream_options: { ...objectOf(options), include_usage: true } } : {};
 }
 
-/** Writes the end user's id under the client's own name for it; of two names, `safety_identifier` is the newer. */
-function writeUser(user: string | undefined, older: Json | undefined): JsonObject {
+/** Writes the end user's id as `user`; if the client has sent two ids, as `safety_identifier` beside its own `user`. */
+function writeUser(user: string | undefined, olderId: Json | undefined): JsonObject {
   if (user === undefined) return {};
   const id = endUserId(user);
-  const second = stringOf(older);
-  return second === undefined ? { user: id } : { safety_identifier: id, user: second };
+  const olderText = stringOf(olderId);
+  return olderText === undefined ? { user: id } : { safety_identifier: id, user: olderText };
 }

@@ -1,4 +1,4 @@
-/** Writes whole answers. */
+/** Writes chat answers that are not streamed, and parts that streamed answers have, too. */
 import { countCodePoints, urlCitation } from "../canonical/citations.ts";
 import type { Citation, ContentBlockOf, FinishReason, Reply, TextRange } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
@@ -24,12 +24,12 @@ export function writeReply(reply: Reply, echo: Echo): JsonObject {
   };
 }
 
-/** Returns the id of the completion, the same on every chunk. */
+/** Returns the id of the completion, which is the same on every chunk. */
 export function completionId(echo: Echo): string {
   return `chatcmpl-${echo.requestId}`;
 }
 
-/** Writes the finish reason. Chat does not distinguish a stop sequence from the end of the answer. */
+/** Returns chat's finish reason, which is the same for a stop sequence and for the end of the answer. */
 export function writeFinish(reason: FinishReason, echo: Echo): string {
   switch (reason) {
     case "end":
@@ -45,12 +45,15 @@ export function writeFinish(reason: FinishReason, echo: Echo): string {
   }
 }
 
-/** True if the client asked for no reasoning text. It still gets the signatures, to send them back. */
+/** True if the client does not want reasoning text. It still gets the signatures, to send them back. */
 export function hidesReasoning(echo: Echo): boolean {
   return echo.prompt.reasoning?.display === "omitted";
 }
 
-/** Writes a citation of a text block, whose positions count in the whole text of the answer. */
+/**
+ * Writes a citation of a text block; undefined if it has no URL.
+ * @param block range of the block in the whole text of the answer, in which positions are counted
+ */
 export function writeAnnotation(citation: Citation, block: TextRange): JsonObject | undefined {
   if (citation.from === "chat") return citation.value;
   const cited = urlCitation(citation, block);
@@ -72,7 +75,7 @@ function writeMessage(reply: Reply, echo: Echo): JsonObject {
   const annotations: JsonObject[] = [];
   const calls: JsonObject[] = [];
   const isCited = reply.blocks.some((block) => block.type === "text" && block.citations !== undefined);
-  /** Code points of the content, counted for citations alone. */
+  /** Code points of the content, counted only for citations. */
   let end = 0;
   for (const block of reply.blocks) {
     switch (block.type) {
@@ -100,10 +103,10 @@ function writeMessage(reply: Reply, echo: Echo): JsonObject {
         break;
     }
   }
-  const silent = content === "" && (calls.length > 0 || refusal !== "");
+  const hasNoText = content === "" && (calls.length > 0 || refusal !== "");
   return {
     role: "assistant",
-    content: silent ? null : content,
+    content: hasNoText ? null : content,
     refusal: refusal === "" ? null : refusal,
     ...(thoughts.length > 0 && { reasoning_content: thoughts.join("\n\n") }),
     ...(details.length > 0 && { reasoning_details: details }),

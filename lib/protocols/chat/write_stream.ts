@@ -1,4 +1,4 @@
-/** Writes streamed answers. */
+/** Writes streamed chat answers. */
 import type { Machine, ReplyEvent, TokenUsage } from "../canonical/types.ts";
 import { cutAnswerError, type GatewayError } from "../../errors.ts";
 import type { JsonObject } from "../../json/mod.ts";
@@ -8,15 +8,15 @@ import { deltaWriter } from "./write_deltas.ts";
 import { completionId, writeFinish } from "./write_reply.ts";
 import { writeUsage } from "./chat_usage.ts";
 
-/** Writes a stream of chunks. A stream that is cut short ends with an error and without `[DONE]`. */
+/** Creates a writer of chunks. A stream that breaks off ends with an error and without `[DONE]`. */
 export function streamWriter(echo: Echo): Machine<ReplyEvent, Frame> {
   const chunks = chunkWriter(echo);
   const message = deltaWriter(echo);
   const includeUsage = echo.prompt.includeUsage === true;
-  let isDone = false;
+  let isOver = false;
 
   function finish({ reason, usage }: Extract<ReplyEvent, { type: "finish" }>): Frame[] {
-    isDone = true;
+    isOver = true;
     const { before, last } = message.finish();
     return [
       ...before.map((delta) => chunks.delta(delta)),
@@ -27,13 +27,13 @@ export function streamWriter(echo: Echo): Machine<ReplyEvent, Frame> {
   }
 
   function fail(error: GatewayError): Frame[] {
-    isDone = true;
+    isOver = true;
     return [{ data: JSON.stringify({ error: openaiError(error) }) }];
   }
 
   return {
     push(event) {
-      if (isDone) return [];
+      if (isOver) return [];
       switch (event.type) {
         case "finish":
           return finish(event);
@@ -44,12 +44,14 @@ export function streamWriter(echo: Echo): Machine<ReplyEvent, Frame> {
       }
     },
     end() {
-      return isDone ? [] : fail(cutAnswerError());
+      return isOver ? [] : fail(cutAnswerError());
     },
   };
 }
 
-/** Wraps deltas into chunks. The text around a delta is the same in all of them, so it is made once. */
+/**
+ * Creates a writer that wraps deltas into chunks. The text around the deltas is always the same, so it is made once.
+ */
 function chunkWriter(echo: Echo): {
   delta(delta: JsonObject, finish?: string): Frame;
   usage(usage: TokenUsage): Frame;

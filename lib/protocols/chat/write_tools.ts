@@ -3,7 +3,7 @@ import type { Prompt, Tool, ToolChoice } from "../canonical/types.ts";
 import type { Json, JsonObject } from "../../json/mod.ts";
 import { withMembers } from "./write_parts.ts";
 
-/** Writes the tools and what belongs to them, for spreading. */
+/** Writes the tools and the options of their calls, for spreading. */
 export function writeTools({ tools, toolChoice, parallelToolCalls }: Prompt): JsonObject {
   return {
     ...(tools.length > 0 && { tools: tools.map(writeTool) }),
@@ -16,7 +16,7 @@ function writeTool(tool: Tool): JsonObject {
   if (tool.type === "hosted") return tool.value;
   const { name, description } = tool;
   const common = { name, ...(description !== undefined && { description }) };
-  const wireTool: JsonObject = tool.type === "custom"
+  const written: JsonObject = tool.type === "custom"
     ? { type: "custom", custom: { ...common, ...(tool.format !== undefined && { format: nestFormat(tool.format) }) } }
     : {
       type: "function",
@@ -26,10 +26,10 @@ function writeTool(tool: Tool): JsonObject {
         ...(tool.strict !== undefined && { strict: tool.strict }),
       },
     };
-  return withMembers(wireTool, tool);
+  return withMembers(written, tool);
 }
 
-/** Chat nests a grammar one level deeper than the flat form. */
+/** Returns chat's form of a format, which has the members of a grammar in an inner object. */
 function nestFormat(format: JsonObject): JsonObject {
   if (format.type !== "grammar") return format;
   const { type, syntax, definition, ...others } = format;
@@ -43,10 +43,10 @@ function writeChoice(choice: ToolChoice, tools: readonly Tool[]): Json {
     case "required":
       return choice.type;
     case "tool":
-      return namedTool(choice.name, choice.custom === true);
+      return namedChoice(choice.name, choice.custom === true);
     case "allowed": {
       const custom = new Set(tools.flatMap((tool) => tool.type === "custom" ? [tool.name] : []));
-      const allowed = choice.names.map((name) => namedTool(name, custom.has(name)));
+      const allowed = choice.names.map((name) => namedChoice(name, custom.has(name)));
       return { type: "allowed_tools", allowed_tools: { mode: choice.mode, tools: allowed } };
     }
     case "vendor_specific":
@@ -54,6 +54,6 @@ function writeChoice(choice: ToolChoice, tools: readonly Tool[]): Json {
   }
 }
 
-function namedTool(name: string, custom: boolean): JsonObject {
+function namedChoice(name: string, custom: boolean): JsonObject {
   return custom ? { type: "custom", custom: { name } } : { type: "function", function: { name } };
 }

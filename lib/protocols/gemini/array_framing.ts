@@ -1,7 +1,7 @@
-/** Streams as JSON arrays, one element per piece. Google sends them without `alt=sse`. */
+/** Writes streams as JSON arrays with one element per piece, the form of Google's streams without `alt=sse`. */
 import type { StreamFraming } from "../codec.ts";
 
-/** Returns the framing of one stream. */
+/** Creates the framing of one stream. */
 export function arrayFraming(): StreamFraming {
   let isFirst = true;
   return {

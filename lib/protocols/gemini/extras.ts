@@ -1,4 +1,4 @@
-/** Features of generateContent that cost more than tokens. */
+/** The features of generateContent that cost more than tokens or need permission. */
 import type { ExtrasTable } from "../extras.ts";
 
 /** Google's members and tools. */
@@ -6,7 +6,7 @@ export const geminiExtras: ExtrasTable = {
   members: {
     serviceTier: { asks: "service_tier", plain: ["", "unspecified", "standard", "flex"] },
     cachedContent: { asks: "vendor_state" },
-    // A token of an answer that the vendor keeps.
+    // It refers to an answer that the vendor keeps.
     continuationToken: { asks: "vendor_state" },
   },
   plainTools: new Set(["functionDeclarations", "computerUse"]),

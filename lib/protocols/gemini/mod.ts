@@ -1,4 +1,4 @@
-/** The client's side of generateContent: `POST /v1beta/models/{model}:generateContent` and `:streamGenerateContent`. */
+/** Gemini's protocol, `POST /v1beta/models/{model}:generateContent` and `:streamGenerateContent`, for clients. */
 import { GatewayError } from "../../errors.ts";
 import { spliceMembers } from "../../json/mod.ts";
 import type { Codec } from "../codec.ts";
@@ -15,11 +15,12 @@ export { readSteps } from "./read_prompt.ts";
 export { withoutRepeatedResults } from "./repeated_results.ts";
 
 /**
- * A frame with usage, or the last frame: where the upstream reports no usage, the gateway adds its own to the last one.
+ * Matches a frame with usage, or the last frame. If the upstream reports no usage, the gateway adds its own to the last
+ * one.
  */
-const USAGE = /"(?:usageMetadata"\s*:\s*\{|finishReason"\s*:\s*")/;
+const USAGE_OR_LAST = /"(?:usageMetadata"\s*:\s*\{|finishReason"\s*:\s*")/;
 
-/** Gemini's protocol. */
+/** The protocol of Gemini. */
 export const gemini: Codec = {
   protocol: "gemini",
   schema,
@@ -28,10 +29,10 @@ export const gemini: Codec = {
   extras: geminiExtras,
   writeReply,
   writer: streamWriter,
-  hasUsage: ({ data }) => USAGE.test(data),
+  hasUsage: ({ data }) => USAGE_OR_LAST.test(data),
   withUsage: (text, usage) => spliceMembers(text, { usageMetadata: JSON.stringify(writeUsage(usage)) }),
   writeError: googleErrorReply,
-  // Google's SDKs for Python and Go fail at a comment; blank lines are passed over by all of them.
+  // Google's SDKs for Python and Go fail at a comment. All of its SDKs ignore blank lines.
   keepAlive: "\n\n",
   contextError({ input, output, limit }) {
     const message = input > limit

@@ -1,14 +1,17 @@
-/** Reads the system instruction and the conversation. */
+/** Reads the system instruction and the contents of a request as messages. */
 import type { ContentBlock, Message } from "../canonical/types.ts";
 import { collectUnknownMembers } from "../canonical/unknown_members.ts";
 import { isObject, type Json, type JsonObject, writeEach } from "../../json/mod.ts";
-import type { Texts } from "../codec.ts";
+import type { PrewrittenJson } from "../codec.ts";
 import { objectOf, objectsOf } from "../members.ts";
-import { type GeminiReadContext, PARTS_AT_ONCE, readModelParts, readUserParts } from "./read_parts.ts";
+import { type GeminiReadContext, PARTS_PER_STEP, readModelParts, readUserParts } from "./read_parts.ts";
 
-const CONTENT = new Set(["role", "parts"]);
+const CONTENT_MEMBERS = new Set(["role", "parts"]);
 
-/** Reads the system instruction as a message; none if it is empty. @throws {GatewayError} `invalid` */
+/**
+ * Reads the system instruction as a message; returns an empty list if it is empty.
+ * @throws {GatewayError} `invalid`, for parts that cannot be read
+ */
 export function readSystem(value: Json | undefined, context: GeminiReadContext): Message[] {
   const content = objectOf(value);
   if (content === undefined) return [];
@@ -16,45 +19,45 @@ export function readSystem(value: Json | undefined, context: GeminiReadContext):
   return blocks.some((block) => !isEmpty(block)) ? [{ role: "system", blocks }] : [];
 }
 
-/** Reads the conversation, in steps. @throws {GatewayError} `invalid` */
+/** Reads the contents, in steps. @throws {GatewayError} `invalid`, for parts that cannot be read */
 export function* readContents(value: Json | undefined, context: GeminiReadContext): Generator<void, Message[]> {
   const messages: Message[] = [];
-  let parts = 0;
-  for (const placed of joinModelContents(objectsOf(value))) {
-    const message = yield* readContent(placed, context);
+  let partsSinceYield = 0;
+  for (const joined of joinModelContents(objectsOf(value))) {
+    const message = yield* readContent(joined, context);
     if (message !== undefined) messages.push(message);
-    if ((parts += placed.parts.length) < PARTS_AT_ONCE) continue;
-    parts = 0;
+    if ((partsSinceYield += joined.parts.length) < PARTS_PER_STEP) continue;
+    partsSinceYield = 0;
     yield;
   }
   return messages;
 }
 
 function* readContent(
-  { content, parts, index }: PlacedContent,
+  { content, parts, index }: JoinedContent,
   context: GeminiReadContext,
 ): Generator<void, Message | undefined> {
   const path = `contents[${index}].parts`;
-  const byModel = content.role === "model";
-  if (byModel) context.calls.beginTurn();
-  const read = byModel ? yield* readModelParts(parts, path, context) : readUserParts(parts, path, context);
-  const nonEmpty = read.filter((block) => !isEmpty(block));
-  const blocks = nonEmpty.length > 0 ? nonEmpty : read.slice(0, 1);
+  const isModel = content.role === "model";
+  if (isModel) context.calls.beginTurn();
+  const read = isModel ? yield* readModelParts(parts, path, context) : readUserParts(parts, path, context);
+  const kept = read.filter((block) => !isEmpty(block));
+  const blocks = kept.length > 0 ? kept : read.slice(0, 1);
   if (blocks.length === 0) return undefined;
-  const unknown = collectUnknownMembers("gemini", content, { modelled: CONTENT });
-  return { role: byModel ? "assistant" : "user", blocks, ...unknown };
+  const unknown = collectUnknownMembers("gemini", content, { modelled: CONTENT_MEMBERS });
+  return { role: isModel ? "assistant" : "user", blocks, ...unknown };
 }
 
-/** A content with its parts and its place in the request. */
-interface PlacedContent {
+/** A content, with its parts and its index in the request. */
+interface JoinedContent {
   content: JsonObject;
   parts: JsonObject[];
   index: number;
 }
 
-/** Joins adjacent contents of the model. The chats of `@google/genai` 3.1.0 keep each chunk of a stream as one. */
-function joinModelContents(contents: readonly JsonObject[]): PlacedContent[] {
-  const joined: PlacedContent[] = [];
+/** Joins adjacent contents of the model. Chats of `@google/genai` 3.1.0 store each chunk of a stream as a content. */
+function joinModelContents(contents: readonly JsonObject[]): JoinedContent[] {
+  const joined: JoinedContent[] = [];
   contents.forEach((content, index) => {
     const parts = objectsOf(content.parts);
     const last = joined.at(-1);
@@ -68,7 +71,7 @@ function joinModelContents(contents: readonly JsonObject[]): PlacedContent[] {
   return joined;
 }
 
-/** Appends the parts of the next chunk, in which a text goes on. */
+/** Appends the parts of the next chunk. A text may continue in it. */
 function appendParts(parts: JsonObject[], next: readonly JsonObject[]): void {
   const [first, ...others] = next;
   const last = parts.at(-1);
@@ -87,8 +90,8 @@ function isEmpty(block: ContentBlock): boolean {
   return block.type === "text" && block.text === "";
 }
 
-/** Writes the arguments and results of a conversation as JSON text, in steps. */
-export function writeObjects({ contents }: JsonObject): Generator<void, Texts> {
+/** Writes the arguments and results of all calls as JSON text, in steps. */
+export function writeObjects({ contents }: JsonObject): Generator<void, PrewrittenJson> {
   const objects: JsonObject[] = [];
   for (const { parts } of objectsOf(contents)) {
     for (const part of objectsOf(parts)) {

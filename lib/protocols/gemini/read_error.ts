@@ -1,4 +1,4 @@
-/** Reads errors: `{error: {code, message, status, details}}`, sometimes in an array. */
+/** Reads errors of Google: `{error: {code, message, status, details}}`, sometimes in an array. */
 import {
   MAX_ERROR_MESSAGE,
   REFUSED_CREDENTIALS,
@@ -10,11 +10,11 @@ import { isObject, type Json, type JsonObject } from "../../json/mod.ts";
 import { redactShapes } from "../../redact.ts";
 import { countOf, nonEmptyStringOf, objectOf, objectsOf } from "../members.ts";
 
-/** Kinds by the name of the status, which is more exact than its number. */
-const KINDS: ReadonlyMap<string, ErrorKind> = new Map<string, ErrorKind>([
+/** Kinds by the name of the status, which is more exact than the HTTP status. */
+const KIND_BY_STATUS_NAME: ReadonlyMap<string, ErrorKind> = new Map<string, ErrorKind>([
   ["INVALID_ARGUMENT", "invalid"],
   ["OUT_OF_RANGE", "invalid"],
-  // Concerns the account or its location, not the request.
+  // It concerns the account or its location, not the request.
   ["FAILED_PRECONDITION", "upstream"],
   // The key is the gateway's, so the client cannot correct it.
   ["UNAUTHENTICATED", "upstream"],
@@ -31,16 +31,17 @@ const KINDS: ReadonlyMap<string, ErrorKind> = new Map<string, ErrorKind>([
   ["DEADLINE_EXCEEDED", "timeout"],
 ]);
 
-const NOT_FOUND = `${VENDOR_ERRORS.not_found}, or a file that the request names`;
+const NOT_FOUND_MESSAGE = `${VENDOR_ERRORS.not_found}, or a file that the request names`;
 
-const CONTEXT = /input token count.*exceeds the maximum/i;
+/** The message about a prompt that exceeds the context window. */
+const CONTEXT_MESSAGE = /input token count.*exceeds the maximum/i;
 
-/** Reads an error answer. Addresses and keys are removed from its message, which may reach the client. */
+/** Reads an error response. Its message may reach the client, so addresses and keys are removed from it. */
 export function readError(status: number, body: Json | undefined): GatewayError {
   return toError(objectOf(objectOf(Array.isArray(body) ? body[0] : body)?.error) ?? {}, status);
 }
 
-/** Returns the error in a piece of an answer, if it has one. */
+/** Returns the error in a piece of an answer; undefined if it has none. */
 export function errorIn({ error }: JsonObject): GatewayError | undefined {
   if (error === undefined || error === null) return undefined;
   return isObject(error) ? toError(error, countOf(error.code) ?? 500) : toError({}, 500);
@@ -50,25 +51,29 @@ function toError(error: JsonObject, status: number): GatewayError {
   const details = objectsOf(error.details);
   const name = nonEmptyStringOf(error.status);
   const message = nonEmptyStringOf(error.message) ?? "";
-  // A refused key has the status of an invalid argument; only the reason shows it.
+  // A refused key has the status of an invalid argument. Only the reason shows what it is.
   const isRefusedKey = details.some(({ reason }) => reason === "API_KEY_INVALID");
   const isKey = isRefusedKey || /\bAPI key\b/i.test(message);
-  const isOurs = isKey || status === 401 || status === 403 || name === "UNAUTHENTICATED" ||
+  const isOperatorError = isKey || status === 401 || status === 403 || name === "UNAUTHENTICATED" ||
     name === "PERMISSION_DENIED";
   const cause = `upstream status ${status} ${name ?? ""}: ${message.slice(0, MAX_ERROR_MESSAGE)}`;
-  if (isOurs) {
+  if (isOperatorError) {
     return new GatewayError("upstream", REFUSED_CREDENTIALS, { cause, ...(isRefusedKey && { fault: "key" }) });
   }
-  const kind = KINDS.get(name ?? "") ?? kindOf(status);
+  const kind = KIND_BY_STATUS_NAME.get(name ?? "") ?? kindOf(status);
   // Google's other messages name projects and quotas, so they are only logged.
-  const passedOn = kind === "invalid" ? redactShapes(message, MAX_ERROR_MESSAGE) : "";
+  const clientMessage = kind === "invalid" ? redactShapes(message, MAX_ERROR_MESSAGE) : "";
   const retryAfterMs = readDelay(details);
-  return new GatewayError(kind, passedOn || (kind === "not_found" ? NOT_FOUND : vendorErrorMessage(kind)), {
-    ...(kind === "invalid" && CONTEXT.test(passedOn) && { code: "context_length_exceeded" }),
-    ...(kind === "not_found" && { code: "model_not_found" }),
-    ...(retryAfterMs !== undefined && { retryAfterMs }),
-    cause,
-  });
+  return new GatewayError(
+    kind,
+    clientMessage || (kind === "not_found" ? NOT_FOUND_MESSAGE : vendorErrorMessage(kind)),
+    {
+      ...(kind === "invalid" && CONTEXT_MESSAGE.test(clientMessage) && { code: "context_length_exceeded" }),
+      ...(kind === "not_found" && { code: "model_not_found" }),
+      ...(retryAfterMs !== undefined && { retryAfterMs }),
+      cause,
+    },
+  );
 }
 
 function kindOf(status: number): ErrorKind {

@@ -1,30 +1,31 @@
+/** Reads the function calls of an answer, and gives them ids. */
 import { createHash } from "node:crypto";
 import { GatewayError } from "../../errors.ts";
 import { isObject, type JsonObject, writeJson } from "../../json/mod.ts";
-import type { Texts } from "../codec.ts";
+import type { PrewrittenJson } from "../codec.ts";
 import { nonEmptyStringOf } from "../members.ts";
 
-/** Most calls of one answer. */
+/** Limit of calls in one answer. */
 const MAX_CALLS = 1_024;
 
-/** Most UTF-16 code units of an id that is kept. */
-const ID_LENGTH = 256;
+/** Limit of an id that is kept, in UTF-16 code units. */
+const MAX_ID_LENGTH = 256;
 
-/** Most characters of arguments that an id is derived from; of longer ones, so many at either end. */
+/** Limit of arguments from which an id is derived, in characters. Of longer ones, both ends of this length are used. */
 const SEED_LENGTH = 65_536;
 
-/** 64 bits. */
+/** Hexadecimal digits of the hash in an id: 64 bits. */
 const HASH_LENGTH = 16;
 
 /** A function call of an answer. */
 export interface FunctionCall {
   id: string;
   name: string;
-  /** JSON text. */
+  /** The arguments as JSON text. */
   arguments: string;
 }
 
-/** Reads the calls of one answer, which come whole and often without an id. */
+/** Reads the calls of one answer. Each comes in one piece, and often without an id. */
 export class FunctionCallReader {
   readonly #ids = new Set<string>();
 
@@ -34,13 +35,13 @@ export class FunctionCallReader {
   }
 
   /**
-   * Reads a `functionCall`. A missing or repeated id is replaced by one derived from the answer's id, the signature and
-   * the call, so that the same answer gets the same ids.
+   * Reads a `functionCall`. A missing or repeated id is replaced by one that is derived from the answer's id, the
+   * signature and the call, so that the same answer always gets the same ids.
    * @throws {GatewayError} `upstream`, for a call without a name and for too many calls
    */
   read(
     call: JsonObject,
-    { responseId, signature, texts }: { responseId?: string; signature?: string; texts?: Texts },
+    { responseId, signature, texts }: { responseId?: string; signature?: string; texts?: PrewrittenJson },
   ): FunctionCall {
     const name = nonEmptyStringOf(call.name);
     if (name === undefined) throw new GatewayError("upstream", "The model called a tool without a name");
@@ -50,7 +51,7 @@ export class FunctionCallReader {
       });
     }
     const text = (isObject(call.args) ? texts?.get(call.args) : undefined) ?? writeJson(call.args ?? {});
-    const id = this.#freeId(
+    const id = this.#uniqueId(
       nonEmptyStringOf(call.id),
       () => writeJson([responseId ?? null, signature ?? null, name, ...seedOf(text)]),
     );
@@ -58,11 +59,11 @@ export class FunctionCallReader {
     return { id, name, arguments: text };
   }
 
-  #freeId(wireId: string | undefined, seed: () => string): string {
-    if (wireId !== undefined && wireId.length <= ID_LENGTH && !this.#ids.has(wireId)) return wireId;
+  #uniqueId(given: string | undefined, seed: () => string): string {
+    if (given !== undefined && given.length <= MAX_ID_LENGTH && !this.#ids.has(given)) return given;
     const derived = `call_${this.count}_${createHash("sha256").update(seed()).digest("hex").slice(0, HASH_LENGTH)}`;
     let id = derived;
-    for (let attempt = 1; this.#ids.has(id); attempt++) id = `${derived}_${attempt}`;
+    for (let suffix = 1; this.#ids.has(id); suffix++) id = `${derived}_${suffix}`;
     return id;
   }
 }

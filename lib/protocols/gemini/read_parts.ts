@@ -1,55 +1,64 @@
-/** Reads the parts of one content as blocks. */
+/** Reads the parts of a content as blocks. */
 import { callSignatureId } from "../canonical/signature.ts";
 import { decodeMedia, normalizeMediaType, readBase64, readMediaUrl } from "../canonical/media.ts";
 import type { ContentBlock, Media } from "../canonical/types.ts";
 import { collectUnknownMembers } from "../canonical/unknown_members.ts";
 import { GatewayError } from "../../errors.ts";
 import { isObject, type JsonObject, writeJson } from "../../json/mod.ts";
-import type { Permits, Texts } from "../codec.ts";
+import type { Permits, PrewrittenJson } from "../codec.ts";
 import { nonEmptyStringOf, objectOf, objectsOf, present, stringOf } from "../members.ts";
 import type { CallMatcher } from "./match_calls.ts";
-import { NATIVE, readThoughtSignature, type ReasoningBlock, TEXT, TEXT_BEFORE } from "./signatures.ts";
+import {
+  NATIVE_ISSUER,
+  PRECEDING_TEXT_SIGNATURE_ID,
+  readThoughtSignature,
+  type ReasoningBlock,
+  TEXT_SIGNATURE_ID,
+} from "./signatures.ts";
 
-/** State of one request while it is read. */
+/** The state of reading one request. */
 export interface GeminiReadContext {
   calls: CallMatcher;
-  texts: Texts | undefined;
+  /** The JSON text of arguments and results, written in advance; undefined: it is written where it is read. */
+  texts: PrewrittenJson | undefined;
+  /** The client's permissions; undefined: nothing is refused for lack of one. */
   permits: Permits | undefined;
+  /** Number of images so far. */
   images: number;
 }
 
-const TEXT_PART = new Set(["text", "thought", "thoughtSignature"]);
-const MEDIA_PART = new Set(["inlineData", "fileData", "thoughtSignature", "text"]);
-const CALL = { functionCall: new Set(["id", "name", "args"]) };
-const RESULT = { functionResponse: new Set(["id", "name", "response", "parts"]) };
+const TEXT_PART_MEMBERS = new Set(["text", "thought", "thoughtSignature"]);
+const MEDIA_PART_MEMBERS = new Set(["inlineData", "fileData", "thoughtSignature", "text"]);
+const CALL_MEMBERS = { functionCall: new Set(["id", "name", "args"]) };
+const RESULT_MEMBERS = { functionResponse: new Set(["id", "name", "response", "parts"]) };
 
 /** Members of parts that record what ran at the vendor. */
 const VENDOR_PARTS = ["executableCode", "codeExecutionResult", "toolCall", "toolResponse"];
 
-/** Members of which a part has one. https://ai.google.dev/api/caching#Part */
-const DATA = ["text", "inlineData", "fileData", "functionCall", "functionResponse", ...VENDOR_PARTS];
+/** The members with data, of which a part has one. https://ai.google.dev/api/caching#Part */
+const DATA_MEMBERS = ["text", "inlineData", "fileData", "functionCall", "functionResponse", ...VENDOR_PARTS];
 
 /** Parts read in one step. */
-export const PARTS_AT_ONCE = 256;
+export const PARTS_PER_STEP = 256;
 
-/** Keys of a response that hold all of it. https://ai.google.dev/api/caching#FunctionResponse */
-const OUTPUTS = ["output", "result"];
+/** Keys under which a response may have its whole output. https://ai.google.dev/api/caching#FunctionResponse */
+const OUTPUT_KEYS = ["output", "result"];
 
-/** Reads the parts of a content of the user or of the system. @throws {GatewayError} `invalid` */
+/** Reads the parts of a user or system content. @throws {GatewayError} `invalid`, for parts that cannot be read */
 export function readUserParts(parts: readonly JsonObject[], path: string, context: GeminiReadContext): ContentBlock[] {
   return parts.flatMap((part, index): ContentBlock[] => {
-    const at = `${path}[${index}]`;
-    checkData(part, at);
+    const partPath = `${path}[${index}]`;
+    checkData(part, partPath);
     const result = objectOf(part.functionResponse);
-    if (result !== undefined) return [readResult(part, result, `${at}.functionResponse`, context)];
-    return readOtherPart(part, at, context);
+    if (result !== undefined) return [readResult(part, result, `${partPath}.functionResponse`, context)];
+    return readOtherPart(part, partPath, context);
   });
 }
 
 /**
- * Reads the parts of a content of the model, in steps. Signatures become reasoning before their part; an envelope replaces the
- * thoughts that it has.
- * @throws {GatewayError} `invalid`
+ * Reads the parts of a model content, in steps. Signatures become reasoning before their part. An envelope replaces the
+ * thoughts that it contains.
+ * @throws {GatewayError} `invalid`, for parts that cannot be read
  */
 export function* readModelParts(
   parts: readonly JsonObject[],
@@ -58,38 +67,38 @@ export function* readModelParts(
 ): Generator<void, ContentBlock[]> {
   const blocks: ContentBlock[] = [];
   const seen = new Set<string>();
-  /** Index from which blocks may have reasoning that an envelope replaces. */
+  /** Index of the first block that an envelope may replace. */
   let start = 0;
 
-  function takeSignature(value: string | undefined, id: string | undefined): void {
+  function readSignature(value: string | undefined, id: string | undefined): void {
     const signature = value === undefined ? undefined : readThoughtSignature(value);
     if (signature === undefined) return;
     if (typeof signature === "string") {
-      const own = { issuer: NATIVE, value: signature, ...(id !== undefined && { id }) };
-      blocks.push({ type: "reasoning", text: "", hidden: true, signature: own });
+      const nativeSignature = { issuer: NATIVE_ISSUER, value: signature, ...(id !== undefined && { id }) };
+      blocks.push({ type: "reasoning", text: "", hidden: true, signature: nativeSignature });
       return;
     }
-    const before = blocks.splice(start).filter((block) => !isUnsigned(block));
-    start += before.length;
-    blocks.push(...before, ...signature.filter((block) => !isSeen(block, seen)));
+    const others = blocks.splice(start).filter((block) => !isUnsigned(block));
+    start += others.length;
+    blocks.push(...others, ...signature.filter((block) => !isSeen(block, seen)));
   }
 
   for (const [index, part] of parts.entries()) {
-    const at = `${path}[${index}]`;
-    if (index % PARTS_AT_ONCE === PARTS_AT_ONCE - 1) yield;
-    const datum = checkData(part, at);
+    const partPath = `${path}[${index}]`;
+    if (index % PARTS_PER_STEP === PARTS_PER_STEP - 1) yield;
+    const dataMember = checkData(part, partPath);
     const signature = nonEmptyStringOf(part.thoughtSignature);
     const call = objectOf(part.functionCall);
     if (call !== undefined) {
       const read = readCall(part, call, context);
-      takeSignature(signature, callSignatureId(read.id));
+      readSignature(signature, callSignatureId(read.id));
       blocks.push(read);
       start = blocks.length;
-    } else if (part.thought === true && (datum === undefined || datum === "text")) {
+    } else if (part.thought === true && (dataMember === undefined || dataMember === "text")) {
       blocks.push(...readThought(part, signature));
     } else {
-      const others = readOtherPart(part, at, context);
-      takeSignature(signature, others.length === 0 ? TEXT_BEFORE : TEXT);
+      const others = readOtherPart(part, partPath, context);
+      readSignature(signature, others.length === 0 ? PRECEDING_TEXT_SIGNATURE_ID : TEXT_SIGNATURE_ID);
       blocks.push(...others);
     }
   }
@@ -97,28 +106,28 @@ export function* readModelParts(
 }
 
 /**
- * Returns the member that has the part's data. With a second one, what is counted and checked could be another than what
- * the upstream reads.
- * @throws {GatewayError} `invalid` for two; an empty text counts as none
+ * Returns the name of the member with the part's data; an empty text counts as none. A part with two is refused: the
+ * upstream could read another one than the gateway counts and checks.
+ * @throws {GatewayError} `invalid`, for two members with data
  */
 function checkData(part: JsonObject, param: string): string | undefined {
-  let found: string | undefined;
-  for (const name of DATA) {
+  let dataMember: string | undefined;
+  for (const name of DATA_MEMBERS) {
     const value = part[name];
     if (value === undefined || value === null || value === "") continue;
-    if (found !== undefined) {
-      throw new GatewayError("invalid", `Cannot use both ${found} and ${name} in one part`, { param });
+    if (dataMember !== undefined) {
+      throw new GatewayError("invalid", `Cannot use both ${dataMember} and ${name} in one part`, { param });
     }
-    found = name;
+    dataMember = name;
   }
-  return found;
+  return dataMember;
 }
 
 function isUnsigned(block: ContentBlock): boolean {
   return block.type === "reasoning" && block.signature === undefined;
 }
 
-/** True for signed reasoning that another part of the content has carried already. */
+/** True for signed reasoning that another part of the content contained, too. */
 function isSeen({ signature }: ReasoningBlock, seen: Set<string>): boolean {
   if (signature === undefined) return false;
   const key = JSON.stringify([signature.issuer, signature.value]);
@@ -136,7 +145,7 @@ function readThought(part: JsonObject, value: string | undefined): ContentBlock[
     type: "reasoning",
     text,
     ...(text === "" && { hidden: true }),
-    signature: { issuer: NATIVE, value: signature },
+    signature: { issuer: NATIVE_ISSUER, value: signature },
   }];
 }
 
@@ -152,7 +161,7 @@ function readCall(
     id: calls.begin(name, nonEmptyStringOf(call.id)),
     name,
     arguments: texts?.get(args) ?? writeJson(args),
-    ...collectUnknownMembers("gemini", part, { modelled: TEXT_PART, inner: CALL }),
+    ...collectUnknownMembers("gemini", part, { modelled: TEXT_PART_MEMBERS, inner: CALL_MEMBERS }),
   };
 }
 
@@ -165,9 +174,9 @@ function readResult(
   const name = stringOf(result.name) ?? "";
   const response = objectOf(result.response) ?? {};
   const media = objectsOf(result.parts).flatMap((inner, index) => {
-    const at = `${path}.parts[${index}]`;
-    checkData(inner, at);
-    return readOtherPart(inner, at, context);
+    const partPath = `${path}.parts[${index}]`;
+    checkData(inner, partPath);
+    return readOtherPart(inner, partPath, context);
   });
   const { text, isError } = readResponse(response, context.texts);
   return {
@@ -175,24 +184,24 @@ function readResult(
     callId: context.calls.end(name, nonEmptyStringOf(result.id)),
     blocks: [...(text === "" ? [] : [{ type: "text" as const, text }]), ...media],
     ...(isError && { isError }),
-    ...collectUnknownMembers("gemini", part, { modelled: TEXT_PART, inner: RESULT }),
+    ...collectUnknownMembers("gemini", part, { modelled: TEXT_PART_MEMBERS, inner: RESULT_MEMBERS }),
   };
 }
 
-/** A result as text: what its only member `output`, `result` or `error` has, else the whole object. */
-function readResponse(response: JsonObject, texts: Texts | undefined): { text: string; isError: boolean } {
+/** Returns a result as text: the value of its only member `output`, `result` or `error`, else the whole object. */
+function readResponse(response: JsonObject, texts: PrewrittenJson | undefined): { text: string; isError: boolean } {
   const [name, ...others] = Object.keys(response);
   if (name === undefined) return { text: "", isError: false };
   const value = response[name];
   if (others.length === 0 && typeof value === "string") {
-    if (OUTPUTS.includes(name)) return { text: value, isError: false };
+    if (OUTPUT_KEYS.includes(name)) return { text: value, isError: false };
     if (name === "error") return { text: value, isError: true };
   }
   const isError = others.length === 0 && name === "error";
   return { text: texts?.get(response) ?? writeJson(response), isError };
 }
 
-/** Reads text, media, and what only Google has. */
+/** Reads text, media, and parts that only Google has. */
 function readOtherPart(part: JsonObject, path: string, context: GeminiReadContext): ContentBlock[] {
   const inline = objectOf(part.inlineData);
   const file = objectOf(part.fileData);
@@ -201,13 +210,13 @@ function readOtherPart(part: JsonObject, path: string, context: GeminiReadContex
     const media = inline === undefined ? readFile(holder, path) : readInline(inline, path);
     if ((media.mediaType ?? "image/").startsWith("image/")) context.images++;
     const name = nonEmptyStringOf(holder.displayName);
-    const unknown = collectUnknownMembers("gemini", part, { modelled: MEDIA_PART });
+    const unknown = collectUnknownMembers("gemini", part, { modelled: MEDIA_PART_MEMBERS });
     return [{ type: "media", media, ...(name !== undefined && { name }), ...unknown }];
   }
   const text = stringOf(part.text);
   if (text !== undefined) {
     if (text === "" && part.thoughtSignature !== undefined) return [];
-    return [{ type: "text", text, ...collectUnknownMembers("gemini", part, { modelled: TEXT_PART }) }];
+    return [{ type: "text", text, ...collectUnknownMembers("gemini", part, { modelled: TEXT_PART_MEMBERS }) }];
   }
   const { thoughtSignature: _, ...value } = part;
   if (Object.values(value).every((member) => member === null || member === undefined)) return [];
@@ -233,7 +242,7 @@ function readFile({ mimeType, fileUri }: JsonObject, path: string): Media {
   return media.kind === "url" ? present({ ...media, mediaType: type && plainType(type) }) as Media : media;
 }
 
-/** Media types of recordings have parameters, such as `audio/L16;rate=24000`. */
+/** Returns a media type without parameters, which those of recordings have, such as `audio/L16;rate=24000`. */
 function plainType(type: string): string {
   return normalizeMediaType(type.split(";", 1)[0]?.trim() ?? "");
 }

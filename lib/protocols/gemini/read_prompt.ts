@@ -4,7 +4,7 @@ import { EFFORTS } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import { isInteger, isRawNumber, type Json, type JsonObject } from "../../json/mod.ts";
 import { runToEnd } from "../../scheduler.ts";
-import type { Permits, Texts } from "../codec.ts";
+import type { Permits, PrewrittenJson } from "../codec.ts";
 import { COUNTS } from "../fields.ts";
 import { booleanOf, numberOf, objectOf, present, someOf, stringOf, textsOf } from "../members.ts";
 import { CallMatcher } from "./match_calls.ts";
@@ -17,34 +17,34 @@ const MODELLED = new Set([
   ...["model", "stream", "contents", "systemInstruction", "tools", "toolConfig", "generationConfig"],
   ...["provider", "models"],
 ]);
-const GENERATION = new Set([
+const GENERATION_MEMBERS = new Set([
   ...["stopSequences", "responseMimeType", "responseSchema", "responseJsonSchema", "candidateCount"],
   ...["maxOutputTokens", "temperature", "topP", "topK", "seed", "presencePenalty", "frequencyPenalty"],
   ...["responseLogprobs", "logprobs", "thinkingConfig"],
 ]);
-const THINKING = new Set(["includeThoughts", "thinkingBudget", "thinkingLevel"]);
-const CALLING = new Set(["mode", "allowedFunctionNames"]);
+const THINKING_MEMBERS = new Set(["includeThoughts", "thinkingBudget", "thinkingLevel"]);
+const CALLING_MEMBERS = new Set(["mode", "allowedFunctionNames"]);
 
-const ROUTING = ["routingConfig", "modelSelectionConfig"];
+const ROUTING_MEMBERS = ["routingConfig", "modelSelectionConfig"];
 
 /** Modalities of answers in text. */
-const MODALITIES: ReadonlySet<string> = new Set(["MODALITY_UNSPECIFIED", "TEXT"]);
+const TEXT_MODALITIES: ReadonlySet<string> = new Set(["MODALITY_UNSPECIFIED", "TEXT"]);
 
-/** Budgets with a meaning of their own. */
-const NO_THINKING = 0;
-const DYNAMIC = -1;
+/** Budgets with a special meaning: no thinking, and as much as the model decides. */
+const NO_THINKING_BUDGET = 0;
+const DYNAMIC_BUDGET = -1;
 
 const JSON_TYPE = "application/json";
 
-/** Media types of answers that the canonical form models; none is plain text. */
-const TYPES: ReadonlySet<string> = new Set(["", "text/plain", JSON_TYPE]);
+/** Media types of answers that the canonical form models. A missing one means plain text. */
+const MODELLED_TYPES: ReadonlySet<string> = new Set(["", "text/plain", JSON_TYPE]);
 
 /** Reads a request. @throws {GatewayError} `invalid`, for what the schema cannot check */
 export function readPrompt(body: JsonObject, permits?: Permits): Prompt {
   return runToEnd(readRequest(body, { permits }));
 }
 
-/** `readPrompt` in steps. */
+/** As `readPrompt`, in steps. */
 export function* readSteps(body: JsonObject, permits?: Permits): Generator<void, Prompt> {
   const texts = yield* writeObjects(body);
   return yield* readRequest(body, { permits, texts });
@@ -52,7 +52,7 @@ export function* readSteps(body: JsonObject, permits?: Permits): Generator<void,
 
 function* readRequest(
   body: JsonObject,
-  { permits, texts }: { permits: Permits | undefined; texts?: Texts },
+  { permits, texts }: { permits: Permits | undefined; texts?: PrewrittenJson },
 ): Generator<void, Prompt> {
   const context: GeminiReadContext = { calls: new CallMatcher(), texts, permits, images: 0 };
   const messages = [...readSystem(body.systemInstruction, context), ...yield* readContents(body.contents, context)];
@@ -88,9 +88,9 @@ function* readRequest(
   };
 }
 
-/** @throws {GatewayError} `invalid` for members by which Vertex AI chooses the model */
+/** Refuses members by which Vertex AI chooses the model. @throws {GatewayError} `invalid` */
 function checkRouting(config: JsonObject): void {
-  for (const name of ROUTING) {
+  for (const name of ROUTING_MEMBERS) {
     if (config[name] === undefined || config[name] === null) continue;
     throw new GatewayError(
       "invalid",
@@ -100,9 +100,9 @@ function checkRouting(config: JsonObject): void {
   }
 }
 
-/** @throws {GatewayError} `invalid` for an answer that is not text */
+/** Refuses answers that are not text. @throws {GatewayError} `invalid` */
 function refuseOtherModalities({ responseModalities }: JsonObject): void {
-  const other = textsOf(responseModalities).find((name) => !MODALITIES.has(name.toUpperCase()));
+  const other = textsOf(responseModalities).find((name) => !TEXT_MODALITIES.has(name.toUpperCase()));
   if (other === undefined) return;
   throw new GatewayError("invalid", `Cannot answer with ${other.toLowerCase()}: this gateway returns text only`, {
     param: "generationConfig.responseModalities",
@@ -122,7 +122,7 @@ function readSampling(config: JsonObject): Sampling {
   });
 }
 
-/** Keeps integers beyond the precision of a double. */
+/** Reads a seed. It keeps integers beyond the precision of a double. */
 function readSeed(seed: Json | undefined): Sampling["seed"] {
   if (typeof seed === "number") return seed;
   return seed !== undefined && isRawNumber(seed) && isInteger(seed) ? seed : undefined;
@@ -133,16 +133,16 @@ function readReasoning(config: JsonObject | undefined): Reasoning | undefined {
   const budget = numberOf(config.thinkingBudget);
   const level = stringOf(config.thinkingLevel)?.toLowerCase();
   const includeThoughts = booleanOf(config.includeThoughts);
-  const unknownMembers = unknownOf(config, THINKING);
+  const unknownMembers = unknownOf(config, THINKING_MEMBERS);
   const reasoning: Reasoning = present({
     mode: budget === undefined
       ? undefined
-      : budget === NO_THINKING
+      : budget === NO_THINKING_BUDGET
       ? "off" as const
-      : budget === DYNAMIC
+      : budget === DYNAMIC_BUDGET
       ? "adaptive" as const
       : "manual" as const,
-    budgetTokens: budget !== undefined && budget > NO_THINKING ? budget : undefined,
+    budgetTokens: budget !== undefined && budget > NO_THINKING_BUDGET ? budget : undefined,
     effort: EFFORTS.find((effort) => effort === level),
     display: includeThoughts === undefined ? undefined : includeThoughts ? "summarized" as const : "omitted" as const,
     unknownMembers: unknownMembers && { from: "gemini" as const, members: unknownMembers },
@@ -154,27 +154,27 @@ function typeOf({ responseMimeType }: JsonObject): string {
   return stringOf(responseMimeType)?.toLowerCase() ?? "";
 }
 
-/** True for an answer in another form, such as `text/x.enum`. */
-function isOther(config: JsonObject): boolean {
-  return !TYPES.has(typeOf(config));
+/** True for answers in a form that the canonical form does not model, such as `text/x.enum`. */
+function isUnmodelledType(config: JsonObject): boolean {
+  return !MODELLED_TYPES.has(typeOf(config));
 }
 
-/** @throws {GatewayError} `invalid` for two schemas */
+/** Reads the format of the answer. @throws {GatewayError} `invalid`, for two schemas */
 function readFormat(config: JsonObject): OutputFormat | undefined {
-  const openapi = objectOf(config.responseSchema);
-  const json = objectOf(config.responseJsonSchema);
-  if (openapi !== undefined && json !== undefined) {
+  const openapiSchema = objectOf(config.responseSchema);
+  const jsonSchema = objectOf(config.responseJsonSchema);
+  if (openapiSchema !== undefined && jsonSchema !== undefined) {
     throw new GatewayError("invalid", "Cannot use both responseSchema and responseJsonSchema", {
       param: "generationConfig.responseSchema",
     });
   }
-  if (isOther(config)) return undefined;
-  const schema = json ?? (openapi && readSchema(openapi));
+  if (isUnmodelledType(config)) return undefined;
+  const schema = jsonSchema ?? (openapiSchema && readSchema(openapiSchema));
   if (schema !== undefined) return { type: "json_schema", schema };
   return typeOf(config) === JSON_TYPE ? { type: "json_object" } : undefined;
 }
 
-/** Members that the canonical form does not model, also of objects that are partly modelled. */
+/** Returns the unknown members of a body, and those inside objects that are partly modelled. */
 function readUnknown(body: JsonObject, config: JsonObject): UnknownMembers | undefined {
   const toolConfig = objectOf(body.toolConfig) ?? {};
   const { functionCallingConfig, ...others } = toolConfig;
@@ -182,17 +182,18 @@ function readUnknown(body: JsonObject, config: JsonObject): UnknownMembers | und
   const members: JsonObject = {
     ...unknownOf(body, MODELLED),
     ...memberOf("generationConfig", {
-      ...unknownOf(config, GENERATION),
-      ...(isOther(config) && someOf({ responseMimeType, responseSchema, responseJsonSchema })),
+      ...unknownOf(config, GENERATION_MEMBERS),
+      ...(isUnmodelledType(config) && someOf({ responseMimeType, responseSchema, responseJsonSchema })),
     }),
     ...memberOf("toolConfig", {
       ...others,
-      ...memberOf("functionCallingConfig", unknownOf(objectOf(functionCallingConfig) ?? {}, CALLING) ?? {}),
+      ...memberOf("functionCallingConfig", unknownOf(objectOf(functionCallingConfig) ?? {}, CALLING_MEMBERS) ?? {}),
     }),
   };
   return Object.keys(members).length === 0 ? undefined : { from: "gemini", members };
 }
 
+/** Returns an object with one member, for spreading; without it if the value is empty. */
 function memberOf(name: string, value: JsonObject): JsonObject {
   return Object.keys(value).length === 0 ? {} : { [name]: value };
 }

@@ -2,20 +2,20 @@
 import { isObject, type Json, type JsonObject } from "../../json/mod.ts";
 import { listOf, spelledCountOf, textsOf } from "../members.ts";
 
-/** Counts, which Google writes as text because they are 64-bit integers. */
-const COUNTS: ReadonlySet<string> = new Set([
+/** Keywords with counts, which Google writes as text because they are 64-bit integers. */
+const COUNT_KEYWORDS: ReadonlySet<string> = new Set([
   ...["maxItems", "minItems", "maxLength", "minLength", "maxProperties", "minProperties"],
 ]);
 
-/** Returns the JSON Schema. Other keywords of JSON Schema, which Google accepts in part, stay. */
+/** Returns a schema as JSON Schema. Other keywords of JSON Schema, some of which Google accepts, stay. */
 export function readSchema(schema: JsonObject): JsonObject {
-  const read: [string, Json][] = [];
+  const keywords: [string, Json][] = [];
   for (const [name, value] of Object.entries(schema)) {
     if (value === undefined || value === null) continue;
     const keyword = readKeyword(name, value, schema);
-    if (keyword !== undefined) read.push(keyword);
+    if (keyword !== undefined) keywords.push(keyword);
   }
-  return Object.fromEntries(read);
+  return Object.fromEntries(keywords);
 }
 
 function readKeyword(name: string, value: Json, schema: JsonObject): [string, Json] | undefined {
@@ -23,7 +23,7 @@ function readKeyword(name: string, value: Json, schema: JsonObject): [string, Js
     case "type":
       return readType(value, schema);
     case "nullable":
-      // A schema without a type allows null already.
+      // It is read with the keywords that it affects. A schema without a type allows null anyway.
       return undefined;
     case "propertyOrdering":
       return undefined;
@@ -43,7 +43,7 @@ function readKeyword(name: string, value: Json, schema: JsonObject): [string, Js
     case "prefixItems":
       return [name, listOf(value).map((item) => isObject(item) ? readSchema(item) : item)];
     default:
-      return COUNTS.has(name) ? [name, spelledCountOf(value) ?? value] : [name, value];
+      return COUNT_KEYWORDS.has(name) ? [name, spelledCountOf(value) ?? value] : [name, value];
   }
 }
 
@@ -55,11 +55,11 @@ function readType(value: Json, { nullable }: JsonObject): [string, Json] | undef
 }
 
 function readAnyOf(branches: readonly Json[], { nullable, type }: JsonObject): Json[] {
-  const read = branches.map((branch): Json => isObject(branch) ? readSchema(branch) : branch);
-  return nullable === true && type === undefined ? [...read, { type: "null" }] : read;
+  const schemas = branches.map((branch): Json => isObject(branch) ? readSchema(branch) : branch);
+  return nullable === true && type === undefined ? [...schemas, { type: "null" }] : schemas;
 }
 
-/** The order of properties is that of `propertyOrdering`, as models write them in the schema's order. */
+/** Reads properties in the order of `propertyOrdering`: models write members in the order of the schema. */
 function readProperties(properties: JsonObject, ordering: readonly string[]): JsonObject {
   const names = new Set([...ordering.filter((name) => Object.hasOwn(properties, name)), ...Object.keys(properties)]);
   return Object.fromEntries(Array.from(names, (name) => {

@@ -1,4 +1,4 @@
-/** Reads answers, streamed and whole: each piece of a stream has the form of a whole answer. */
+/** Reads answers of Gemini, streamed or not. Each piece of a stream has the form of a whole answer. */
 import { callSignatureId } from "../canonical/signature.ts";
 import { aggregateEvents } from "../canonical/aggregate_events.ts";
 import type { FinishReason, Machine, OpenBlock, Reply, ReplyEvent, Signature, TokenUsage } from "../canonical/types.ts";
@@ -9,15 +9,15 @@ import { countOf, nonEmptyStringOf, numberOf, objectOf, objectsOf, textsOf } fro
 import type { Origin } from "../upstream_codec.ts";
 import { FunctionCallReader } from "./read_function_calls.ts";
 import { errorIn, readError } from "./read_error.ts";
-import { TEXT, TEXT_BEFORE } from "./signatures.ts";
+import { PRECEDING_TEXT_SIGNATURE_ID, TEXT_SIGNATURE_ID } from "./signatures.ts";
 import { inputUsage, readUsage } from "./gemini_usage.ts";
 import type { Frame } from "../codec.ts";
 import { valueOf } from "../frame_template.ts";
 
-/** Most UTF-16 code units of an id that is kept. */
-const ID_LENGTH = 256;
+/** Limit of an id that is kept, in UTF-16 code units. */
+const MAX_ID_LENGTH = 256;
 
-/** Most blocks of one answer. */
+/** Limit of blocks in one answer. */
 const MAX_BLOCKS = 4_096;
 
 /** The counts of `usageMetadata` that are read. */
@@ -30,15 +30,15 @@ const COUNTS = [
   "totalTokenCount",
 ];
 
-/** Reads a whole answer. @throws {GatewayError} `upstream`, or the error of a failed answer with status 200 */
+/** Reads a whole answer. @throws {GatewayError} `upstream`, or the error that an answer with status 200 contains */
 export function readReply(body: JsonObject, origin: Origin): Reply {
   const reader = replyReader(origin);
   return aggregateEvents([...reader.push(body), ...reader.end()]);
 }
 
 /**
- * Reads the pieces of an answer. Adjacent texts are one block; so are adjacent thoughts up to a signature. Other parts
- * than texts and calls are dropped.
+ * Creates a reader of the pieces of an answer. Adjacent texts are one block, and so are adjacent thoughts up to a
+ * signature. Parts that are neither texts nor calls are dropped.
  *
  * The answer ends with the stream, because some models repeat `finishReason` on every piece.
  */
@@ -52,7 +52,7 @@ export function replyReader({ issuer, texts }: Origin): Machine<JsonObject, Repl
   let finishReason: string | undefined;
   let isBlocked = false;
   const counts: JsonObject = {};
-  /** Number of searches for grounding. */
+  /** Number of web searches for grounding. */
   let searches = 0;
 
   function openBlock(block: OpenBlock): ReplyEvent[] {
@@ -71,14 +71,14 @@ export function replyReader({ issuer, texts }: Origin): Machine<JsonObject, Repl
     return [{ type: "close", index, ...(signature !== undefined && { signature }) }];
   }
 
-  function pushText(type: "text" | "reasoning", text: string): ReplyEvent[] {
+  function addText(type: "text" | "reasoning", text: string): ReplyEvent[] {
     if (text === "") return [];
     const events = open === type ? [] : openBlock({ type });
     events.push({ type: "delta", index, text });
     return events;
   }
 
-  function hidden(value: string, id?: string): ReplyEvent[] {
+  function hiddenReasoning(value: string, id?: string): ReplyEvent[] {
     return [
       ...openBlock({ type: "reasoning", hidden: true }),
       ...closeBlock({ issuer, value, ...(id !== undefined && { id }) }),
@@ -86,16 +86,16 @@ export function replyReader({ issuer, texts }: Origin): Machine<JsonObject, Repl
   }
 
   function readText(text: string, signature: string | undefined): ReplyEvent[] {
-    if (signature === undefined) return pushText("text", text);
-    // An open text is not split: its signature follows it.
-    if (open === "text") return [...pushText("text", text), ...hidden(signature, TEXT_BEFORE)];
-    return [...hidden(signature, TEXT), ...pushText("text", text)];
+    if (signature === undefined) return addText("text", text);
+    // An open text is not split, so its signature comes after it.
+    if (open === "text") return [...addText("text", text), ...hiddenReasoning(signature, PRECEDING_TEXT_SIGNATURE_ID)];
+    return [...hiddenReasoning(signature, TEXT_SIGNATURE_ID), ...addText("text", text)];
   }
 
   function readThought(text: string, signature: string | undefined): ReplyEvent[] {
-    if (signature === undefined) return pushText("reasoning", text);
-    if (text === "" && open !== "reasoning") return hidden(signature);
-    const events = pushText("reasoning", text);
+    if (signature === undefined) return addText("reasoning", text);
+    if (text === "" && open !== "reasoning") return hiddenReasoning(signature);
+    const events = addText("reasoning", text);
     return [...events, ...closeBlock({ issuer, value: signature })];
   }
 
@@ -105,7 +105,7 @@ export function replyReader({ issuer, texts }: Origin): Machine<JsonObject, Repl
       ...(signature !== undefined && { signature }),
       ...(texts !== undefined && { texts }),
     });
-    const events = signature === undefined ? [] : hidden(signature, callSignatureId(call.id));
+    const events = signature === undefined ? [] : hiddenReasoning(signature, callSignatureId(call.id));
     events.push(
       ...openBlock({ type: "tool_call", id: call.id, name: call.name }),
       { type: "delta", index, text: call.arguments },
@@ -119,7 +119,7 @@ export function replyReader({ issuer, texts }: Origin): Machine<JsonObject, Repl
     if (part.functionCall !== undefined && part.functionCall !== null) {
       return readCall(objectOf(part.functionCall) ?? {}, signature);
     }
-    const text = typeof part.text === "string" ? part.text : isBare(part) ? "" : undefined;
+    const text = typeof part.text === "string" ? part.text : isSignatureOnly(part) ? "" : undefined;
     if (text === undefined) return [];
     return part.thought === true ? readThought(text, signature) : readText(text, signature);
   }
@@ -128,7 +128,7 @@ export function replyReader({ issuer, texts }: Origin): Machine<JsonObject, Repl
     return withReported(readUsage(counts), { hostedCalls: { web_search: searches } });
   }
 
-  function read(piece: JsonObject): ReplyEvent[] {
+  function readPiece(piece: JsonObject): ReplyEvent[] {
     const error = errorIn(piece);
     if (error !== undefined) throw error;
     const metadata = objectOf(piece.usageMetadata) ?? {};
@@ -139,8 +139,8 @@ export function replyReader({ issuer, texts }: Origin): Machine<JsonObject, Repl
     const events: ReplyEvent[] = [];
     if (!isStarted) {
       isStarted = true;
-      const responseId = nonEmptyStringOf(piece.responseId);
-      if (responseId !== undefined && responseId.length <= ID_LENGTH) id = responseId;
+      const given = nonEmptyStringOf(piece.responseId);
+      if (given !== undefined && given.length <= MAX_ID_LENGTH) id = given;
       events.push({ type: "start", ...(id !== undefined && { id }), usage: inputUsage(usage()) });
     }
     const blockReason = nonEmptyStringOf(objectOf(piece.promptFeedback)?.blockReason);
@@ -162,7 +162,7 @@ export function replyReader({ issuer, texts }: Origin): Machine<JsonObject, Repl
     return [...closeBlock(), { type: "finish", reason: readFinish(reason, totals), usage: usage() }];
   }
 
-  /** Returns the events of a step. After a failure the answer is over. */
+  /** Runs a step and returns its events. A failure ends the answer. */
   function attempt(step: () => ReplyEvent[]): ReplyEvent[] {
     if (isOver) return [];
     try {
@@ -174,7 +174,7 @@ export function replyReader({ issuer, texts }: Origin): Machine<JsonObject, Repl
   }
 
   return {
-    push: (piece) => attempt(() => read(piece)),
+    push: (piece) => attempt(() => readPiece(piece)),
     end: () => {
       const events = attempt(finish);
       isOver = true;
@@ -183,16 +183,16 @@ export function replyReader({ issuer, texts }: Origin): Machine<JsonObject, Repl
   };
 }
 
-/** A part with nothing but a signature, whose text came before. */
-function isBare(part: JsonObject): boolean {
+/** True for a part that has only a signature, whose text came before. */
+function isSignatureOnly(part: JsonObject): boolean {
   return part.thoughtSignature !== undefined &&
     Object.keys(part).every((name) => name === "thoughtSignature" || name === "thought");
 }
 
-/** Some Gemini-compatible servers end their streams with it. */
+/** The data with which some Gemini-compatible servers end a stream. */
 const DONE = "[DONE]";
 
-/** Reads a stream with `alt=sse`. The events always obey the grammar. */
+/** Creates a reader of a stream with `alt=sse`. Its events always have the order that `ReplyEvent` describes. */
 export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
   const answer = replyReader(origin);
   let isOver = false;
@@ -237,7 +237,8 @@ export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
   };
 }
 
-const REFUSALS: ReadonlySet<string> = new Set([
+/** Finish reasons of refused answers. */
+const REFUSAL_REASONS: ReadonlySet<string> = new Set([
   "SAFETY",
   "RECITATION",
   "LANGUAGE",
@@ -249,19 +250,18 @@ const REFUSALS: ReadonlySet<string> = new Set([
   "IMAGE_RECITATION",
 ]);
 
-/** A failed tool call: the answer ends there and was billed. */
-const FAILED_CALLS: ReadonlySet<string> = new Set([
+/** Finish reasons of answers that end at a failed tool call. They are billed. */
+const FAILED_CALL_REASONS: ReadonlySet<string> = new Set([
   "MALFORMED_FUNCTION_CALL",
   "UNEXPECTED_TOOL_CALL",
   "TOO_MANY_TOOL_CALLS",
 ]);
 
 /**
- * Reads a `finishReason`. With complete calls every ordinary end is `tool_use`, even a refusal, because the client
- * waits for them. A failed call ends an incomplete answer, so it becomes `length`.
- * @param counts number of blocks, and of calls among them
- * @throws {GatewayError} `upstream`, if there is no answer: a malformed call, `OTHER` and unknown reasons without
- * content
+ * Reads a `finishReason`. With complete calls every end except `length` is `tool_use`, even a refusal, because the
+ * client must answer the calls. An answer that ends at a failed call is incomplete, so its reason is `length`.
+ * @param counts the number of blocks, and of calls among them
+ * @throws {GatewayError} `upstream`, if there is no content, and the reason is a malformed call, `OTHER` or unknown
  */
 export function readFinish(reason: string, counts: { blocks: number; calls: number }): FinishReason {
   if (reason === "MAX_TOKENS" || reason === "CONTINUATION") return "length";
@@ -269,8 +269,8 @@ export function readFinish(reason: string, counts: { blocks: number; calls: numb
   if (reason === "MALFORMED_FUNCTION_CALL" && counts.blocks === 0) {
     throw new GatewayError("upstream", "The model returned only a malformed function call");
   }
-  if (FAILED_CALLS.has(reason)) return "length";
-  if (REFUSALS.has(reason)) return "refusal";
+  if (FAILED_CALL_REASONS.has(reason)) return "length";
+  if (REFUSAL_REASONS.has(reason)) return "refusal";
   if (reason !== "STOP" && counts.blocks === 0) {
     throw new GatewayError("upstream", "The model returned neither content nor a known finish reason");
   }

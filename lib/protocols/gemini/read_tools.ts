@@ -1,4 +1,4 @@
-/** Reads tools and their configuration. */
+/** Reads the tools and the tool choice of a Gemini request. */
 import type { Tool, ToolChoice } from "../canonical/types.ts";
 import { collectUnknownMembers } from "../canonical/unknown_members.ts";
 import { GatewayError } from "../../errors.ts";
@@ -7,9 +7,12 @@ import { COUNTS } from "../fields.ts";
 import { objectOf, objectsOf, stringOf, textsOf } from "../members.ts";
 import { readSchema } from "./read_schema.ts";
 
-const DECLARATION = new Set(["name", "description", "parameters", "parametersJsonSchema"]);
+const DECLARATION_MEMBERS = new Set(["name", "description", "parameters", "parametersJsonSchema"]);
 
-/** Reads the tools: functions of the client, and one hosted tool for each other member. @throws {GatewayError} `invalid` */
+/**
+ * Reads the tools: the client's functions, and one hosted tool for each other member of a tool.
+ * @throws {GatewayError} `invalid`, for too many tools, or a function with two schemas
+ */
 export function readTools(value: Json | undefined): Tool[] {
   const tools = objectsOf(value).flatMap((tool): Tool[] =>
     Object.entries(tool).flatMap(([name, member]): Tool[] => {
@@ -27,21 +30,21 @@ export function readTools(value: Json | undefined): Tool[] {
   return tools;
 }
 
-/** @throws {GatewayError} `invalid` for two schemas */
+/** Reads a function. @throws {GatewayError} `invalid`, for two schemas */
 function readDeclaration(declaration: JsonObject): Tool {
   const description = stringOf(declaration.description);
-  const json = objectOf(declaration.parametersJsonSchema);
-  const openapi = readOpenapi(declaration.parameters);
-  if (json !== undefined && openapi !== undefined) {
+  const jsonSchema = objectOf(declaration.parametersJsonSchema);
+  const openapiSchema = readOpenapi(declaration.parameters);
+  if (jsonSchema !== undefined && openapiSchema !== undefined) {
     throw new GatewayError("invalid", "Cannot use both parameters and parametersJsonSchema", { param: "tools" });
   }
-  const parameters = json ?? openapi;
+  const parameters = jsonSchema ?? openapiSchema;
   return {
     type: "function",
     name: stringOf(declaration.name) ?? "",
     ...(description !== undefined && { description }),
     ...(parameters !== undefined && { parameters }),
-    ...collectUnknownMembers("gemini", declaration, { modelled: DECLARATION }),
+    ...collectUnknownMembers("gemini", declaration, { modelled: DECLARATION_MEMBERS }),
   };
 }
 
@@ -50,7 +53,7 @@ function readOpenapi(value: Json | undefined): JsonObject | undefined {
   return schema && readSchema(schema);
 }
 
-/** Reads `toolConfig.functionCallingConfig`; absent if it leaves the choice to the model by default. */
+/** Reads `toolConfig.functionCallingConfig`; returns undefined if it sets no mode. */
 export function readToolChoice(value: Json | undefined): ToolChoice | undefined {
   const config = objectOf(objectOf(value)?.functionCallingConfig);
   const mode = stringOf(config?.mode)?.toUpperCase();

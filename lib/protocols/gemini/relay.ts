@@ -1,43 +1,43 @@
 /**
- * Relays generateContent. Edits: the model id in every piece. The model and the streaming mode of the request are in the
- * URL. Pieces that may end the answer are held back until more content or the end of the stream.
+ * Relays generateContent. Edits: the model id in every piece, and in requests the members for model and streaming mode,
+ * which are in the URL. Pieces that may end the answer are held back until more content comes or the stream ends.
  */
 import type { Frame } from "../codec.ts";
 import { type Relay, withModel } from "../relay.ts";
 import { streamWriter } from "./write_stream.ts";
 
-const MODEL = "modelVersion";
+const MODEL_MEMBER = "modelVersion";
 
-/** A finish reason: a piece without one is not the last with content. */
+/** Matches a finish reason. A piece without one is not the last piece with content. */
 const FINISH = /"finishReason"\s*:\s*"/;
-/** Content: pieces without any may follow the finish reason, with the usage. */
+/** Matches content. Pieces without content may follow the finish reason, such as one with the usage. */
 const CONTENT = /"parts"\s*:/;
 
-/** Relays generateContent. */
+/** How generateContent is relayed. */
 export const geminiRelay: Relay = {
-  replyModel: MODEL,
+  replyModel: MODEL_MEMBER,
   modelEdits: () => ({ model: undefined, stream: undefined }),
   machine(echo) {
-    let queued: Frame[] = [];
+    let held: Frame[] = [];
     return {
       push(frame) {
-        const edited = { ...frame, data: withModel(frame, [MODEL], echo.model) };
-        if (queued.length > 0 && !CONTENT.test(frame.data)) {
-          queued.push(edited);
+        const edited = { ...frame, data: withModel(frame, [MODEL_MEMBER], echo.model) };
+        if (held.length > 0 && !CONTENT.test(frame.data)) {
+          held.push(edited);
           return [];
         }
-        const passed = queued;
-        queued = FINISH.test(frame.data) ? [edited] : [];
-        return queued.length > 0 ? passed : [...passed, edited];
+        const passed = held;
+        held = FINISH.test(frame.data) ? [edited] : [];
+        return held.length > 0 ? passed : [...passed, edited];
       },
       end() {
-        const last = queued;
-        queued = [];
+        const last = held;
+        held = [];
         return last;
       },
       fail(error) {
-        // It would end the answer.
-        queued = [];
+        // The held pieces would end the answer.
+        held = [];
         return streamWriter(echo).push({ type: "error", error });
       },
     };

@@ -1,10 +1,10 @@
-/** Results of tools that a client sends twice. */
+/** Removes tool results that a client sends twice. */
 import { isObject, isRawNumber, type Json, type JsonObject } from "../../json/mod.ts";
 
 /**
- * Returns the body without results that repeat an earlier one of the same turn, id included; the same object if there
- * are none. Gemini CLI 0.60 and 0.61 sends every result twice when it resumes a session, and Google refuses a turn with
- * more results than calls. https://github.com/google-gemini/gemini-cli/issues/29365 and 7410
+ * Returns the body without results that repeat an earlier one of the same turn, including its id; the same object if
+ * there are none. Gemini CLI 0.60 and 0.61 send every result twice when they resume a session, and Google refuses a
+ * turn with more results than calls. https://github.com/google-gemini/gemini-cli/issues/29365 and 7410
  */
 export function withoutRepeatedResults(body: JsonObject): JsonObject {
   if (!Array.isArray(body.contents)) return body;
@@ -26,10 +26,10 @@ export function withoutRepeatedResults(body: JsonObject): JsonObject {
   return isChanged ? { ...body, contents } : body;
 }
 
-/** Returns whether a part is equal to the first result with its id, and remembers the first one. */
+/** Returns whether a part repeats the first result with its id. Records results in `seen`. */
 function isRepeated(part: Json, seen: Map<string, JsonObject>): boolean {
   const result = isObject(part) ? part.functionResponse : undefined;
-  // Without ids, equal results may be those of two calls.
+  // Equal results without ids may belong to two calls.
   if (result === undefined || !isObject(result) || typeof result.id !== "string" || result.id === "") return false;
   const first = seen.get(result.id);
   if (first === undefined) seen.set(result.id, result);

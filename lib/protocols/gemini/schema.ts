@@ -1,7 +1,7 @@
 /**
  * Schema of the bodies of `generateContent` and `streamGenerateContent`, with the model and the streaming mode of the
- * URL as members: types, and ranges as in Google's API reference, https://ai.google.dev/api/generate-content. Limits of a
- * model are checked in `lib/request/rules.ts`.
+ * URL as members. It has the types and ranges of Google's API reference, https://ai.google.dev/api/generate-content.
+ * Limits of a model are checked in `lib/request/rules.ts`.
  */
 import { z } from "zod";
 import {
@@ -31,7 +31,7 @@ const fileDataField = z.looseObject({
   displayName: z.string().nullish(),
 }).nullish();
 
-// A model wrote the name, so it need not be that of a tool.
+// A model wrote the name, so it need not be the name of a tool.
 const callField = z.looseObject({
   id: z.string().max(1_024).nullish(),
   name: z.string().min(1).max(256),
@@ -116,7 +116,7 @@ const generationField = z.looseObject({
 /** Members of a request that are also counted by `countTokens`. */
 const shared = {
   model: z.string().min(1).max(256).describe("Model id, `<vendor>/<model_name>`"),
-  // Google ignores its role; many clients send "system".
+  // Google ignores the role here. Many clients send "system".
   systemInstruction: contentField.extend({ role: z.string().max(64).nullish() }).nullish(),
   tools: z.array(toolField).max(COUNTS.tools).nullish(),
   toolConfig: toolConfigField.nullish(),
@@ -131,7 +131,7 @@ const shared = {
   models: fallbacksField.nullish().describe("Models to try when the first one fails"),
 };
 
-/** Body of `POST /v1beta/models/{model}:generateContent`. */
+/** The body of `POST /v1beta/models/{model}:generateContent`. */
 export const schema: z.ZodObject<z.ZodRawShape, z.core.$loose> = z.looseObject({
   ...shared,
   contents: z.array(contentField).min(1).max(COUNTS.messages),

@@ -1,69 +1,69 @@
 /**
- * Signatures of Gemini's parts. A `thoughtSignature` belongs to a text, thought or function call. The canonical form
- * signs only reasoning, so a signature of another part becomes a hidden reasoning block, whose signature id names the
- * part.
+ * Reads and writes the signatures of Gemini's parts. A `thoughtSignature` belongs to a text, thought or function call.
+ * The canonical form signs only reasoning, so the signature of a text or call becomes a hidden reasoning block, and the
+ * id of the signature says whether it belongs to a text or a call.
  *
- * Reasoning of other vendors travels in `thoughtSignature`, too. Gemini's clients send signatures back, but not always
- * thoughts: Gemini CLI removes them from the conversation. So the signature of a part carries the reasoning before it. It
- * is base64 on the outside as well, because clients in Python and Go decode it.
+ * Reasoning of other vendors is in `thoughtSignature`, too. Gemini's clients send signatures back, but not always
+ * thoughts: Gemini CLI removes them from the conversation. So the signature of a part contains the reasoning before it.
+ * The whole value is base64, because clients in Python and Go decode it.
  */
 import { Buffer } from "node:buffer";
 import { isObject, type JsonObject, parsePlain, shapes } from "../../json/mod.ts";
 import type { ContentBlockOf, Signature } from "../canonical/types.ts";
 
-/** Id of a signature of the following text. */
-export const TEXT = "text";
+/** Id of the signature of the following text. */
+export const TEXT_SIGNATURE_ID = "text";
 
-/** Id of a signature of the preceding text, which was already open. */
-export const TEXT_BEFORE = "text:end";
+/** Id of the signature of the preceding text, which was open when the signature came. */
+export const PRECEDING_TEXT_SIGNATURE_ID = "text:end";
 
 /**
- * Placeholder for a missing signature of a call (made by another model, or lost by the client): models that check
- * signatures would refuse the conversation. https://ai.google.dev/gemini-api/docs/thought-signatures
+ * Placeholder for the missing signature of a call, which another model made or the client lost. Models that check
+ * signatures would refuse the conversation without it. https://ai.google.dev/gemini-api/docs/thought-signatures
  */
-export const UNSIGNED = "skip_thought_signature_validator";
+export const PLACEHOLDER_SIGNATURE = "skip_thought_signature_validator";
 
 /** A block of reasoning. */
 export type ReasoningBlock = ContentBlockOf<"reasoning">;
 
 /** The issuer of signatures without an envelope. */
-export const NATIVE = "google";
+export const NATIVE_ISSUER = "google";
 
-/** The characters of base64 that the prefix of every envelope begins with. */
-const START = Buffer.from(shapes.SEAL_PREFIX).toString("base64").slice(0, 10);
+/** The base64 with which every envelope begins. */
+const ENVELOPE_START = Buffer.from(shapes.SEAL_PREFIX).toString("base64").slice(0, 10);
 
 /**
  * Placeholders for missing signatures, which no model made.
  * https://ai.google.dev/gemini-api/docs/thought-signatures
  */
-const PLACEHOLDERS: ReadonlySet<string> = new Set([UNSIGNED, "context_engineering_is_the_way_to_go"]);
+const PLACEHOLDERS: ReadonlySet<string> = new Set([PLACEHOLDER_SIGNATURE, "context_engineering_is_the_way_to_go"]);
 
-/** Writes blocks of reasoning as one signature. */
+/** Returns blocks of reasoning as one signature, an envelope. */
 export function sealReasoning(blocks: readonly ReasoningBlock[]): string {
-  const sealed = blocks.map(({ text, hidden, signature }) => ({
+  const envelope = blocks.map(({ text, hidden, signature }) => ({
     ...(text !== "" && { text }),
     ...(hidden === true && { hidden }),
     ...(signature !== undefined && { signature }),
   }));
-  return Buffer.from(shapes.SEAL_PREFIX + JSON.stringify(sealed)).toString("base64");
+  return Buffer.from(shapes.SEAL_PREFIX + JSON.stringify(envelope)).toString("base64");
 }
 
-/** Reads a signature: the blocks in it, or Google's own value; `undefined` for a placeholder. */
+/** Returns the blocks in an envelope, or Google's own value; undefined for a placeholder. */
 export function readThoughtSignature(value: string): ReasoningBlock[] | string | undefined {
   if (value === "" || PLACEHOLDERS.has(value)) return undefined;
-  return value.startsWith(START) ? unseal(value) ?? value : value;
+  return value.startsWith(ENVELOPE_START) ? readEnvelope(value) ?? value : value;
 }
 
-function unseal(value: string): ReasoningBlock[] | undefined {
+function readEnvelope(value: string): ReasoningBlock[] | undefined {
   const text = Buffer.from(value, "base64").toString();
   if (!text.startsWith(shapes.SEAL_PREFIX)) return undefined;
-  let sealed: unknown;
+  let envelope: unknown;
   try {
-    sealed = parsePlain(text.slice(shapes.SEAL_PREFIX.length));
+    envelope = parsePlain(text.slice(shapes.SEAL_PREFIX.length));
   } catch {
     return undefined;
   }
-  return Array.isArray(sealed) && sealed.every(isObject) ? sealed.map(readBlock) : undefined;
+  return Array.isArray(envelope) && envelope.every(isObject) ? envelope.map(readBlock) : undefined;
 }
 
 function readBlock({ text, hidden, signature }: JsonObject): ReasoningBlock {

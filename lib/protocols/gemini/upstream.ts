@@ -1,10 +1,10 @@
-/** The upstream's side of Google's generateContent. */
+/** Google's generateContent as an upstream protocol. */
 import type { UpstreamCodec } from "../upstream_codec.ts";
 import { readReply, streamReader } from "./read_stream.ts";
 import { readError } from "./read_error.ts";
 import { writePrompt } from "./write_prompt.ts";
 
-/** The codec for `models/{model}:generateContent` and `:streamGenerateContent?alt=sse`. */
+/** The protocol of `models/{model}:generateContent` and `:streamGenerateContent?alt=sse`. */
 export const geminiUpstream: UpstreamCodec = {
   protocol: "gemini",
   dialect: {
@@ -13,7 +13,7 @@ export const geminiUpstream: UpstreamCodec = {
     hostedFrom: ["gemini"],
     stops: 5,
     toolName: { legal: /[A-Za-z0-9_.:-]/, max: 128 },
-    // Ids stay as they are, because signatures refer to them.
+    // Every id is legal, because signatures refer to ids.
     callId: { legal: /[\s\S]/, max: 1_024 },
     alternates: true,
     prefill: false,

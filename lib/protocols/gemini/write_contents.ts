@@ -1,19 +1,20 @@
+/** Writes the system instruction and the contents of a Gemini request. */
 import { PARAMETER_NAMES } from "../canonical/parameter_names.ts";
 import type { ContentBlock, ContentBlockOf, Message, Prompt } from "../canonical/types.ts";
 import { ownMembers } from "../canonical/unknown_members.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
-import { BLOCKS_AT_ONCE, writeModelParts } from "./write_model_parts.ts";
+import { BLOCKS_PER_STEP, writeModelParts } from "./write_model_parts.ts";
 import { objectOf } from "../members.ts";
 import { writeMedia } from "./write_media.ts";
 import { writeResponse } from "./write_function_responses.ts";
 
-/** One message. */
-type Content = { role: "user" | "model"; parts: JsonObject[] };
+/** A content as it is written. */
+type WrittenContent = { role: "user" | "model"; parts: JsonObject[] };
 
 /**
- * Writes the messages, in steps: leading system messages are the instruction, all others alternate between `user` and `model`.
- * Later system messages become marked user text.
+ * Writes the messages, in steps. Leading system messages are the instruction; the others alternate between `user` and
+ * `model`. Later system messages become user text in `<system>` tags.
  */
 export function* writeContents(
   prompt: Prompt,
@@ -25,7 +26,7 @@ export function* writeContents(
   const context: WriteContext = { prompt, target, names: new Map() };
   for (const { blocks } of prompt.messages.slice(0, leading)) system.push(...yield* writeUserParts(blocks, context));
 
-  const contents: Content[] = [];
+  const contents: WrittenContent[] = [];
   for (const message of prompt.messages.slice(leading)) {
     const parts = yield* writeParts(message, context);
     const role = message.role === "assistant" ? "model" : "user";
@@ -36,10 +37,11 @@ export function* writeContents(
   return { system, contents };
 }
 
+/** The state of writing one request. */
 interface WriteContext {
   prompt: Prompt;
   target: WriteTarget;
-  /** Names of called tools by call id: a result needs the name, too. */
+  /** Names of called tools by call id, because a result needs the name, too. */
   names: Map<string, string>;
 }
 
@@ -59,7 +61,7 @@ function* writeParts({ role, blocks }: Message, context: WriteContext): Generato
 function* writeUserParts(blocks: readonly ContentBlock[], context: WriteContext): Generator<void, JsonObject[]> {
   const parts: JsonObject[] = [];
   for (const [index, block] of blocks.entries()) {
-    if (index % BLOCKS_AT_ONCE === 0) yield;
+    if (index % BLOCKS_PER_STEP === 0) yield;
     parts.push(writeUserPart(block, context));
   }
   return parts;

@@ -1,10 +1,10 @@
-/** Writes tool results, whose output is an object. */
+/** Writes tool results, whose output must be an object. */
 import type { ContentBlockOf } from "../canonical/types.ts";
 import { mayBeObject, parseObject } from "../canonical/tool_input.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import { writeMedia } from "./write_media.ts";
 
-/** Writes a `functionResponse` without id and name: its text as an object, and its media. */
+/** Writes the members of a `functionResponse` besides id and name: its text as an object, and its media. */
 export function writeResponse(result: ContentBlockOf<"tool_result">): JsonObject {
   const { blocks, isError, output } = result;
   const text = textOf(result);
@@ -14,7 +14,7 @@ export function writeResponse(result: ContentBlockOf<"tool_result">): JsonObject
   return media.length === 0 ? { response } : { response, parts: media };
 }
 
-/** Returns the text of a result if it may be an object. */
+/** Returns the text of a result if it may be a JSON object; undefined otherwise. */
 export function objectText(result: ContentBlockOf<"tool_result">): string | undefined {
   const text = result.isError === true ? "" : textOf(result);
   return mayBeObject(text) ? text : undefined;

@@ -1,3 +1,4 @@
+/** Writes the `generationConfig` of a Gemini request. */
 import type { OutputFormat, Prompt } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
@@ -5,15 +6,16 @@ import { someOf } from "../members.ts";
 import { writeThinking } from "./write_thinking.ts";
 
 /**
- * Writes `generationConfig`; `undefined` if it would be empty. Parameters that the model's row does not list are
- * dropped, except length and format, without which the answer would be another.
+ * Writes `generationConfig`; returns undefined if it would be empty. Parameters that the model's catalog entry does not
+ * list are dropped. Length and format are always written, because the answer would not be what the client wants without
+ * them.
  */
 export function writeGeneration(prompt: Prompt, target: WriteTarget): JsonObject | undefined {
   const { row, dropped } = target;
   const { sampling, stop } = prompt;
 
-  /** Returns the value if the model has the parameter. */
-  function take<T>(value: T | undefined, name: string): T | undefined {
+  /** Returns the value if the model has the parameter; else undefined, and adds it to `dropped`. */
+  function supportedValue<T>(value: T | undefined, name: string): T | undefined {
     if (value === undefined || row.supported_parameters.includes(name)) return value;
     dropped.add(name);
     return undefined;
@@ -22,12 +24,12 @@ export function writeGeneration(prompt: Prompt, target: WriteTarget): JsonObject
   if (sampling.logitBias !== undefined) dropped.add("logit_bias");
   return someOf({
     maxOutputTokens: prompt.maxTokens,
-    temperature: take(sampling.temperature, "temperature"),
-    topP: take(sampling.topP, "top_p"),
-    topK: take(sampling.topK, "top_k"),
-    seed: take(sampling.seed, "seed"),
-    presencePenalty: take(sampling.presencePenalty, "presence_penalty"),
-    frequencyPenalty: take(sampling.frequencyPenalty, "frequency_penalty"),
+    temperature: supportedValue(sampling.temperature, "temperature"),
+    topP: supportedValue(sampling.topP, "top_p"),
+    topK: supportedValue(sampling.topK, "top_k"),
+    seed: supportedValue(sampling.seed, "seed"),
+    presencePenalty: supportedValue(sampling.presencePenalty, "presence_penalty"),
+    frequencyPenalty: supportedValue(sampling.frequencyPenalty, "frequency_penalty"),
     stopSequences: stop.length === 0 ? undefined : stop,
     ...writeFormat(prompt.format),
     thinkingConfig: writeThinking(prompt, target),
@@ -35,13 +37,13 @@ export function writeGeneration(prompt: Prompt, target: WriteTarget): JsonObject
 }
 
 /**
- * A schema has no name and no strictness: it is always enforced. The description goes into the schema, unless it has
- * one.
+ * Writes the format, for spreading. The protocol has no name and no strictness for a schema, which is always enforced.
+ * The description becomes that of the schema, unless the schema has one.
  */
 function writeFormat(format: OutputFormat | undefined): JsonObject {
   if (format === undefined || format.type === "text") return {};
-  const json = { responseMimeType: "application/json" };
-  if (format.type === "json_object") return json;
+  const jsonType = { responseMimeType: "application/json" };
+  if (format.type === "json_object") return jsonType;
   const { schema, description } = format;
-  return { ...json, responseJsonSchema: description === undefined ? schema : { description, ...schema } };
+  return { ...jsonType, responseJsonSchema: description === undefined ? schema : { description, ...schema } };
 }

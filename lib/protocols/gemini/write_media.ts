@@ -1,8 +1,9 @@
+/** Writes images and files as parts. */
 import { imageTypeOf } from "../canonical/media.ts";
 import type { Media } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
 
-/** Writes media as a part: bytes inline, anything else by its URL. Google detects the type of a URL itself. */
+/** Writes media as a part: bytes inline, other media by URL. Google detects a missing type of a URL. */
 export function writeMedia(media: Media, name?: string): JsonObject {
   const displayName = name === undefined ? {} : { displayName: name };
   if (media.kind === "bytes") {

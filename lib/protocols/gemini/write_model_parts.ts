@@ -1,3 +1,4 @@
+/** Writes assistant messages as parts with their signatures. */
 import { callSignatures, signedCallId } from "../canonical/signature.ts";
 import { inputOf } from "../canonical/tool_input.ts";
 import type { ContentBlock, ContentBlockOf } from "../canonical/types.ts";
@@ -6,32 +7,33 @@ import type { JsonObject } from "../../json/mod.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
 import { objectOf } from "../members.ts";
 import { writeMedia } from "./write_media.ts";
-import { TEXT, TEXT_BEFORE, UNSIGNED } from "./signatures.ts";
+import { PLACEHOLDER_SIGNATURE, PRECEDING_TEXT_SIGNATURE_ID, TEXT_SIGNATURE_ID } from "./signatures.ts";
 
 /** Blocks of a message written in one step. */
-export const BLOCKS_AT_ONCE = 512;
+export const BLOCKS_PER_STEP = 512;
 
-/** A signature of a text part, and its position among the parts. */
+/** The signature of a text. */
 interface TextSignature {
   value: string;
-  at: number;
-  /** True if the text precedes the signature. */
-  before: boolean;
+  /** Number of parts before the signature. */
+  position: number;
+  /** True if the text is before the signature. */
+  isAfterText: boolean;
 }
 
 /**
- * Writes the blocks of one assistant message as parts with their signatures, in steps. Signatures find their calls by id, because
- * chat has no order between reasoning and calls.
+ * Writes the blocks of one assistant message as parts with their signatures, in steps. The call of a signature is found
+ * by id, because chat has no order between reasoning and calls.
  */
 export function* writeModelParts(
   blocks: readonly ContentBlock[],
   { row, issuer }: WriteTarget,
 ): Generator<void, JsonObject[]> {
   const parts: JsonObject[] = [];
-  const ofText: TextSignature[] = [];
-  const ofCalls = callSignatures(blocks, issuer);
+  const textSignatures: TextSignature[] = [];
+  const callSignatureById = callSignatures(blocks, issuer);
   for (const [index, block] of blocks.entries()) {
-    if (index % BLOCKS_AT_ONCE === 0) yield;
+    if (index % BLOCKS_PER_STEP === 0) yield;
     switch (block.type) {
       case "text":
       case "refusal":
@@ -41,9 +43,9 @@ export function* writeModelParts(
         parts.push({ ...writeMedia(block.media), ...ownMembers(block) });
         break;
       case "tool_call": {
-        const value = ofCalls.get(block.id);
-        const { functionCall: ofCall, ...others } = ownMembers(block);
-        const functionCall = { id: block.id, name: block.name, args: inputOf(block), ...objectOf(ofCall) };
+        const value = callSignatureById.get(block.id);
+        const { functionCall: callMembers, ...others } = ownMembers(block);
+        const functionCall = { id: block.id, name: block.name, args: inputOf(block), ...objectOf(callMembers) };
         parts.push({ functionCall, ...(value !== undefined && { thoughtSignature: value }), ...others });
         break;
       }
@@ -52,8 +54,9 @@ export function* writeModelParts(
         // The model ignores thoughts without a signature.
         if (!isSigned(block, issuer) || signature === undefined) break;
         const { id, value } = signature;
-        if (id === TEXT || id === TEXT_BEFORE) ofText.push({ value, at: parts.length, before: id === TEXT_BEFORE });
-        else if (signedCallId(id) === undefined) parts.push({ text, thought: true, thoughtSignature: value });
+        if (id === TEXT_SIGNATURE_ID || id === PRECEDING_TEXT_SIGNATURE_ID) {
+          textSignatures.push({ value, position: parts.length, isAfterText: id === PRECEDING_TEXT_SIGNATURE_ID });
+        } else if (signedCallId(id) === undefined) parts.push({ text, thought: true, thoughtSignature: value });
         break;
       }
       case "vendor_specific":
@@ -61,8 +64,8 @@ export function* writeModelParts(
         break;
     }
   }
-  if (ofText.length > 0) signTexts(parts, ofText);
-  if (row.reasoning?.modes.includes("adaptive") === true) passUnsigned(parts);
+  if (textSignatures.length > 0) signTexts(parts, textSignatures);
+  if (row.reasoning?.modes.includes("adaptive") === true) addPlaceholder(parts);
   return parts;
 }
 
@@ -71,48 +74,48 @@ function isSigned({ signature }: ContentBlockOf<"reasoning">, issuer: string): b
 }
 
 /**
- * Attaches each signature to the nearest unsigned text on its own side, else on the other, because a client without an
- * order may have moved it. Without an unsigned text it is dropped: text signatures are optional.
+ * Attaches each signature to the nearest unsigned text on its side, else on the other side: the client's protocol may
+ * have no order between text and reasoning. A signature without an unsigned text is dropped, because it is optional.
  */
 function signTexts(parts: readonly JsonObject[], signatures: readonly TextSignature[]): void {
-  // The nearest places up to and from each part that may still have an unsigned text: none is searched twice.
-  const earlier = parts.map((_, at) => at);
-  const later = parts.map((_, at) => at);
-  for (const { value, at, before } of signatures) {
-    const left = nearestFree(parts, earlier, { from: at - 1, step: -1 });
-    const right = nearestFree(parts, later, { from: at, step: 1 });
-    const part = before ? left ?? right : right ?? left;
+  // For each part, an index at or beyond which the next unsigned text is, so that no part is searched twice.
+  const leftIndices = parts.map((_, index) => index);
+  const rightIndices = parts.map((_, index) => index);
+  for (const { value, position, isAfterText } of signatures) {
+    const left = nearestUnsigned(parts, leftIndices, { from: position - 1, step: -1 });
+    const right = nearestUnsigned(parts, rightIndices, { from: position, step: 1 });
+    const part = isAfterText ? left ?? right : right ?? left;
     if (part !== undefined) part.thoughtSignature = value;
   }
 }
 
-/** Returns the nearest unsigned text in a direction, and notes in `places` where it is for the parts on the way. */
-function nearestFree(
+/** Returns the nearest unsigned text in a direction. Sets the index of all parts on the way in `indices` to it. */
+function nearestUnsigned(
   parts: readonly JsonObject[],
-  places: number[],
+  indices: number[],
   { from, step }: { from: number; step: 1 | -1 },
 ): JsonObject | undefined {
-  let at = from;
-  while (at >= 0 && at < parts.length && !isFree(parts[at])) at = next(places, at, step);
-  for (let passed = from; passed !== at;) {
-    const following = next(places, passed, step);
-    places[passed] = at;
+  let index = from;
+  while (index >= 0 && index < parts.length && !isUnsignedText(parts[index])) index = nextIndex(indices, index, step);
+  for (let passed = from; passed !== index;) {
+    const following = nextIndex(indices, passed, step);
+    indices[passed] = index;
     passed = following;
   }
-  return parts[at];
+  return parts[index];
 }
 
-function next(places: readonly number[], at: number, step: 1 | -1): number {
-  const known = places[at] ?? at;
-  return known === at ? at + step : known;
+function nextIndex(indices: readonly number[], index: number, step: 1 | -1): number {
+  const known = indices[index] ?? index;
+  return known === index ? index + step : known;
 }
 
-function isFree(part: JsonObject | undefined): boolean {
+function isUnsignedText(part: JsonObject | undefined): boolean {
   return part?.text !== undefined && part.thought === undefined && part.thoughtSignature === undefined;
 }
 
-/** Of parallel calls the first is signed. Models with thinking levels check it. */
-function passUnsigned(parts: JsonObject[]): void {
+/** Signs the first call with a placeholder if it has no signature: models with thinking levels check the first call. */
+function addPlaceholder(parts: JsonObject[]): void {
   const call = parts.find(({ functionCall }) => functionCall !== undefined);
-  if (call !== undefined && call.thoughtSignature === undefined) call.thoughtSignature = UNSIGNED;
+  if (call !== undefined && call.thoughtSignature === undefined) call.thoughtSignature = PLACEHOLDER_SIGNATURE;
 }

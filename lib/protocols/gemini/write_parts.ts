@@ -1,33 +1,40 @@
-/** Writes an answer as parts. Pieces of a stream and whole answers have the same form. */
+/** Writes the events of an answer as parts, which streamed and whole answers have in the same form. */
 import { signedCallId } from "../canonical/signature.ts";
 import { inputOf } from "../canonical/tool_input.ts";
 import type { OpenBlock, Prompt, ReplyEvent, Signature } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
-import { NATIVE, type ReasoningBlock, sealReasoning, TEXT, TEXT_BEFORE } from "./signatures.ts";
+import {
+  NATIVE_ISSUER,
+  PRECEDING_TEXT_SIGNATURE_ID,
+  type ReasoningBlock,
+  sealReasoning,
+  TEXT_SIGNATURE_ID,
+} from "./signatures.ts";
 
-/** True if the client wants to see the model's thoughts. */
+/** True if the client asked for the model's thoughts. */
 function showsThoughts({ reasoning }: Pick<Prompt, "reasoning">): boolean {
   return reasoning?.display === "summarized" || reasoning?.display === "full";
 }
 
 /**
- * Turns the events of an answer into parts. A call is written when it is complete. Signatures are on the parts after the
- * reasoning: Google's own as they are, all others as an envelope with the reasoning in it.
+ * Turns the events of an answer into parts. A call is written when it is complete. Signatures are on the parts after
+ * the reasoning: Google's as they are, others in an envelope that contains the reasoning.
  */
 export class PartWriter {
-  readonly #includeThoughts: boolean;
+  readonly #showsThoughts: boolean;
   #block: OpenBlock | undefined;
-  #text: string[] = [];
-  /** Reasoning that no part has carried yet. */
+  /** Texts of the open block. */
+  #deltas: string[] = [];
+  /** Reasoning that is not in the signature of any part yet. */
   #pending: ReasoningBlock[] = [];
   /** Google's signature of the next text. */
-  #ofText: string | undefined;
+  #textSignature: string | undefined;
   /** Google's signatures by call id. */
-  readonly #ofCalls = new Map<string, string>();
+  readonly #callSignatures = new Map<string, string>();
   #refused = false;
 
   constructor(prompt: Pick<Prompt, "reasoning">) {
-    this.#includeThoughts = showsThoughts(prompt);
+    this.#showsThoughts = showsThoughts(prompt);
   }
 
   /** True if the answer has a refusal. */
@@ -35,12 +42,12 @@ export class PartWriter {
     return this.#refused;
   }
 
-  /** The parts of an event. */
+  /** Returns the parts of an event. */
   push(event: ReplyEvent): JsonObject[] {
     switch (event.type) {
       case "open":
         this.#block = event.block;
-        this.#text = [];
+        this.#deltas = [];
         if (event.block.type !== "vendor_specific" || event.block.from !== "gemini") return [];
         return [event.block.value];
       case "delta":
@@ -48,7 +55,7 @@ export class PartWriter {
       case "close":
         return this.#close(event.signature);
       case "finish":
-        return this.#end();
+        return this.#writeRemaining();
       default:
         return [];
     }
@@ -61,10 +68,10 @@ export class PartWriter {
         this.#refused ||= this.#block.type === "refusal";
         return [{ text, ...this.#signText() }];
       case "reasoning":
-        this.#text.push(text);
-        return this.#includeThoughts && this.#block.hidden !== true ? [{ text, thought: true }] : [];
+        this.#deltas.push(text);
+        return this.#showsThoughts && this.#block.hidden !== true ? [{ text, thought: true }] : [];
       case "tool_call":
-        this.#text.push(text);
+        this.#deltas.push(text);
         return [];
       default:
         return [];
@@ -74,14 +81,16 @@ export class PartWriter {
   #close(signature: Signature | undefined): JsonObject[] {
     const block = this.#block;
     this.#block = undefined;
-    const text = this.#text.join("");
+    const text = this.#deltas.join("");
     if (block?.type === "tool_call") {
       const { id, name, custom } = block;
       const args = inputOf({ type: "tool_call", id, name, arguments: text, ...(custom === true && { custom }) });
       return [{ functionCall: { id, name, args }, ...this.#signCall(id) }];
     }
     if (block?.type !== "reasoning") return [];
-    if (signature?.issuer === NATIVE && text === "" && signature.id !== undefined) return this.#takeOwn(signature);
+    if (signature?.issuer === NATIVE_ISSUER && text === "" && signature.id !== undefined) {
+      return this.#readNative(signature);
+    }
     if (text !== "" || signature !== undefined) {
       this.#pending.push({
         type: "reasoning",
@@ -93,38 +102,38 @@ export class PartWriter {
     return [];
   }
 
-  /** Google's signatures belong to one part each. */
-  #takeOwn(signature: Signature): JsonObject[] {
+  /** Reads a signature of Google, which belongs to a single part. */
+  #readNative(signature: Signature): JsonObject[] {
     const { id, value } = signature;
     const callId = signedCallId(id);
-    if (callId !== undefined) this.#ofCalls.set(callId, value);
-    else if (id === TEXT) this.#ofText = value;
-    else if (id === TEXT_BEFORE) return [{ text: "", thoughtSignature: value }];
+    if (callId !== undefined) this.#callSignatures.set(callId, value);
+    else if (id === TEXT_SIGNATURE_ID) this.#textSignature = value;
+    else if (id === PRECEDING_TEXT_SIGNATURE_ID) return [{ text: "", thoughtSignature: value }];
     else this.#pending.push({ type: "reasoning", text: "", hidden: true, signature });
     return [];
   }
 
-  /** Text needs only signed reasoning back. */
+  /** Returns the signature of a text. Only signed reasoning must come back with a text. */
   #signText(): JsonObject {
-    const own = this.#ofText;
-    this.#ofText = undefined;
-    if (own !== undefined) return { thoughtSignature: own };
-    return this.#pending.some(({ signature }) => signature !== undefined) ? this.#seal() : {};
+    const nativeValue = this.#textSignature;
+    this.#textSignature = undefined;
+    if (nativeValue !== undefined) return { thoughtSignature: nativeValue };
+    return this.#pending.some(({ signature }) => signature !== undefined) ? this.#writeEnvelope() : {};
   }
 
-  /** With calls some models, such as DeepSeek's, want unsigned reasoning back as well. */
+  /** Returns the signature of a call. Some models, such as DeepSeek's, require unsigned reasoning with calls, too. */
   #signCall(id: string): JsonObject {
-    const own = this.#ofCalls.get(id);
-    if (own !== undefined) return { thoughtSignature: own };
-    return this.#pending.length > 0 ? this.#seal() : {};
+    const nativeValue = this.#callSignatures.get(id);
+    if (nativeValue !== undefined) return { thoughtSignature: nativeValue };
+    return this.#pending.length > 0 ? this.#writeEnvelope() : {};
   }
 
-  #seal(): JsonObject {
+  #writeEnvelope(): JsonObject {
     return { thoughtSignature: sealReasoning(this.#pending.splice(0)) };
   }
 
-  /** Signatures that no other part carries. */
-  #end(): JsonObject[] {
+  /** Returns a part with the signatures that no other part has; none if there are none. */
+  #writeRemaining(): JsonObject[] {
     const signed = this.#signText();
     return signed.thoughtSignature === undefined ? [] : [{ text: "", ...signed }];
   }

@@ -1,3 +1,4 @@
+/** Writes the body of a Gemini request. */
 import { PARAMETER_NAMES } from "../canonical/parameter_names.ts";
 import type { Prompt } from "../canonical/types.ts";
 import { ownMembers } from "../canonical/unknown_members.ts";
@@ -9,13 +10,14 @@ import { writeGeneration } from "./write_generation_config.ts";
 import { writeTools } from "./write_tools.ts";
 
 /**
- * Writes the body of `generateContent` and `streamGenerateContent`. The model and the streaming mode are in the URL.
+ * Writes the body of `generateContent` and `streamGenerateContent`, in steps. The model and the streaming mode are in
+ * the URL.
  */
 export function* writePrompt(prompt: Prompt, target: WriteTarget): Generator<void, JsonObject> {
   if (prompt.user !== undefined) target.dropped.add(PARAMETER_NAMES[prompt.protocol].user);
-  const { generationConfig: ofGeneration, toolConfig: _, ...members } = ownMembers(prompt);
+  const { generationConfig: unknownConfig, toolConfig: _, ...members } = ownMembers(prompt);
   const { system, contents } = yield* writeContents(prompt, target);
-  const generationConfig = someOf({ ...writeGeneration(prompt, target), ...objectOf(ofGeneration) });
+  const generationConfig = someOf({ ...writeGeneration(prompt, target), ...objectOf(unknownConfig) });
   return {
     ...(system.length > 0 && { systemInstruction: { parts: system } }),
     contents,

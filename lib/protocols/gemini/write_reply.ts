@@ -1,4 +1,4 @@
-/** Writes whole answers. */
+/** Writes answers of Gemini's protocol that are not streamed, and parts that streamed answers have, too. */
 import { eventsOf } from "../canonical/aggregate_events.ts";
 import type { FinishReason, Reply } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
@@ -27,7 +27,7 @@ export function writeReply(reply: Reply, echo: Echo): JsonObject {
   };
 }
 
-/** Returns the members of every piece of an answer. */
+/** Returns the members that every piece of an answer has. */
 export function writeHead({ requestId, model }: Echo): JsonObject {
   return { modelVersion: model, responseId: requestId };
 }
@@ -37,12 +37,12 @@ export function writeContent(parts: readonly JsonObject[]): JsonObject {
   return { content: { parts: parts.length > 0 ? [...parts] : [{ text: "" }], role: "model" } };
 }
 
-/** Writes the finish reason. A refusal that an upstream reported as an ordinary end becomes `SAFETY`. */
+/** Writes the finish reason. It is `SAFETY` for a refusal that an upstream reported as an ordinary end. */
 export function writeFinish(reason: FinishReason, refused: boolean): string {
   return reason === "end" && refused ? FINISH_REASONS.refusal : FINISH_REASONS[reason];
 }
 
-/** Joins adjacent texts, and adjacent thoughts. A signature of a later text begins another part. */
+/** Joins adjacent texts, and adjacent thoughts. A text with a signature begins another part. */
 function joinTexts(parts: readonly JsonObject[]): JsonObject[] {
   const joined: JsonObject[] = [];
   for (const part of parts) {

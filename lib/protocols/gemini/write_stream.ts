@@ -1,4 +1,4 @@
-/** Writes streamed answers. Each piece has the form of a whole answer. */
+/** Writes streamed answers of Gemini's protocol. Each piece has the form of a whole answer. */
 import type { Machine, ReplyEvent } from "../canonical/types.ts";
 import { cutAnswerError, type GatewayError } from "../../errors.ts";
 import type { JsonObject } from "../../json/mod.ts";
@@ -9,44 +9,45 @@ import { PartWriter } from "./write_parts.ts";
 import { writeContent, writeFinish, writeHead } from "./write_reply.ts";
 
 /**
- * Writes the pieces of an answer. The last one has content, the finish reason and the usage: chats of Google's SDKs forget
- * an answer that has a piece without content. So a part waits until the next event that brings or opens another one.
+ * Creates a writer of the pieces of an answer. The last piece has content, the finish reason and the usage: chats of
+ * Google's SDKs discard an answer that has a piece without content. So a part waits until the next part, or the next
+ * block opens.
  */
 export function streamWriter(echo: Echo): Machine<ReplyEvent, Frame> {
   const writer = new PartWriter(echo.prompt);
   const head = writeHead(echo);
-  let isDone = false;
-  const queued: JsonObject[] = [];
+  let isOver = false;
+  const held: JsonObject[] = [];
 
   function piece(parts: readonly JsonObject[], end: JsonObject = {}): JsonObject {
     return { candidates: [{ ...writeContent(parts), ...end, index: 0 }] };
   }
 
   function release(): Frame[] {
-    return queued.splice(0).map((part) => frame({ ...piece([part]), ...head }));
+    return held.splice(0).map((part) => frame({ ...piece([part]), ...head }));
   }
 
   function fail(error: GatewayError): Frame[] {
-    isDone = true;
+    isOver = true;
     return [...release(), frame({ error: { ...googleError(error) } })];
   }
 
   return {
     push(event) {
-      if (isDone) return [];
+      if (isOver) return [];
       if (event.type === "error") return fail(event.error);
       const parts = writer.push(event);
       if (event.type === "finish") {
-        isDone = true;
-        const last = piece([...queued, ...parts], { finishReason: writeFinish(event.reason, writer.refused) });
+        isOver = true;
+        const last = piece([...held, ...parts], { finishReason: writeFinish(event.reason, writer.refused) });
         return [frame({ ...last, usageMetadata: writeUsage(event.usage), ...head })];
       }
       const frames = parts.length > 0 || event.type === "open" ? release() : [];
-      queued.push(...parts);
+      held.push(...parts);
       return frames;
     },
     end() {
-      return isDone ? [] : fail(cutAnswerError());
+      return isOver ? [] : fail(cutAnswerError());
     },
   };
 }

@@ -1,3 +1,4 @@
+/** Writes the reasoning options of a Gemini request as `thinkingConfig`. */
 import { PARAMETER_NAMES } from "../canonical/parameter_names.ts";
 import { type Effort, EFFORTS, type Prompt, type Reasoning } from "../canonical/types.ts";
 import { ownMembers } from "../canonical/unknown_members.ts";
@@ -6,11 +7,13 @@ import type { JsonObject } from "../../json/mod.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
 import { someOf } from "../members.ts";
 
-type Can = NonNullable<Model["reasoning"]>;
+/** The reasoning that a model supports. */
+type SupportedReasoning = NonNullable<Model["reasoning"]>;
 
 /**
  * Budgets by effort, from Google's table for its OpenAI-compatible endpoint,
- * https://ai.google.dev/gemini-api/docs/openai#thinking. Higher efforts get the most that all of these models accept.
+ * https://ai.google.dev/gemini-api/docs/openai#thinking. Higher efforts get the highest budget that all of these
+ * models accept.
  */
 const BUDGETS: Readonly<Record<Effort, number>> = {
   none: 0,
@@ -22,9 +25,10 @@ const BUDGETS: Readonly<Record<Effort, number>> = {
   max: 24_576,
 };
 
-/** The budget with which the model decides itself. */
-const DYNAMIC = -1;
+/** The budget that leaves the decision to the model. */
+const DYNAMIC_BUDGET = -1;
 
+/** Thinking levels by effort. */
 const LEVELS: Readonly<Record<Exclude<Effort, "none">, string>> = {
   minimal: "MINIMAL",
   low: "LOW",
@@ -35,8 +39,8 @@ const LEVELS: Readonly<Record<Exclude<Effort, "none">, string>> = {
 };
 
 /**
- * Writes `thinkingConfig`: a budget or a level, never both, and whether to return thoughts; `undefined` without
- * reasoning options or for a model without reasoning.
+ * Writes `thinkingConfig`: a budget or a level, never both, and whether to return thoughts. Returns undefined without
+ * reasoning options, or for a model without reasoning.
  */
 export function writeThinking(prompt: Prompt, { row, dropped }: WriteTarget): JsonObject | undefined {
   const { reasoning } = prompt;
@@ -53,14 +57,14 @@ export function writeThinking(prompt: Prompt, { row, dropped }: WriteTarget): Js
     return depth;
   }
   return someOf({
-    ...writeDepth(reasoning, { prompt, can: row.reasoning, dropped }),
+    ...writeDepth(reasoning, { prompt, supported: row.reasoning, dropped }),
     includeThoughts: isShown(prompt, reasoning) ? true : undefined,
     ...ownMembers(reasoning),
   });
 }
 
 /** Disables thinking, or reduces it as far as the model can. */
-function writeOff({ modes, efforts, mandatory }: Can): { depth: JsonObject; isOff: boolean } {
+function writeOff({ modes, efforts, mandatory }: SupportedReasoning): { depth: JsonObject; isOff: boolean } {
   if (modes.includes("manual") && mandatory !== true) return { depth: { thinkingBudget: BUDGETS.none }, isOff: true };
   const lowest = EFFORTS.find((effort) => effort !== "none" && efforts.includes(effort)) ?? "low";
   const depth = modes.includes("adaptive") ? { thinkingLevel: levelOf(lowest) } : { thinkingBudget: BUDGETS[lowest] };
@@ -69,10 +73,10 @@ function writeOff({ modes, efforts, mandatory }: Can): { depth: JsonObject; isOf
 
 function writeDepth(
   { mode, budgetTokens, effort }: Reasoning,
-  { prompt, can, dropped }: { prompt: Prompt; can: Can; dropped: WriteTarget["dropped"] },
+  { prompt, supported, dropped }: { prompt: Prompt; supported: SupportedReasoning; dropped: WriteTarget["dropped"] },
 ): JsonObject {
   const { budget: budgetName, effort: effortName } = PARAMETER_NAMES[prompt.protocol];
-  if (budgetTokens !== undefined && can.modes.includes("manual")) {
+  if (budgetTokens !== undefined && supported.modes.includes("manual")) {
     if (effort !== undefined) dropped.add(effortName);
     return { thinkingBudget: budgetTokens };
   }
@@ -80,17 +84,19 @@ function writeDepth(
   if (effort !== undefined) {
     // `high` is the highest level.
     if (effort === "xhigh" || effort === "max") dropped.add(effortName);
-    return can.modes.includes("adaptive") ? { thinkingLevel: levelOf(effort) } : { thinkingBudget: BUDGETS[effort] };
+    return supported.modes.includes("adaptive")
+      ? { thinkingLevel: levelOf(effort) }
+      : { thinkingBudget: BUDGETS[effort] };
   }
-  // Models with levels decide themselves by default.
-  return mode === "adaptive" && !can.modes.includes("adaptive") ? { thinkingBudget: DYNAMIC } : {};
+  // By default models with levels decide themselves.
+  return mode === "adaptive" && !supported.modes.includes("adaptive") ? { thinkingBudget: DYNAMIC_BUDGET } : {};
 }
 
 function levelOf(effort: Effort): string {
   return LEVELS[effort === "none" ? "minimal" : effort];
 }
 
-/** True if the client may see the thoughts. In responses and here they are summaries, which have to be requested. */
+/** True if the client gets thoughts. Clients of responses and Gemini must request them, as summaries. */
 function isShown({ protocol }: Prompt, { display }: Reasoning): boolean {
   return protocol === "responses" || protocol === "gemini"
     ? display !== undefined && display !== "omitted"

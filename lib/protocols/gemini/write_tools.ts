@@ -1,3 +1,4 @@
+/** Writes the tools and the tool choice of a Gemini request. */
 import { PARAMETER_NAMES } from "../canonical/parameter_names.ts";
 import type { Prompt, Tool, ToolChoice } from "../canonical/types.ts";
 import { ownMembers } from "../canonical/unknown_members.ts";
@@ -5,7 +6,7 @@ import type { JsonObject } from "../../json/mod.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
 import { objectOf, someOf } from "../members.ts";
 
-/** Writes `tools` and `toolConfig`. */
+/** Writes `tools` and `toolConfig`, for spreading. */
 export function writeTools(prompt: Prompt, { dropped }: WriteTarget): JsonObject {
   if (prompt.parallelToolCalls === false) dropped.add(PARAMETER_NAMES[prompt.protocol].parallel);
   const functionDeclarations = prompt.tools.flatMap((tool) =>
@@ -50,7 +51,7 @@ function writeChoice(choice: ToolChoice): JsonObject | undefined {
     case "tool":
       return { mode: "ANY", allowedFunctionNames: [choice.name] };
     case "allowed":
-      // A mode for text or one of these calls: AUTO takes no names.
+      // VALIDATED allows text or a call of one of these tools. AUTO accepts no names.
       return { mode: choice.mode === "required" ? "ANY" : "VALIDATED", allowedFunctionNames: choice.names };
     case "vendor_specific":
       return undefined;

@@ -5,7 +5,7 @@ import { cacheField } from "../canonical/cache_mark.ts";
 import { COUNTS, objectField, toolNameField, unknownType } from "../fields.ts";
 
 /**
- * Block types that only this protocol has: records of tools that ran at the vendor, search results, marks of beta
+ * Block types that only this protocol has: records of tools run by the vendor, search results, and blocks of beta
  * features.
  */
 export const VENDOR_SPECIFIC_TYPES = [
@@ -22,7 +22,7 @@ const mediaTypeField = z.string().max(128).regex(/^[A-Za-z0-9.+-]+\/[A-Za-z0-9.+
   error: "Expected a media type such as application/pdf",
 });
 const urlField = z.string().min(1);
-// Accepted so that the reader can name the file id in its refusal: it belongs to one vendor's account.
+// The schema accepts it, so that the reader can refuse it by its file id, which belongs to one vendor's account.
 const fileSource = z.looseObject({ type: z.literal("file"), file_id: z.string() });
 
 const textBlock = z.looseObject({
@@ -92,7 +92,7 @@ const toolUseBlock = z.looseObject({
   cache_control: cacheField,
 });
 
-/** Clients that got no signature in a stream send the block back without one. */
+/** The signature is optional: clients that received none in a stream send the block back without one. */
 const thinkingBlock = z.looseObject({
   type: z.literal("thinking"),
   thinking: z.string(),
@@ -121,7 +121,7 @@ export const systemField: z.ZodType = contentField(
   z.discriminatedUnion("type", [textBlock], unknownType("content block")),
 ).nullish().describe("System prompt");
 
-/** The conversation. */
+/** The messages of the conversation. */
 export const messagesField: z.ZodType = z.array(
   z.discriminatedUnion("role", [
     z.looseObject({ role: z.literal("user"), content: contentField(userBlock) }),
@@ -132,7 +132,7 @@ export const messagesField: z.ZodType = z.array(
   }),
 ).min(1).max(COUNTS.messages).describe("The conversation so far, oldest message first");
 
-/** A string, which is short for one text block, or blocks. */
+/** Returns the schema of content: a string, which stands for one text block, or blocks. */
 function contentField<T extends z.ZodType>(block: T): z.ZodUnion<[z.ZodString, z.ZodArray<T>]> {
   return z.union([z.string(), z.array(block).max(COUNTS.parts)], {
     error: ({ input }) =>

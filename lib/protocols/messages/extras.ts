@@ -1,10 +1,10 @@
-/** Features of messages requests that cost more than tokens. */
+/** The features of messages requests that cost more than tokens or need permission. */
 import type { ExtrasTable } from "../extras.ts";
 
-/** Anthropic's members, tools and features. */
+/** Anthropic's members, tools and beta features. */
 export const messagesExtras: ExtrasTable = {
   members: {
-    // `auto` is the default: it uses capacity that the operator has bought, if there is any.
+    // `auto` is the default. It uses capacity that the operator has bought, if there is any.
     service_tier: { asks: "service_tier", plain: ["auto", "standard_only"] },
     speed: { asks: "service_tier", plain: ["standard"] },
     inference_geo: { asks: "service_tier", plain: ["global"], prefix: "inference_geo:" },
@@ -13,11 +13,11 @@ export const messagesExtras: ExtrasTable = {
     // OpenRouter, as in chat.
     preset: { asks: "vendor_state" },
     thread: { asks: "vendor_state", code: "thread_unsupported_request" },
-    // Another model answers, at its own price. A list is the gateway's own feature, with known prices.
+    // Another model answers, at its own price. A list is a feature of the gateway, which knows the prices.
     fallbacks: { asks: "unpriced", notLists: true },
     fallback_credit_token: { asks: "unpriced" },
     billing_policy: { asks: "unpriced" },
-    // Compares with an earlier message that the vendor keeps; the answer is the same without it.
+    // It compares the message with an earlier one, which the vendor keeps. The answer is the same without it.
     diagnostics: { asks: "unpriced" },
   },
   callLimit: "max_uses",

@@ -1,4 +1,4 @@
-/** The client's side of the messages protocol: `POST /v1/messages` and `/v1/messages/count_tokens`. */
+/** The messages protocol, `POST /v1/messages` and `/v1/messages/count_tokens`, as a client protocol. */
 import { GatewayError } from "../../errors.ts";
 import { spliceMembers } from "../../json/mod.ts";
 import type { Codec } from "../codec.ts";
@@ -15,8 +15,8 @@ export { countTokensSchema } from "./schema.ts";
 export { writeCount } from "./write_reply.ts";
 
 /**
- * Accepted versions. The Python SDK and the npm SDK before 1.0 send 2023-06-01, later npm SDKs 2026-10-21. Both are
- * treated alike: the newer one only forbids sampling parameters that many models accept.
+ * Accepted versions. The Python SDK and the npm SDK before 1.0 send 2023-06-01, later npm SDKs 2026-10-21. The gateway
+ * treats both in the same way: the newer one only forbids sampling parameters that many models accept.
  */
 const VERSIONS: readonly string[] = ["2023-06-01", "2026-10-21"];
 
@@ -36,6 +36,7 @@ export function checkVersion(header: string | null): void {
   }
 }
 
+/** The messages protocol. */
 export const messages: Codec = {
   protocol: "messages",
   schema,
@@ -50,7 +51,7 @@ export const messages: Codec = {
   withUsage: (text, usage) => spliceMembers(text, { usage: JSON.stringify(writeUsage(usage)) }),
   writeError: anthropicErrorReply,
   keepAlive: 'event: ping\ndata: {"type": "ping"}\n\n',
-  // These words make Claude Code shorten its conversation or its max_tokens.
+  // These texts make Claude Code shorten its conversation or lower its max_tokens.
   contextError({ input, output, limit }) {
     const message = input > limit
       ? `prompt is too long: ${input} tokens > ${limit} maximum`

@@ -1,5 +1,6 @@
 /**
- * Forms of the system prompt, messages and tools that are relayed without being decoded, as in `../chat/plain_contents.ts`.
+ * The plain forms of the system prompt, messages and tools, which are relayed without being decoded, as in
+ * `../chat/plain_contents.ts`.
  */
 import { shapes } from "../../json/mod.ts";
 import { cacheMark, type PlainContents } from "../plain_contents.ts";
@@ -16,12 +17,12 @@ const id = idText(Infinity);
 const text = object({ type: words("text"), text: someText, cache_control: cacheMark, citations: nothing }, [
   `type text ${MARK} ?citations ?citations=null`,
 ]);
-const texts = list(text, { most: COUNTS.parts });
+const textBlocks = list(text, { most: COUNTS.parts });
 
 const source = object({ type: words("base64"), media_type: words(...IMAGE_TYPES), data: imageBase64 }, [
   ...IMAGE_TYPES.map((type) => `type media_type=${type} data`),
 ]);
-const results = list(
+const resultContent = list(
   object({ type: words("text", "image"), text: someText, source, cache_control: cacheMark, citations: nothing }, [
     `type=text text ${MARK} ?citations ?citations=null`,
     `type=image source ${MARK}`,
@@ -38,7 +39,7 @@ const block = object({
   name,
   input: readObject,
   tool_use_id: id,
-  content: nullable(either(readText, results)),
+  content: nullable(either(readText, resultContent)),
   is_error: nullable(boolean),
   thinking: readText,
   signature: nullable(sealedText),
@@ -74,10 +75,10 @@ const tool = object({
   cache_control: cacheMark,
 }, [`?type ?type=null name ?description ?description=null input_schema ?strict ?strict=null ${MARK}`]);
 
-/** Contents of a messages request. */
+/** The plain contents of a messages request. */
 export const plainContents: PlainContents = {
   shapes: new Map([
-    ["system", nullable(either(readText, texts))],
+    ["system", nullable(either(readText, textBlocks))],
     ["messages", list(message, { min: 1, most: COUNTS.messages })],
     ["tools", list(tool, { most: COUNTS.tools })],
   ]),

@@ -1,31 +1,36 @@
-/** Reads content blocks of an answer. */
+/** Reads the content blocks of an answer from the messages protocol. */
 import { parseObject } from "../canonical/tool_input.ts";
 import type { BlockSequence } from "../canonical/block_serializer.ts";
 import type { Signature } from "../canonical/types.ts";
 import { isObject, type Json, type JsonObject, writeJson } from "../../json/mod.ts";
-import type { Texts } from "../codec.ts";
+import type { PrewrittenJson } from "../codec.ts";
 import { redactedMembers, redactedSignature } from "./redacted_thinking.ts";
 
-/** Facts about the answer of a block. */
+/** What the reader of a block needs of its answer. */
 export interface BlockContext {
+  /** The issuer of signatures. */
   issuer: string;
-  /** As in `Origin`. */
-  texts?: Texts;
-  /** Returns an id for a call without one. */
+  /** As `Origin.texts`. */
+  texts?: PrewrittenJson;
+  /** Returns an id for a call that has none. */
   callId(): string;
-  /** Counts the length of text that is kept. */
+  /** Counts text that is kept in memory, in characters. */
   keep(length: number): void;
 }
 
-/** A block being read. */
+/** Reads one block. */
 export interface BlockReader {
-  /** Takes a delta. @returns false for a delta that does not belong to a block of this type */
+  /** Reads a delta. @returns false for a delta that does not belong to a block of this type */
   delta(delta: JsonObject): boolean;
   /** Ends the block. */
   stop(): void;
 }
 
-/** Begins a block. @returns undefined for an invalid block, such as a call without a name */
+/**
+ * Creates the reader of a block.
+ * @param start the block as its start has it
+ * @returns undefined for an invalid block, such as a call without a name
+ */
 export function readBlock(start: JsonObject, sequence: BlockSequence, context: BlockContext): BlockReader | undefined {
   switch (start.type) {
     case "text":
@@ -41,10 +46,10 @@ export function readBlock(start: JsonObject, sequence: BlockSequence, context: B
   }
 }
 
-/** Text opens with its first characters: some upstreams begin blocks that stay empty. */
+/** Reads text. The block opens with its first characters, because some upstreams begin blocks that stay empty. */
 function readText(start: JsonObject, sequence: BlockSequence): BlockReader {
   function open(): void {
-    if (!sequence.opened) sequence.open({ type: "text" });
+    if (!sequence.isOpen) sequence.open({ type: "text" });
   }
 
   function write(text: Json | undefined): void {
@@ -72,34 +77,34 @@ function readText(start: JsonObject, sequence: BlockSequence): BlockReader {
   };
 }
 
-/** Thinking opens with its text. A signature without a text means that the text was withheld. */
+/** Reads thinking. The block opens with its text. If it only has a signature, its text was withheld. */
 function readThinking(start: JsonObject, sequence: BlockSequence, { issuer, keep }: BlockContext): BlockReader {
   let signature: Signature | undefined;
 
   function write(text: Json | undefined): void {
     if (typeof text !== "string" || text === "") return;
-    if (!sequence.opened) sequence.open({ type: "reasoning" });
+    if (!sequence.isOpen) sequence.open({ type: "reasoning" });
     sequence.delta(text);
   }
 
   /** A later signature replaces an earlier one. */
-  function sign(value: Json | undefined): void {
+  function setSignature(value: Json | undefined): void {
     if (typeof value !== "string" || value === "") return;
     keep(value.length);
     signature = { issuer, value };
   }
 
   write(start.thinking);
-  sign(start.signature);
+  setSignature(start.signature);
   return {
     delta({ type, thinking, signature }) {
       if (type === "thinking_delta") write(thinking);
-      else if (type === "signature_delta") sign(signature);
+      else if (type === "signature_delta") setSignature(signature);
       else return false;
       return true;
     },
     stop() {
-      if (!sequence.opened && signature !== undefined) sequence.open({ type: "reasoning", hidden: true });
+      if (!sequence.isOpen && signature !== undefined) sequence.open({ type: "reasoning", hidden: true });
       sequence.end(signature);
     },
   };
@@ -111,7 +116,7 @@ function readRedacted({ data }: JsonObject, sequence: BlockSequence, { issuer }:
   return { delta: () => false, stop: () => sequence.end(signature) };
 }
 
-/** Input comes in pieces. Servers that do not stream it put it into the block's start. */
+/** Reads a call. Its input comes in pieces; servers that do not stream it put it into the start of the block. */
 function readToolUse(
   start: JsonObject,
   sequence: BlockSequence,
@@ -119,8 +124,8 @@ function readToolUse(
 ): BlockReader | undefined {
   const { id, name, input } = start;
   if (typeof name !== "string" || name === "") return undefined;
-  const inputText = isObject(input) && Object.keys(input).length > 0 ? texts?.get(input) ?? writeJson(input) : "";
-  keep(inputText.length);
+  const startInput = isObject(input) && Object.keys(input).length > 0 ? texts?.get(input) ?? writeJson(input) : "";
+  keep(startInput.length);
   let hasInput = false;
   sequence.open({ type: "tool_call", id: typeof id === "string" && id !== "" ? id : callId(), name });
   return {
@@ -132,13 +137,13 @@ function readToolUse(
       return true;
     },
     stop() {
-      if (!hasInput) sequence.delta(inputText);
+      if (!hasInput) sequence.delta(startInput);
       sequence.end();
     },
   };
 }
 
-/** A vendor-specific block is kept whole, so it opens when it is complete. */
+/** Reads a vendor-specific block. It is kept as it is, so it opens only when it is complete. */
 function readVendorSpecific(start: JsonObject, sequence: BlockSequence, { keep }: BlockContext): BlockReader {
   const pieces: string[] = [];
   const block = { ...start };

@@ -1,4 +1,4 @@
-/** Reads messages and their content blocks. */
+/** Reads the messages of a request and their content blocks. */
 import { Buffer } from "node:buffer";
 import { decodeMedia, normalizeMediaType, readBase64, readMediaUrl } from "../canonical/media.ts";
 import { readCacheMark } from "../canonical/cache_mark.ts";
@@ -7,21 +7,27 @@ import { readSignature } from "../canonical/signature.ts";
 import type { CacheMark, Citation, ContentBlock, Media, Message, UnknownMembers } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import { isObject, type Json, type JsonObject, writeEach, writeJson } from "../../json/mod.ts";
-import type { Permits, Texts } from "../codec.ts";
+import type { Permits, PrewrittenJson } from "../codec.ts";
 import { sendContent } from "../extras.ts";
 import { booleanOf, nonEmptyStringOf, objectOf, objectsOf, present, stringOf } from "../members.ts";
 import { readRedacted } from "./redacted_thinking.ts";
 
-/** State of one request while it is read. */
+/** The state of reading one request. */
 export interface ReadContext {
-  /** Number of `cache_control` marks. */
+  /** Number of `cache_control` marks so far. */
   cacheMarks: number;
+  /** Number of images so far. */
   images: number;
-  texts: Texts | undefined;
+  /** The JSON text of tool inputs, written in advance; undefined: it is written where it is read. */
+  texts: PrewrittenJson | undefined;
+  /** The client's permissions; undefined: it may not refer to files at the vendor. */
   permits: Permits | undefined;
 }
 
-/** Returns the value, which must be an object. @throws {GatewayError} `invalid`, for a raw number, an object to the schema */
+/**
+ * Returns the value, which must be an object.
+ * @throws {GatewayError} `invalid`, for a number that is kept as text, which the schema takes for an object
+ */
 export function readObject(value: Json | undefined, param: string): JsonObject {
   if (isObject(value)) return value;
   throw new GatewayError("invalid", `Invalid value for ${param}: expected an object`, { param });
@@ -32,22 +38,22 @@ export function unknownIn(object: JsonObject, modelled: ReadonlySet<string>): { 
   return collectUnknownMembers("messages", object, { modelled });
 }
 
-/** Reads the cache mark of an object, for spreading, and counts it. */
+/** Reads and counts the cache mark of an object. Returns it for spreading. */
 export function readCache(object: JsonObject, context: ReadContext): { cache?: CacheMark } {
   const mark = readCacheMark(object);
   if (mark.cache !== undefined) context.cacheMarks++;
   return mark;
 }
 
-const MESSAGE = new Set(["role", "content"]);
-const TEXT = new Set(["type", "text", "citations", "cache_control"]);
-const IMAGE = new Set(["type", "source", "cache_control"]);
-const DOCUMENT = new Set(["type", "source", "title", "cache_control"]);
-const TOOL_USE = new Set(["type", "id", "name", "input", "cache_control"]);
-const TOOL_RESULT = new Set(["type", "tool_use_id", "content", "is_error", "cache_control"]);
-const THINKING = new Set(["type", "thinking", "signature"]);
+const MESSAGE_MEMBERS = new Set(["role", "content"]);
+const TEXT_MEMBERS = new Set(["type", "text", "citations", "cache_control"]);
+const IMAGE_MEMBERS = new Set(["type", "source", "cache_control"]);
+const DOCUMENT_MEMBERS = new Set(["type", "source", "title", "cache_control"]);
+const TOOL_USE_MEMBERS = new Set(["type", "id", "name", "input", "cache_control"]);
+const TOOL_RESULT_MEMBERS = new Set(["type", "tool_use_id", "content", "is_error", "cache_control"]);
+const THINKING_MEMBERS = new Set(["type", "thinking", "signature"]);
 
-/** Reads the system prompt as a message; none if it is empty. */
+/** Reads the system prompt as a message; returns an empty list if it is empty. */
 export function readSystem(value: Json | undefined, context: ReadContext): Message[] {
   if (value === undefined || value === null || value === "") return [];
   const blocks = readContent(value, "system", context);
@@ -59,13 +65,13 @@ export function readMessages(value: Json | undefined, context: ReadContext): Mes
   return objectsOf(value).map((message, index) => ({
     role: message.role === "assistant" || message.role === "system" ? message.role : "user",
     blocks: readContent(message.content, `messages[${index}].content`, context),
-    ...unknownIn(message, MESSAGE),
+    ...unknownIn(message, MESSAGE_MEMBERS),
   }));
 }
 
 /**
- * Reads a string or blocks. Empty blocks are dropped: the vendor refuses empty text, yet its answers may have it, and
- * clients send it back. The last block of a message stays.
+ * Reads a string or blocks. Empty blocks are dropped: the vendor refuses empty text, but its answers may have it, and
+ * clients send it back. If all blocks are empty, the first one stays.
  */
 function readContent(value: Json | undefined, path: string, context: ReadContext): ContentBlock[] {
   if (typeof value === "string") return [{ type: "text", text: value }];
@@ -86,12 +92,12 @@ function readBlock(block: JsonObject, path: string, context: ReadContext): Conte
       return readText(block, path, context);
     case "image":
       context.images++;
-      if (isVendorFile(block, context)) return vendorSpecific(block, path, context);
+      if (isVendorFile(block, context)) return readVendorSpecific(block, path, context);
       return {
         type: "media",
         media: readSource(block.source, `${path}.source`),
         ...readCache(block, context),
-        ...unknownIn(block, IMAGE),
+        ...unknownIn(block, IMAGE_MEMBERS),
       };
     case "document":
       return readDocument(block, path, context);
@@ -104,21 +110,21 @@ function readBlock(block: JsonObject, path: string, context: ReadContext): Conte
         blocks: readResult(block.content, `${path}.content`, context),
         ...present({ isError: booleanOf(block.is_error) }),
         ...readCache(block, context),
-        ...unknownIn(block, TOOL_RESULT),
+        ...unknownIn(block, TOOL_RESULT_MEMBERS),
       };
     case "thinking":
       return readThinking(block);
     case "redacted_thinking":
       return readRedacted(stringOf(block.data) ?? "");
     case "container_upload":
-      if (context.permits?.vendorState === true) return vendorSpecific(block, path, context);
+      if (context.permits?.vendorState === true) return readVendorSpecific(block, path, context);
       throw fileError(`${path}.file_id`);
     default:
-      return vendorSpecific(block, path, context);
+      return readVendorSpecific(block, path, context);
   }
 }
 
-/** True for a file id that the client may use. */
+/** True for media with a file id, if the client may use it. */
 function isVendorFile({ source }: JsonObject, { permits }: ReadContext): boolean {
   return permits?.vendorState === true && isObject(source) && source.type === "file";
 }
@@ -131,7 +137,7 @@ function readToolUse(block: JsonObject, path: string, context: ReadContext): Con
     name: stringOf(block.name) ?? "",
     arguments: context.texts?.get(input) ?? writeJson(input),
     ...readCache(block, context),
-    ...unknownIn(block, TOOL_USE),
+    ...unknownIn(block, TOOL_USE_MEMBERS),
   };
 }
 
@@ -144,19 +150,19 @@ function readText(block: JsonObject, path: string, context: ReadContext): Conten
     });
   }
   const citations = objectsOf(block.citations).map((value): Citation => ({ from: "messages", value }));
-  return { type: "text", text, ...(citations.length > 0 && { citations }), ...mark, ...unknownIn(block, TEXT) };
+  return { type: "text", text, ...(citations.length > 0 && { citations }), ...mark, ...unknownIn(block, TEXT_MEMBERS) };
 }
 
 function readThinking(block: JsonObject): ContentBlock {
   const text = stringOf(block.thinking) ?? "";
-  // Unsigned thinking is sent with an empty signature, which comes back.
+  // Answers have unsigned thinking with an empty signature, which clients send back.
   const signature = nonEmptyStringOf(block.signature);
   return {
     type: "reasoning",
     text,
     ...(signature !== undefined &&
       { ...(text === "" && { hidden: true }), signature: readSignature(signature, "anthropic") }),
-    ...unknownIn(block, THINKING),
+    ...unknownIn(block, THINKING_MEMBERS),
   };
 }
 
@@ -167,18 +173,18 @@ function readResult(value: Json | undefined, path: string, context: ReadContext)
 
 function readDocument(block: JsonObject, path: string, context: ReadContext): ContentBlock {
   const source = objectOf(block.source) ?? {};
-  if (isVendorFile(block, context)) return vendorSpecific(block, path, context);
-  // Only here can blocks inside a document be cited one by one.
+  if (isVendorFile(block, context)) return readVendorSpecific(block, path, context);
+  // Only this protocol can cite individual blocks of a document.
   if (source.type === "content" && typeof source.content !== "string") {
     checkInnerFiles(source.content, `${path}.source.content`, context);
-    return vendorSpecific(block, path, context);
+    return readVendorSpecific(block, path, context);
   }
   return {
     type: "media",
     media: readDocumentSource(source, `${path}.source`),
     ...present({ name: stringOf(block.title) }),
     ...readCache(block, context),
-    ...unknownIn(block, DOCUMENT),
+    ...unknownIn(block, DOCUMENT_MEMBERS),
   };
 }
 
@@ -186,7 +192,7 @@ function readDocumentSource(source: JsonObject, path: string): Media {
   const text = source.type === "text" ? source.data : source.type === "content" ? source.content : undefined;
   if (typeof text === "string") return { kind: "bytes", base64: encodeText(text), mediaType: "text/plain" };
   const media = readSource(source, path);
-  // Documents behind URLs are PDFs by definition; a URL without a media type would count as an image.
+  // In this protocol the document at a URL is a PDF. A URL without a media type would count as an image.
   return media.kind === "url" ? { ...media, mediaType: "application/pdf" } : media;
 }
 
@@ -201,8 +207,8 @@ function readSource(value: Json | undefined, path: string): Media {
   };
 }
 
-/** Keeps a block whole. Its cache mark stays inside and is counted. */
-function vendorSpecific(block: JsonObject, path: string, context: ReadContext): ContentBlock {
+/** Returns a block as it is, after checking it. Its cache mark is counted and stays inside. */
+function readVendorSpecific(block: JsonObject, path: string, context: ReadContext): ContentBlock {
   readCache(block, context);
   if (block.type === "tool_addition") checkAddition(block, path, context);
   else if (Array.isArray(block.tool_changes)) {
@@ -214,12 +220,12 @@ function vendorSpecific(block: JsonObject, path: string, context: ReadContext): 
   return { type: "vendor_specific", from: "messages", value: block };
 }
 
-/** Tools may also be defined inside a conversation. */
+/** Checks a tool that is defined inside the conversation. */
 function checkAddition({ tool }: JsonObject, path: string, { permits }: ReadContext): void {
   if (isObject(tool) && isObject(tool.definition)) permits?.checkTool(tool.definition, `${path}.tool.definition`);
 }
 
-/** Images inside a document are not read one by one. */
+/** Refuses file ids inside a document, whose blocks are not read. */
 function checkInnerFiles(content: Json | undefined, path: string, { permits }: ReadContext): void {
   if (!Array.isArray(content) || permits?.vendorState === true) return;
   for (const [index, part] of content.entries()) {
@@ -239,7 +245,7 @@ function encodeText(text: string): string {
 }
 
 /** Writes the inputs of a conversation's calls as JSON text, in steps. */
-export function writeInputs({ messages }: JsonObject): Generator<void, Texts> {
+export function writeInputs({ messages }: JsonObject): Generator<void, PrewrittenJson> {
   const inputs: JsonObject[] = [];
   for (const { content } of objectsOf(messages)) {
     for (const { type, input } of objectsOf(content)) {

@@ -1,4 +1,4 @@
-/** Reads errors of upstreams: in place of an answer, and inside one. */
+/** Reads errors of upstreams that speak messages, in place of an answer or inside one. */
 import {
   MAX_ERROR_MESSAGE,
   NO_CREDIT,
@@ -10,8 +10,8 @@ import { type ErrorKind, GatewayError } from "../../errors.ts";
 import { isObject, type Json } from "../../json/mod.ts";
 import { redactShapes } from "../../redact.ts";
 
-/** Kinds by Anthropic's own error types. All others have the kind of their status. */
-const BY_TYPE: ReadonlyMap<Json | undefined, ErrorKind> = new Map<Json | undefined, ErrorKind>([
+/** Kinds by Anthropic's error types. Other errors have the kind of their status. */
+const KIND_BY_TYPE: ReadonlyMap<Json | undefined, ErrorKind> = new Map<Json | undefined, ErrorKind>([
   ["invalid_request_error", "invalid"],
   ["request_too_large", "too_large"],
   ["rate_limit_error", "exhausted"],
@@ -20,8 +20,8 @@ const BY_TYPE: ReadonlyMap<Json | undefined, ErrorKind> = new Map<Json | undefin
   ["not_found_error", "not_found"],
 ]);
 
-/** Kinds by status. Errors of the key or the account concern the operator: `upstream`. */
-const BY_STATUS: ReadonlyMap<number, ErrorKind> = new Map<number, ErrorKind>([
+/** Kinds by HTTP status. */
+const KIND_BY_STATUS: ReadonlyMap<number, ErrorKind> = new Map<number, ErrorKind>([
   [400, "invalid"],
   [404, "not_found"],
   [408, "timeout"],
@@ -33,39 +33,41 @@ const BY_STATUS: ReadonlyMap<number, ErrorKind> = new Map<number, ErrorKind>([
   [529, "overloaded"],
 ]);
 
-/** Errors that concern the operator, whatever their status is. */
-const OPERATORS: ReadonlyMap<Json | undefined, string> = new Map<Json | undefined, string>([
+/** Messages for errors of the key or the account, by type. They concern the operator, so their kind is `upstream`. */
+const OPERATOR_ERRORS: ReadonlyMap<Json | undefined, string> = new Map<Json | undefined, string>([
   ["authentication_error", REFUSED_CREDENTIALS],
   ["permission_error", "The model's vendor refused the gateway's access to this model"],
   ["billing_error", NO_CREDIT],
 ]);
 
-const BY_OPERATOR_STATUS: ReadonlyMap<number | undefined, string> = new Map<number | undefined, string>([
+/** Types of errors that concern the operator, by HTTP status. */
+const OPERATOR_ERROR_BY_STATUS: ReadonlyMap<number | undefined, string> = new Map<number | undefined, string>([
   [401, "authentication_error"],
   [402, "billing_error"],
   [403, "permission_error"],
 ]);
 
-/** Messages for an exceeded context, by the input alone or with `max_tokens`. */
+/** Messages about a request that exceeds the context window, by its input or together with `max_tokens`. */
 const TOO_LONG = /prompt is too long|exceed(?:s|ed)? (?:the )?(?:model'?s? )?(?:maximum )?context/i;
 
-/** Reads an error answer with any body. */
+/** Reads an error response with any body. */
 export function readError(status: number, body: Json | undefined): GatewayError {
   return errorOf(isObject(body) ? body.error : undefined, status);
 }
 
 /**
  * Reads an error object.
- * @param status HTTP status; absent: the error came inside an answer
+ * @param status the HTTP status; absent: the error is inside an answer
  */
 export function errorOf(error: Json | undefined, status?: number): GatewayError {
   const { type, message } = isObject(error) ? error : { type: undefined, message: error };
   const text = typeof message === "string" ? message : "";
   const cause = [status, type, text].filter((part) => typeof part === "string" || typeof part === "number").join(" ")
     .trim();
-  const operators = OPERATORS.get(type) ?? OPERATORS.get(BY_OPERATOR_STATUS.get(status));
-  if (operators !== undefined) return new GatewayError("upstream", operators, { cause });
-  const kind = BY_TYPE.get(type) ?? (status === undefined ? "upstream" : BY_STATUS.get(status) ?? otherKind(status));
+  const operatorError = OPERATOR_ERRORS.get(type) ?? OPERATOR_ERRORS.get(OPERATOR_ERROR_BY_STATUS.get(status));
+  if (operatorError !== undefined) return new GatewayError("upstream", operatorError, { cause });
+  const kind = KIND_BY_TYPE.get(type) ??
+    (status === undefined ? "upstream" : KIND_BY_STATUS.get(status) ?? otherKind(status));
   const thread = threadCode(error);
   if (thread !== undefined) {
     return new GatewayError(kind, redactShapes(text, MAX_ERROR_MESSAGE) || VENDOR_ERRORS.invalid, {
@@ -79,7 +81,9 @@ export function errorOf(error: Json | undefined, status?: number): GatewayError 
   return new GatewayError(kind, redactShapes(text, MAX_ERROR_MESSAGE) || VENDOR_ERRORS.invalid, { ...code, cause });
 }
 
-/** Returns the code of a vendor-side conversation that cannot continue: clients react to it. */
+/**
+ * Returns the code for a conversation at the vendor that cannot continue, to which clients react; undefined if none.
+ */
 function threadCode(error: Json | undefined): string | undefined {
   const details = isObject(error) ? error.details : undefined;
   const code = isObject(details) ? details.error_code : undefined;

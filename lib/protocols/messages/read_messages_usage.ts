@@ -1,3 +1,4 @@
+/** Reads the token counts of an answer in the messages protocol, which may come in several parts. */
 import { PLAIN_TIERS, type TokenUsage, type UsageClass } from "../canonical/types.ts";
 import { isObject, type Json, type JsonObject } from "../../json/mod.ts";
 import { withReported } from "../extras.ts";
@@ -5,32 +6,33 @@ import { spelledCountOf } from "../members.ts";
 
 /** Collects the token counts of one answer. */
 export interface UsageReader {
-  /** Takes the counts at the start. */
+  /** Reads the counts at the start of the answer. */
   start(usage: Json | undefined): void;
-  /** Takes later counts, which are of the whole answer and replace earlier ones. */
+  /** Reads later counts. They are those of the whole answer, and replace earlier ones. */
   update(usage: Json | undefined): void;
-  /** Returns the known input classes. */
+  /** Returns the input counts that are known so far. */
   input(): TokenUsage;
   /** Returns the counts of the whole answer. */
   total(): TokenUsage;
 }
 
-type Input = Pick<TokenUsage, "prompt" | "input_cache_read" | "input_cache_write_5m" | "input_cache_write_1h">;
+/** The input counts of a usage. */
+type InputUsage = Pick<TokenUsage, "prompt" | "input_cache_read" | "input_cache_write_5m" | "input_cache_write_1h">;
 
 const NOTHING: TokenUsage = {};
 
 /**
- * Reads counts in any order.
+ * Creates a reader of counts.
  * @param requestedTier the service tier of the request
  */
 export function usageReader(requestedTier?: string): UsageReader {
-  let input: Input = {};
+  let input: InputUsage = {};
   let output: Pick<TokenUsage, "completion" | "reasoning"> = {};
   let compaction = NOTHING;
   let tier: string | undefined;
   let hostedCalls: Record<string, number> | undefined;
 
-  function report(usage: JsonObject): void {
+  function readReported(usage: JsonObject): void {
     tier = readTier(usage, requestedTier) ?? tier;
     hostedCalls = readCalls(usage.server_tool_use) ?? hostedCalls;
   }
@@ -40,12 +42,12 @@ export function usageReader(requestedTier?: string): UsageReader {
       // The output count at the start is a placeholder.
       if (!isObject(usage)) return;
       input = readInput(usage, {});
-      report(usage);
+      readReported(usage);
     },
     update(usage) {
       if (!isObject(usage)) return;
-      report(usage);
-      input = latest(usage, input);
+      readReported(usage);
+      input = updatedInput(usage, input);
       output = { ...output, ...readOutput(usage) };
       compaction = readCompaction(usage.iterations);
     },
@@ -55,21 +57,24 @@ export function usageReader(requestedTier?: string): UsageReader {
   };
 }
 
-/** Returns the tier that served the request. Each kind has a member of its own. */
+/**
+ * Returns the tier that served the request; undefined for a tier at the default price, unless another was requested.
+ * Each kind of tier has a member of its own.
+ */
 function readTier(
   { service_tier, speed, inference_geo: geo }: JsonObject,
   requestedTier: string | undefined,
 ): string | undefined {
   const region = typeof geo === "string" && geo !== "not_available" ? geo : undefined;
-  const served = [
+  const tiers = [
     region === undefined || region === "global" ? undefined : `inference_geo:${region}`,
     typeof speed === "string" ? speed : undefined,
     typeof service_tier === "string" ? service_tier : undefined,
   ];
-  const dear = served.find((name) => name !== undefined && !PLAIN_TIERS.has(name));
-  if (dear !== undefined || requestedTier === undefined) return dear;
-  const isTold = requestedTier.startsWith("inference_geo:") ? region !== undefined : typeof speed === "string";
-  return isTold ? "standard" : undefined;
+  const pricedTier = tiers.find((name) => name !== undefined && !PLAIN_TIERS.has(name));
+  if (pricedTier !== undefined || requestedTier === undefined) return pricedTier;
+  const isReported = requestedTier.startsWith("inference_geo:") ? region !== undefined : typeof speed === "string";
+  return isReported ? "standard" : undefined;
 }
 
 /** Reads calls of hosted tools, such as `web_search_requests`. */
@@ -84,48 +89,51 @@ function readCalls(value: Json | undefined): Record<string, number> | undefined 
 }
 
 /**
- * Returns the input counts after an update. An update with cache counts counts the whole input again: some servers
- * first put all of it into `input_tokens`. Zeros do not replace earlier counts.
+ * Returns the input counts after an update. An update with cache counts replaces all counts, because some servers first
+ * put the whole input into `input_tokens`. Zeros do not replace earlier counts.
  */
-function latest(usage: JsonObject, before: Input): Input {
-  const after = readInput(usage, before);
-  if (sum(after) === 0 && sum(before) > 0) return before;
-  const { prompt } = after;
-  if (hasCacheCounts(after)) return { ...before.prompt !== undefined && { prompt: before.prompt }, ...after };
-  return prompt === undefined ? before : { ...before, prompt };
+function updatedInput(usage: JsonObject, earlier: InputUsage): InputUsage {
+  const later = readInput(usage, earlier);
+  if (sum(later) === 0 && sum(earlier) > 0) return earlier;
+  const { prompt } = later;
+  if (hasCacheCounts(later)) return { ...earlier.prompt !== undefined && { prompt: earlier.prompt }, ...later };
+  return prompt === undefined ? earlier : { ...earlier, prompt };
 }
 
-function hasCacheCounts(counts: Input): boolean {
+function hasCacheCounts(counts: InputUsage): boolean {
   return counts.input_cache_read !== undefined || counts.input_cache_write_5m !== undefined ||
     counts.input_cache_write_1h !== undefined;
 }
 
-/** @param before counts that divide cache writes, if these do not */
-function readInput(usage: JsonObject, before: Input): Input {
+/** @param earlier counts with cache writes by lifetime, used if these have only their sum */
+function readInput(usage: JsonObject, earlier: InputUsage): InputUsage {
   const prompt = spelledCountOf(usage.input_tokens);
   const read = spelledCountOf(usage.cache_read_input_tokens);
   return {
     ...(prompt !== undefined && { prompt }),
     ...(read !== undefined && { input_cache_read: read }),
-    ...readWrites(usage, before),
+    ...readWrites(usage, earlier),
   };
 }
 
-/** Reads cache writes by lifetime. An undivided sum has the default lifetime of five minutes. */
-function readWrites(usage: JsonObject, before: Input): Input {
+/** Reads cache writes by lifetime. If there is only their sum, they have the default lifetime of five minutes. */
+function readWrites(usage: JsonObject, earlier: InputUsage): InputUsage {
   const total = spelledCountOf(usage.cache_creation_input_tokens);
   const parts = isObject(usage.cache_creation) ? usage.cache_creation : {};
-  const short = spelledCountOf(parts.ephemeral_5m_input_tokens);
-  const long = spelledCountOf(parts.ephemeral_1h_input_tokens);
-  if (short !== undefined || long !== undefined) {
-    const known = long ?? 0;
-    return { input_cache_write_5m: short ?? Math.max(0, (total ?? known) - known), input_cache_write_1h: known };
+  const fiveMinutes = spelledCountOf(parts.ephemeral_5m_input_tokens);
+  const hour = spelledCountOf(parts.ephemeral_1h_input_tokens);
+  if (fiveMinutes !== undefined || hour !== undefined) {
+    const hourTokens = hour ?? 0;
+    return {
+      input_cache_write_5m: fiveMinutes ?? Math.max(0, (total ?? hourTokens) - hourTokens),
+      input_cache_write_1h: hourTokens,
+    };
   }
   if (total === undefined) return {};
-  const earlier = before.input_cache_write_1h;
-  if (earlier === undefined) return { input_cache_write_5m: total };
-  const alreadyCounted = Math.min(earlier, total);
-  return { input_cache_write_5m: total - alreadyCounted, input_cache_write_1h: alreadyCounted };
+  const earlierHour = earlier.input_cache_write_1h;
+  if (earlierHour === undefined) return { input_cache_write_5m: total };
+  const hourTokens = Math.min(earlierHour, total);
+  return { input_cache_write_5m: total - hourTokens, input_cache_write_1h: hourTokens };
 }
 
 function readOutput(usage: JsonObject): Pick<TokenUsage, "completion" | "reasoning"> {
@@ -143,7 +151,7 @@ function clampReasoning(usage: TokenUsage): TokenUsage {
     : { ...usage, reasoning: completion };
 }
 
-/** Compaction rounds are billed, but missing in the sums. */
+/** Reads the counts of compactions. They are billed, but not included in the sums. */
 function readCompaction(iterations: Json | undefined): TokenUsage {
   if (!Array.isArray(iterations)) return NOTHING;
   return iterations.filter(isObject).filter(({ type }) => type === "compaction")
@@ -159,6 +167,8 @@ function add(first: TokenUsage, second: TokenUsage): TokenUsage {
   return result;
 }
 
-function sum({ prompt = 0, input_cache_read = 0, input_cache_write_5m = 0, input_cache_write_1h = 0 }: Input): number {
+function sum(
+  { prompt = 0, input_cache_read = 0, input_cache_write_5m = 0, input_cache_write_1h = 0 }: InputUsage,
+): number {
   return prompt + input_cache_read + input_cache_write_5m + input_cache_write_1h;
 }

@@ -3,14 +3,14 @@ import { EFFORTS, type OutputFormat, type Prompt, type Reasoning, type UnknownMe
 import { collectUnknownMembers } from "../canonical/unknown_members.ts";
 import { GatewayError } from "../../errors.ts";
 import { type ContentSizes, isObject, type JsonObject } from "../../json/mod.ts";
-import type { Permits, Texts } from "../codec.ts";
+import type { Permits, PrewrittenJson } from "../codec.ts";
 import { COUNTS } from "../fields.ts";
 import { booleanOf, numberOf, objectOf, objectsOf, present, stringOf, textsOf } from "../members.ts";
 import { plainPrompt, plainSizes } from "../plain_contents.ts";
 import { type ReadContext, readMessages, readSystem, writeInputs } from "./read_content.ts";
 import { readToolChoice, readTools } from "./read_tools.ts";
 
-/** Most marks of the prompt cache. */
+/** Anthropic's limit of prompt-cache marks in a request. */
 export const CACHE_MARKS = 4;
 
 const MODELLED = new Set([
@@ -33,15 +33,15 @@ const MODELLED = new Set([
   "models",
 ]);
 const MODELLED_WITH_FALLBACKS = new Set([...MODELLED, "fallbacks"]);
-const THINKING = new Set(["type", "budget_tokens", "display"]);
-const INNER = { output_config: new Set(["effort", "format"]), metadata: new Set(["user_id"]) };
+const THINKING_MEMBERS = new Set(["type", "budget_tokens", "display"]);
+const INNER_MEMBERS = { output_config: new Set(["effort", "format"]), metadata: new Set(["user_id"]) };
 
-/** Reads a messages request. @throws {GatewayError} `invalid`, for what the schema cannot check */
+/** Reads a request for an answer. @throws {GatewayError} `invalid`, for what the schema cannot check */
 export function readPrompt(body: JsonObject, permits?: Permits): Prompt {
   return { ...readRequestSettings(body), ...readContents(body, { permits }) };
 }
 
-/** `readPrompt` in steps. */
+/** As `readPrompt`, in steps. */
 export function* readSteps(body: JsonObject, permits?: Permits): Generator<void, Prompt> {
   const texts = yield* writeInputs(body);
   return { ...readRequestSettings(body), ...readContents(body, { permits, texts }) };
@@ -65,8 +65,8 @@ function readRequestSettings(body: JsonObject): Omit<Prompt, "messages" | "tools
 }
 
 /**
- * Reads a token count request, which has no `max_tokens` and `stream`, in steps.
- * @throws {GatewayError} `invalid`
+ * Reads a request to count tokens, in steps. It has neither `max_tokens` nor `stream`.
+ * @throws {GatewayError} `invalid`, for what the schema cannot check
  */
 export function* readCountSteps(body: JsonObject, permits?: Permits): Generator<void, Prompt> {
   const texts = yield* writeInputs(body);
@@ -75,7 +75,7 @@ export function* readCountSteps(body: JsonObject, permits?: Permits): Generator<
 
 function readContents(
   body: JsonObject,
-  { permits, texts }: { permits?: Permits | undefined; texts?: Texts } = {},
+  { permits, texts }: { permits?: Permits | undefined; texts?: PrewrittenJson } = {},
 ): Pick<Prompt, "messages" | "tools"> {
   const context: ReadContext = { cacheMarks: 0, images: 0, texts, permits };
   const contents = {
@@ -103,7 +103,7 @@ function readSettings(body: JsonObject): Omit<Prompt, "messages" | "tools"> {
     provider: objectOf(body.provider),
     fallbacks: readFallbacks(body),
     user: stringOf(objectOf(body.metadata)?.user_id),
-    unknownMembers: readTopRest(body),
+    unknownMembers: unknownMembersOf(body),
   });
 }
 
@@ -111,9 +111,11 @@ function readReasoning({ thinking, output_config: config }: JsonObject): Reasoni
   const effort = isObject(config) ? EFFORTS.find((effort) => effort === config.effort) : undefined;
   if (!isObject(thinking)) return effort === undefined ? undefined : { effort };
   const { type, display } = thinking;
-  const unmodelled = { ...collectUnknownMembers("messages", thinking, { modelled: THINKING }).unknownMembers?.members };
+  const unmodelled = {
+    ...collectUnknownMembers("messages", thinking, { modelled: THINKING_MEMBERS }).unknownMembers?.members,
+  };
   const isModelled = display === "summarized" || display === "omitted";
-  // Between tools the model reports progress without thinking: other protocols know this as `off`.
+  // With `between_tools` the model reports progress but does not think, which other protocols call `off`.
   if (type === "between_tools") unmodelled.type = type;
   if (typeof display === "string" && !isModelled) unmodelled.display = display;
   return present({
@@ -121,32 +123,32 @@ function readReasoning({ thinking, output_config: config }: JsonObject): Reasoni
     budgetTokens: type === "enabled" ? numberOf(thinking.budget_tokens) : undefined,
     effort,
     display: isModelled ? display : undefined,
-    unknownMembers: restOf(unmodelled),
+    unknownMembers: unknownMembersFrom(unmodelled),
   });
 }
 
-function readFormat({ output_config: config, output_format: older }: JsonObject): OutputFormat | undefined {
+function readFormat({ output_config: config, output_format: olderFormat }: JsonObject): OutputFormat | undefined {
   const format = isObject(config) && isObject(config.format) ? config.format : undefined;
-  if (format !== undefined && isObject(older)) {
+  if (format !== undefined && isObject(olderFormat)) {
     throw new GatewayError("invalid", "Cannot use both output_format and output_config.format", {
       param: "output_format",
     });
   }
-  const requested = format ?? older;
-  if (!isObject(requested)) return undefined;
-  return { type: "json_schema", schema: objectOf(requested.schema) ?? {} };
+  const chosen = format ?? olderFormat;
+  if (!isObject(chosen)) return undefined;
+  return { type: "json_schema", schema: objectOf(chosen.schema) ?? {} };
 }
 
-/** Returns unknown members, also of objects that are partly modelled. */
-function readTopRest(body: JsonObject): UnknownMembers | undefined {
+/** Returns the unknown members of a body, and those inside objects that are partly modelled. */
+function unknownMembersOf(body: JsonObject): UnknownMembers | undefined {
   return collectUnknownMembers("messages", body, {
-    // A list is the gateway's own feature; any other value is the vendor's.
+    // A list of fallbacks is a feature of the gateway; any other value is for the vendor.
     modelled: Array.isArray(body.fallbacks) ? MODELLED_WITH_FALLBACKS : MODELLED,
-    inner: INNER,
+    inner: INNER_MEMBERS,
   }).unknownMembers;
 }
 
-function restOf(members: JsonObject): UnknownMembers | undefined {
+function unknownMembersFrom(members: JsonObject): UnknownMembers | undefined {
   return Object.keys(members).length === 0 ? undefined : { from: "messages", members };
 }
 
@@ -154,14 +156,14 @@ function restOf(members: JsonObject): UnknownMembers | undefined {
 function readFallbacks({ models, fallbacks }: JsonObject): string[] | undefined {
   const ids = Array.isArray(models) ? textsOf(models) : undefined;
   if (!Array.isArray(fallbacks)) return ids;
-  const more = objectsOf(fallbacks).map(({ model, ...others }, index) => {
+  const fallbackIds = objectsOf(fallbacks).map(({ model, ...others }, index) => {
     const [other] = Object.keys(others);
     if (other === undefined) return stringOf(model) ?? "";
     throw new GatewayError("invalid", `Cannot use fallbacks[${index}].${other}: only model is supported there`, {
       param: `fallbacks[${index}].${other}`,
     });
   });
-  return [...ids ?? [], ...more];
+  return [...ids ?? [], ...fallbackIds];
 }
 
 function checkBudget(budget: number | undefined, maxTokens: number | undefined): void {

@@ -1,4 +1,4 @@
-/** Reads answers, streamed and whole. */
+/** Reads answers of messages upstreams, streamed or not. */
 import { finishEvent, settledReason } from "../canonical/finish.ts";
 import { BlockSerializer } from "../canonical/block_serializer.ts";
 import type { FinishReason, Machine, Reply, ReplyEvent } from "../canonical/types.ts";
@@ -14,13 +14,14 @@ import { errorOf } from "./read_error.ts";
 import { usageReader } from "./read_messages_usage.ts";
 import { ReplyAggregator } from "../canonical/aggregate_events.ts";
 
-/** Most UTF-16 code units kept of an answer at a time. */
+/** Limit of what is kept of an answer in memory, in UTF-16 code units. */
 const MAX_KEPT = 16 * 1024 * 1024;
 
+/** Limit of blocks in one answer. */
 const MAX_BLOCKS = 4096;
 
-/** Finish reasons. `tool_use` and unknown reasons are an ordinary end: the calls decide. */
-const REASONS: ReadonlyMap<string, FinishReason> = new Map<string, FinishReason>([
+/** Finish reasons. All others are an ordinary end; whether that is `tool_use` follows from the calls. */
+const FINISH_REASONS: ReadonlyMap<string, FinishReason> = new Map<string, FinishReason>([
   ["max_tokens", "length"],
   ["model_context_window_exceeded", "length"],
   ["stop_sequence", "stop_sequence"],
@@ -30,14 +31,14 @@ const REASONS: ReadonlyMap<string, FinishReason> = new Map<string, FinishReason>
 
 const STOP_MEMBERS = ["stop_reason", "stop_sequence", "stop_details"] as const;
 
-/** Reads frames. The events are always in legal order and end with a finish or an error. */
+/** Creates a reader of frames. Its events always have the order that `ReplyEvent` describes. */
 export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
   const machine = eventReader(origin);
   const parse = templateParser(tryParse, messagesTemplateRule);
   return {
     push(frame) {
       const { event, data } = frame;
-      // Some servers end as chat streams do.
+      // Some servers end a stream with `[DONE]`, as in chat.
       if (data === "" || data === "[DONE]") return [];
       const body = valueOf(frame, parse);
       return machine.push(
@@ -48,7 +49,7 @@ export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
   };
 }
 
-/** Parses a frame; undefined if it is not JSON. */
+/** Parses a frame; returns undefined if it is not JSON. */
 function tryParse(data: string): Json | undefined {
   try {
     return parseJson(data);
@@ -58,15 +59,15 @@ function tryParse(data: string): Json | undefined {
   }
 }
 
-/** Reads parsed events; `undefined` stands for an unreadable one. */
+/** Creates a reader of parsed events. `undefined` stands for one that is not JSON. */
 export function eventReader({ issuer, texts, tier }: Origin): Machine<Json | undefined, ReplyEvent> {
-  let out: ReplyEvent[] = [];
-  let kept = 0;
+  let events: ReplyEvent[] = [];
+  let keptLength = 0;
   let blocks = 0;
   let calls = 0;
   let id: string | undefined;
   let started = false;
-  let isDone = false;
+  let isOver = false;
   const stop: { [name in typeof STOP_MEMBERS[number]]?: Json | undefined } = {};
   const usage = usageReader(tier);
   const serializer = new BlockSerializer(emit);
@@ -82,11 +83,11 @@ export function eventReader({ issuer, texts, tier }: Origin): Machine<Json | und
 
   function emit(event: ReplyEvent): void {
     if (event.type === "open" && event.block.type === "tool_call") calls++;
-    out.push(event);
+    events.push(event);
   }
 
   function keep(length: number): void {
-    kept += length;
+    keptLength += length;
   }
 
   function begin(message: JsonObject): void {
@@ -98,11 +99,11 @@ export function eventReader({ issuer, texts, tier }: Origin): Machine<Json | und
     emit({ type: "start", ...(id !== undefined && { id }), ...(Object.keys(known).length > 0 && { usage: known }) });
   }
 
-  /** Some relays repeat the start. The start of another message is an error. */
+  /** Reads a start. Some relays repeat it, but the start of another message is an error. */
   function startMessage(value: Json | undefined): void {
     const message = isObject(value) ? value : {};
-    const other = started && typeof message.id === "string" && id !== undefined && message.id !== id;
-    if (other) throw broken("another message begins inside it");
+    const isOther = started && typeof message.id === "string" && id !== undefined && message.id !== id;
+    if (isOther) throw broken("another message begins inside it");
     begin(message);
   }
 
@@ -120,9 +121,9 @@ export function eventReader({ issuer, texts, tier }: Origin): Machine<Json | und
   function continueBlock(index: number, value: Json | undefined): void {
     if (!isObject(value)) return;
     if (open.get(index)?.delta(value) === true) return;
-    const type = implied(value);
+    const type = impliedType(value);
     if (type === undefined) return;
-    // The block's start is missing, but not its content.
+    // The start of the block is missing, but its type follows from the delta.
     startBlock(index, { type });
     open.get(index)?.delta(value);
   }
@@ -137,8 +138,8 @@ export function eventReader({ issuer, texts, tier }: Origin): Machine<Json | und
     for (const index of [...open.keys()]) stopBlock(index);
   }
 
-  /** Reads the finish reason. Null members are absent ones. */
-  function end(delta: JsonObject): void {
+  /** Reads the finish reason. Members that are null count as absent. */
+  function readStopMembers(delta: JsonObject): void {
     for (const name of STOP_MEMBERS) stop[name] = delta[name] ?? stop[name];
   }
 
@@ -153,23 +154,23 @@ export function eventReader({ issuer, texts, tier }: Origin): Machine<Json | und
       sequence.delta(explanation);
       sequence.end();
     }
-    const reported = (typeof stop_reason === "string" ? REASONS.get(stop_reason) : undefined) ?? "end";
-    isDone = true;
+    const reported = (typeof stop_reason === "string" ? FINISH_REASONS.get(stop_reason) : undefined) ?? "end";
+    isOver = true;
     emit(
       finishEvent(settledReason(reported, calls > 0), { stopSequence: stringOf(stop_sequence), usage: usage.total() }),
     );
   }
 
-  function take(body: Json | undefined): void {
+  function readEvent(body: Json | undefined): void {
     if (!isObject(body)) throw broken("an event is not a JSON object");
     if (body.type === "error" || isObject(body.error)) throw errorOf(body.error);
-    const wireIndex = numberOf(body.index);
-    const index = wireIndex ?? lastIndex;
+    const ownIndex = numberOf(body.index);
+    const index = ownIndex ?? lastIndex;
     switch (body.type) {
       case "message_start":
         return startMessage(body.message);
       case "content_block_start":
-        return startBlock(wireIndex ?? lastIndex + 1, body.content_block);
+        return startBlock(ownIndex ?? lastIndex + 1, body.content_block);
       case "content_block_delta":
         return continueBlock(index, body.delta);
       case "content_block_stop":
@@ -177,38 +178,38 @@ export function eventReader({ issuer, texts, tier }: Origin): Machine<Json | und
       case "message_delta":
         begin({});
         usage.update(body.usage);
-        if (isObject(body.delta)) end(body.delta);
+        if (isObject(body.delta)) readStopMembers(body.delta);
         return;
       case "message_stop":
         return finish();
     }
   }
 
-  /** Some servers omit the last event, but never the reason. */
-  function leave(): void {
+  /** Ends the answer with the stream: some servers omit the last event, but never the finish reason. */
+  function endStream(): void {
     if (typeof stop.stop_reason !== "string") throw cutAnswerError();
     finish();
   }
 
-  /** Runs a step; an error in it ends the answer. */
+  /** Runs a step and returns the events. An error in it ends the answer. */
   function run(step: (body: Json | undefined) => void, body?: Json): ReplyEvent[] {
     try {
-      if (!isDone) step(body);
-      if (kept + serializer.waiting > MAX_KEPT) throw broken("it is too long");
+      if (!isOver) step(body);
+      if (keptLength + serializer.waitingSize > MAX_KEPT) throw broken("it is too long");
     } catch (thrown) {
-      isDone = true;
-      out.push({ type: "error", error: toGatewayError(thrown) });
+      isOver = true;
+      events.push({ type: "error", error: toGatewayError(thrown) });
     }
-    const events = out;
-    out = [];
-    return events;
+    const emitted = events;
+    events = [];
+    return emitted;
   }
 
-  return { push: (body) => run(take, body), end: () => run(leave) };
+  return { push: (body) => run(readEvent, body), end: () => run(endStream) };
 }
 
-/** Returns the block type that a delta implies; undefined for empty deltas, and for a call, whose tool is unknown. */
-function implied({ type, text, thinking, signature, citation, partial_json }: JsonObject): string | undefined {
+/** Returns the type of block that a delta belongs to; undefined if it is empty. @throws for a piece of a call */
+function impliedType({ type, text, thinking, signature, citation, partial_json }: JsonObject): string | undefined {
   switch (type) {
     case "text_delta":
       return text === "" ? undefined : "text";
@@ -232,7 +233,7 @@ function broken(what: string): GatewayError {
 
 const TEXT_MEMBERS = ["text", "thinking", "partial_json"] as const;
 
-/** Applies to deltas of text, thinking and input. */
+/** Applies to deltas of text, thinking and tool input. */
 export const messagesTemplateRule: TemplateRule = {
   variableMember(event: JsonObject): VariableMember | undefined {
     const { delta, ...others } = event;
@@ -248,8 +249,8 @@ function hasObject(members: JsonObject): boolean {
 }
 
 /**
- * Reads a message object, as the stream that it would have been. @throws {GatewayError} `upstream` for anything else,
- * or the error in its place
+ * Reads a message object, by turning it into the events of a stream.
+ * @throws {GatewayError} `upstream` for anything else, or the error in its place
  */
 export function readReply(body: JsonObject, origin: Origin): Reply {
   if (body.type === "error" || isObject(body.error)) throw errorOf(body.error);
@@ -257,10 +258,10 @@ export function readReply(body: JsonObject, origin: Origin): Reply {
     throw new GatewayError("upstream", "Cannot read the upstream's answer: it has no content");
   }
   const machine = eventReader(origin);
-  const folder = new ReplyAggregator();
-  for (const event of streamOf(body, body.content)) folder.pushAll(machine.push(event));
-  folder.pushAll(machine.end());
-  return folder.end();
+  const aggregator = new ReplyAggregator();
+  for (const event of streamOf(body, body.content)) aggregator.pushAll(machine.push(event));
+  aggregator.pushAll(machine.end());
+  return aggregator.end();
 }
 
 function* streamOf(message: JsonObject, content: readonly unknown[]): Generator<JsonObject> {

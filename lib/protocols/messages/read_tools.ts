@@ -1,12 +1,12 @@
-/** Reads tools and the tool choice. */
+/** Reads the tools and the tool choice of a messages request. */
 import type { Tool, ToolChoice } from "../canonical/types.ts";
 import { isObject, type Json, type JsonObject } from "../../json/mod.ts";
 import { booleanOf, objectsOf, present, stringOf } from "../members.ts";
 import { readCache, type ReadContext, readObject, unknownIn } from "./read_content.ts";
 
-const TOOL = new Set(["type", "name", "description", "input_schema", "strict", "cache_control"]);
+const TOOL_MEMBERS = new Set(["type", "name", "description", "input_schema", "strict", "cache_control"]);
 
-/** Reads the tools. A tool with another type than `custom` is the vendor's own and kept whole. */
+/** Reads the tools. A tool of another type than `custom` is one of the vendor's and kept as it is. */
 export function readTools(value: Json | undefined, context: ReadContext): Tool[] {
   return objectsOf(value).map((tool, index) => {
     const mark = readCache(tool, context);
@@ -19,7 +19,7 @@ export function readTools(value: Json | undefined, context: ReadContext): Tool[]
       parameters: readObject(tool.input_schema, `tools[${index}].input_schema`),
       ...present({ description: stringOf(tool.description), strict: booleanOf(tool.strict) }),
       ...mark,
-      ...unknownIn(tool, TOOL),
+      ...unknownIn(tool, TOOL_MEMBERS),
     };
   });
 }
@@ -27,10 +27,10 @@ export function readTools(value: Json | undefined, context: ReadContext): Tool[]
 /** Reads `tool_choice`: the choice, and whether parallel calls are allowed. */
 export function readToolChoice(value: Json | undefined): { toolChoice?: ToolChoice; parallelToolCalls?: boolean } {
   if (!isObject(value)) return {};
-  const single = booleanOf(value.disable_parallel_tool_use);
+  const isSingleCall = booleanOf(value.disable_parallel_tool_use);
   return present({
     toolChoice: readChoice(value),
-    parallelToolCalls: single === undefined ? undefined : !single,
+    parallelToolCalls: isSingleCall === undefined ? undefined : !isSingleCall,
   });
 }
 

@@ -1,21 +1,21 @@
-/** Encrypted reasoning, which has a block type of its own in this protocol. */
+/** Reads and recognizes encrypted reasoning, which has its own block type in this protocol, `redacted_thinking`. */
 import { readSignature, REDACTED_ID } from "../canonical/signature.ts";
 import type { ContentBlockOf, Signature, UnknownMembers } from "../canonical/types.ts";
 
 const TYPE = "redacted_thinking";
 
 /** The issuer of values without an envelope. */
-const NATIVE = "anthropic";
+const NATIVE_ISSUER = "anthropic";
 
-/** Reads a `redacted_thinking` block as hidden reasoning whose unknown members have the type. */
+/** Reads the data of a `redacted_thinking` block as hidden reasoning. Its unknown members keep the type. */
 export function readRedacted(data: string): ContentBlockOf<"reasoning"> {
-  const signature = readSignature(data, NATIVE);
+  const signature = readSignature(data, NATIVE_ISSUER);
   return {
     type: "reasoning",
     text: "",
     hidden: true,
-    // An envelope may have another vendor's signature with an id of its own.
-    signature: signature.issuer === NATIVE ? { ...signature, id: REDACTED_ID } : signature,
+    // In an envelope there may be the signature of another vendor, with its own id.
+    signature: signature.issuer === NATIVE_ISSUER ? { ...signature, id: REDACTED_ID } : signature,
     unknownMembers: redactedMembers(),
   };
 }
@@ -25,7 +25,7 @@ export function redactedSignature(issuer: string, data: string): Signature {
   return { issuer, value: data, id: REDACTED_ID };
 }
 
-/** True for the data of a `redacted_thinking` block. */
+/** True for a signature that is the data of a `redacted_thinking` block. */
 export function isRedactedSignature({ id }: Signature): boolean {
   return id === REDACTED_ID;
 }
@@ -36,13 +36,13 @@ export function redactedMembers(): UnknownMembers {
 }
 
 /**
- * True for reasoning that is written as `redacted_thinking`: it came as such, or from another protocol, which keeps
- * only Anthropic's signature with its id.
+ * True for reasoning that is written as `redacted_thinking`: it was such a block, or came through another protocol,
+ * which keeps only Anthropic's signature with its id.
  */
 export function isRedacted(
   { unknownMembers }: { unknownMembers?: UnknownMembers },
   signature: Signature | undefined,
 ): boolean {
   if (unknownMembers?.from === "messages" && unknownMembers.members.type === TYPE) return true;
-  return signature?.issuer === NATIVE && isRedactedSignature(signature);
+  return signature?.issuer === NATIVE_ISSUER && isRedactedSignature(signature);
 }

@@ -1,6 +1,6 @@
 /**
- * Relays messages. Edits: the model id at the start, and corrections for servers that differ from Anthropic, because
- * official clients need an `event:` line, one start and an end.
+ * Relays messages. Edits: the model id at the start, and corrections for servers that differ from Anthropic: official
+ * clients need an `event:` line, a single start and an end.
  */
 import type { Frame } from "../codec.ts";
 import { findInFrame } from "../relay.ts";
@@ -10,23 +10,23 @@ import { streamWriter } from "./write_stream.ts";
 const START = "message_start";
 const STOP: Frame = { event: "message_stop", data: '{"type":"message_stop"}' };
 
-/** Relays messages. */
+/** How messages are relayed. */
 export const messagesRelay: Relay = {
   machine(echo) {
-    let started = false;
-    let stopped = false;
+    let hasStarted = false;
+    let hasStopped = false;
     return {
       push(frame) {
         const event = frame.event ?? typeOf(frame);
         const withEvent = event === undefined ? frame : { event, data: frame.data };
-        if (event === STOP.event) stopped = true;
+        if (event === STOP.event) hasStopped = true;
         if (event !== START) return [withEvent];
-        // A server in between may repeat the start; the reader reports the start of another message.
-        if (started) return [];
-        started = true;
+        // A server in between may repeat the start. The reader of the answer refuses the start of another message.
+        if (hasStarted) return [];
+        hasStarted = true;
         return [{ ...withEvent, data: withModel(frame, ["message", "model"], echo.model) }];
       },
-      end: () => stopped ? [] : [STOP],
+      end: () => hasStopped ? [] : [STOP],
       fail: (error) => streamWriter(echo).push({ type: "error", error }),
     };
   },

@@ -1,6 +1,6 @@
 /**
- * Schemas of the bodies of `/v1/messages` and `/v1/messages/count_tokens`: types, and ranges as in
- * Anthropic's API reference. A body that does not match gets 400 from `checkBody` in `../fields.ts`. Limits of a model are
+ * Schemas of the bodies of `/v1/messages` and `/v1/messages/count_tokens`, with the types and ranges of Anthropic's API
+ * reference. A body that does not match gets status 400 from `checkBody` in `../fields.ts`. Limits of a model are
  * checked in `lib/request/rules.ts`.
  */
 import { z } from "zod";
@@ -17,7 +17,7 @@ const customTool = z.looseObject({
   cache_control: cacheField,
 });
 
-// Excludes OpenAI's `function`, so that a tool of that form is refused instead of passed on as a vendor's.
+// Excludes `function`, so that a tool in OpenAI's form is refused, and not passed on as one of the vendor's.
 const typedTool = z.looseObject({
   type: z.string().max(128).regex(/^(?!custom$|function$)[a-z0-9_]+$/, {
     error: 'Expected "custom" or the type of a vendor\'s tool',
@@ -86,13 +86,13 @@ const shared = {
   ]).nullish().describe("Models to try when the first one fails, each as an object with its `model`"),
 };
 
-/** Body of `POST /v1/messages`. */
+/** The body of `POST /v1/messages`. */
 export const schema: z.ZodObject<z.ZodRawShape, z.core.$loose> = z.looseObject({
   ...shared,
-  // Zero only fills the prompt cache.
+  // With 0 the request only fills the prompt cache.
   max_tokens: z.number().int().min(0).max(1_000_000_000).describe("Most tokens of the answer, thinking included"),
   stream: z.boolean().nullish().describe("Send the answer as server-sent events"),
 });
 
-/** Body of `POST /v1/messages/count_tokens`. */
+/** The body of `POST /v1/messages/count_tokens`. */
 export const countTokensSchema: z.ZodType = z.looseObject(shared);

@@ -1,4 +1,4 @@
-/** Writes content blocks. */
+/** Writes the content blocks of a messages request. */
 import { inputOf } from "../canonical/tool_input.ts";
 import type { CacheMark, ContentBlock, ContentBlockOf } from "../canonical/types.ts";
 import { ownMembers } from "../canonical/unknown_members.ts";
@@ -9,7 +9,7 @@ import { mediaText, writeMedia } from "./write_media.ts";
 
 const NOTHING: JsonObject = {};
 
-/** Message content: a string for plain text, which every server accepts, else blocks. */
+/** Content as written: a string for one plain text, which every server accepts, else blocks. */
 export type WrittenContent = string | JsonObject[];
 
 /** Writes blocks. @throws {GatewayError} `invalid`, for media that the protocol does not support */
@@ -33,7 +33,7 @@ export function writeSystemBlocks(blocks: readonly ContentBlock[]): JsonObject[]
   }));
 }
 
-/** Returns content in its shortest form. */
+/** Returns a string for blocks that are one plain text, else the blocks. */
 export function shortestContent(blocks: JsonObject[]): WrittenContent {
   const first = blocks[0];
   if (blocks.length !== 1 || first?.type !== "text" || typeof first.text !== "string") return blocks;
@@ -41,7 +41,7 @@ export function shortestContent(blocks: JsonObject[]): WrittenContent {
   return first.text;
 }
 
-/** Writes a prompt-cache mark. Five minutes are the default, and not every server knows `ttl`. */
+/** Writes a prompt-cache mark, for spreading. Five minutes are the default, and some servers do not know `ttl`. */
 export function cacheControl(cache: CacheMark | undefined): JsonObject {
   if (cache === undefined) return NOTHING;
   return { cache_control: cache.ttl === "1h" ? { type: "ephemeral", ttl: "1h" } : { type: "ephemeral" } };
@@ -84,7 +84,7 @@ function writeText(block: ContentBlockOf<"text">): JsonObject {
   };
 }
 
-/** Reasoning has no cache mark in this protocol. Unsigned text has an empty signature. */
+/** Writes reasoning. Unsigned text gets an empty signature. In this protocol reasoning has no cache mark. */
 function writeReasoning(block: ContentBlockOf<"reasoning">): JsonObject {
   const { text, signature } = block;
   if (signature !== undefined && (isRedacted(block, signature) || isRedactedSignature(signature))) {

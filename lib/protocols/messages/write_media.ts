@@ -1,4 +1,4 @@
-/** Writes images and files. */
+/** Writes the images and files of a messages request. */
 import { modalityOf, normalizeMediaType } from "../canonical/media.ts";
 import type { ContentBlockOf, Media } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
@@ -7,13 +7,13 @@ import type { JsonObject } from "../../json/mod.ts";
 type Bytes = Extract<Media, { kind: "bytes" }>;
 
 const PDF = "application/pdf";
-const PICTURES: readonly string[] = ["image/jpeg", "image/png", "image/gif", "image/webp"];
+const IMAGE_TYPES: readonly string[] = ["image/jpeg", "image/png", "image/gif", "image/webp"];
 
 /** Text files whose type does not begin with `text/`. */
 const TEXT_TYPE = /^(?:text\/.*|application\/(?:.*\+)?(?:json|xml|yaml|x-yaml|toml|javascript|sql|x-ndjson|x-sh))$/;
 
-/** First characters of each type, in base64. */
-const BEGINNINGS: readonly [beginning: RegExp, type: string][] = [
+/** The first characters of files in base64, by media type. */
+const FILE_SIGNATURES: readonly [beginning: RegExp, type: string][] = [
   [/^iVBORw0KGg/, "image/png"],
   [/^\/9j\//, "image/jpeg"],
   [/^R0lGOD[dl]h/, "image/gif"],
@@ -35,7 +35,7 @@ export function mediaText({ media }: ContentBlockOf<"media">): string | undefine
   return media.kind === "bytes" && TEXT_TYPE.test(media.mediaType) ? decodeText(media) : undefined;
 }
 
-/** Documents behind URLs are PDFs by definition. */
+/** Writes media at a URL. In this protocol the document at a URL is a PDF. */
 function writeUrl(media: Extract<Media, { kind: "url" }>, name: string | undefined): JsonObject {
   const source = { type: "url", url: media.url };
   if (modalityOf(media, name) === "image") return { type: "image", source };
@@ -46,7 +46,7 @@ function writeUrl(media: Extract<Media, { kind: "url" }>, name: string | undefin
 function writeBytes(media: Bytes, name: string | undefined): JsonObject {
   const { base64 } = media;
   const type = typeOf(media);
-  if (PICTURES.includes(type)) return { type: "image", source: { type: "base64", media_type: type, data: base64 } };
+  if (IMAGE_TYPES.includes(type)) return { type: "image", source: { type: "base64", media_type: type, data: base64 } };
   if (type === PDF) return document({ type: "base64", media_type: PDF, data: base64 }, name);
   if (TEXT_TYPE.test(type)) {
     return document({ type: "text", media_type: "text/plain", data: decodeText(media) }, name);
@@ -58,11 +58,11 @@ function document(source: JsonObject, name: string | undefined): JsonObject {
   return { type: "document", source, ...(name !== undefined && { title: name }) };
 }
 
-/** The vendor refuses bytes of another type than declared, so the detected type takes precedence. */
+/** Returns the type of the bytes. The vendor refuses a wrong type, so the detected type precedes the declared one. */
 function typeOf({ base64, mediaType }: Bytes): string {
-  const claimed = normalizeMediaType(mediaType);
-  if (TEXT_TYPE.test(claimed)) return claimed;
-  return BEGINNINGS.find(([beginning]) => beginning.test(base64))?.[1] ?? claimed;
+  const declared = normalizeMediaType(mediaType);
+  if (TEXT_TYPE.test(declared)) return declared;
+  return FILE_SIGNATURES.find(([beginning]) => beginning.test(base64))?.[1] ?? declared;
 }
 
 function decodeText({ base64, mediaType }: Bytes): string {

@@ -1,11 +1,11 @@
-/** Writes the conversation: the system prompt, and alternating messages. */
+/** Writes the conversation of a messages request: the system prompt, and messages of alternating roles. */
 import type { Message, Prompt } from "../canonical/types.ts";
 import { ownMembers } from "../canonical/unknown_members.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
 import { shortestContent, writeBlocks, writeSystemBlocks, type WrittenContent } from "./write_content.ts";
 
-/** A message being composed. */
+/** A message to which further messages of the same role may be added. */
 interface MessageDraft {
   role: Message["role"];
   content: JsonObject[];
@@ -13,13 +13,13 @@ interface MessageDraft {
 }
 
 /** Blocks written in one step. */
-const BLOCKS_AT_ONCE = 1_024;
+const BLOCKS_PER_STEP = 1_024;
 
 /**
- * Writes the messages, in steps. Leading system messages are the system prompt. Later ones stay in place if the model accepts
- * them, else they become marked user text: in the system prompt they would change with each request and invalidate the
- * cached prefix.
- * @param lines additional text of the system prompt
+ * Writes the messages, in steps. Leading system messages become the system prompt. Later ones stay in their place if
+ * the model accepts them there; else they become user text in `<system>` tags. In the system prompt they would change
+ * it from request to request, and so invalidate the prompt cache.
+ * @param lines further texts of the system prompt
  */
 export function* writeMessages(
   prompt: Prompt,
@@ -29,10 +29,10 @@ export function* writeMessages(
   const leading = first < 0 ? prompt.messages.length : first;
   const system = prompt.messages.slice(0, leading).flatMap(({ blocks }) => writeSystemBlocks(blocks));
   system.push(...lines.map((text) => ({ type: "text", text })));
-  const turns = yield* joinMessages(prompt.messages.slice(leading), target.row.features?.system_messages === true);
+  const drafts = yield* joinMessages(prompt.messages.slice(leading), target.row.features?.system_messages === true);
   return {
     ...(system.length > 0 && { system: shortestContent(system) }),
-    messages: turns.map(writeJoined),
+    messages: drafts.map(writeJoined),
   };
 }
 
@@ -41,29 +41,29 @@ function writeJoined({ role, content, unknownMembers }: MessageDraft): JsonObjec
 }
 
 /**
- * Writes the messages, whose roles alternate apart from those of the system. What the system says joins the user's message
- * before it. A model that accepts system messages accepts them after a user message only.
+ * Joins adjacent messages of one role, so that user and assistant alternate. System text that becomes user text joins
+ * the user message before it. Models that accept system messages accept them only after a user message.
  */
-function* joinMessages(messages: readonly Message[], takesSystem: boolean): Generator<void, MessageDraft[]> {
-  const turns: MessageDraft[] = [];
-  let blocks = 0;
+function* joinMessages(messages: readonly Message[], acceptsSystem: boolean): Generator<void, MessageDraft[]> {
+  const drafts: MessageDraft[] = [];
+  let blocksSinceYield = 0;
   for (const message of messages) {
-    if ((blocks += message.blocks.length) >= BLOCKS_AT_ONCE) {
-      blocks = 0;
+    if ((blocksSinceYield += message.blocks.length) >= BLOCKS_PER_STEP) {
+      blocksSinceYield = 0;
       yield;
     }
-    const wireMessage = writeMessage(message);
-    const last = turns.at(-1);
-    const staysSystem = takesSystem && last !== undefined && last.role !== "assistant";
-    const turn = wireMessage.role === "system" && !staysSystem ? asUser(wireMessage) : wireMessage;
-    if (last?.role !== turn.role) {
-      turns.push(turn);
+    const written = writeMessage(message);
+    const last = drafts.at(-1);
+    const staysSystem = acceptsSystem && last !== undefined && last.role !== "assistant";
+    const draft = written.role === "system" && !staysSystem ? asUserMessage(written) : written;
+    if (last?.role !== draft.role) {
+      drafts.push(draft);
       continue;
     }
-    for (const block of turn.content) last.content.push(block);
-    last.unknownMembers = { ...last.unknownMembers, ...turn.unknownMembers };
+    for (const block of draft.content) last.content.push(block);
+    last.unknownMembers = { ...last.unknownMembers, ...draft.unknownMembers };
   }
-  return turns;
+  return drafts;
 }
 
 function writeMessage(message: Message): MessageDraft {
@@ -75,8 +75,8 @@ function writeMessage(message: Message): MessageDraft {
   };
 }
 
-/** Writes system text as marked user text. */
-function asUser({ content }: MessageDraft): MessageDraft {
+/** Returns a system message as a user message, with its texts in `<system>` tags. */
+function asUserMessage({ content }: MessageDraft): MessageDraft {
   return {
     role: "user",
     content: content.map((block) =>

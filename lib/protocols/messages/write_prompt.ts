@@ -1,3 +1,4 @@
+/** Writes the body of a messages request. */
 import { PARAMETER_NAMES } from "../canonical/parameter_names.ts";
 import type { OutputFormat, Prompt, Sampling } from "../canonical/types.ts";
 import { ownMembers } from "../canonical/unknown_members.ts";
@@ -9,15 +10,15 @@ import { isThinking, writeThinking } from "./write_thinking.ts";
 import { enforcesSchemas, writeTools } from "./write_tools.ts";
 
 /**
- * Writes the body of `POST /v1/messages`. A body of this protocol stays the same except for normalization: defaults and
- * nulls are omitted, single texts are strings, images in `data:` URLs are bytes, `output_format` is
+ * Writes the body of `POST /v1/messages`, in steps. The body of a client of this protocol is only normalized: defaults
+ * and nulls are omitted, single texts are strings, images in `data:` URLs are bytes, `output_format` is
  * `output_config.format`, and empty messages are dropped.
  * @throws {GatewayError} `invalid`, for content that is not supported and must not be dropped
  */
 export function* writePrompt(prompt: Prompt, target: WriteTarget): Generator<void, JsonObject> {
   const own = ownMembers(prompt);
-  const limit = target.row.top_provider.max_completion_tokens;
-  const maxTokens = Math.min(prompt.maxTokens ?? defaultMaxTokens(target.row), limit);
+  const maxCompletionTokens = target.row.top_provider.max_completion_tokens;
+  const maxTokens = Math.min(prompt.maxTokens ?? defaultMaxTokens(target.row), maxCompletionTokens);
   const { thinking, effort } = writeThinking(prompt, { target, maxTokens });
   const { format, lines } = writeFormat(prompt, target);
   const config = { ...members(own.output_config), ...(effort && { effort }), ...(format && { format }) };
@@ -37,8 +38,8 @@ export function* writePrompt(prompt: Prompt, target: WriteTarget): Generator<voi
 }
 
 /**
- * Returns a body with the non-empty objects. Rarely deletes, because after a `delete` writing the JSON takes twice the
- * time.
+ * Sets members of the body to those objects that are not empty. It avoids `delete`, after which writing the JSON takes
+ * twice the time.
  */
 function withObjects(body: JsonObject, objects: Readonly<Record<string, JsonObject>>): JsonObject {
   for (const name in objects) {
@@ -50,8 +51,8 @@ function withObjects(body: JsonObject, objects: Readonly<Record<string, JsonObje
 }
 
 /**
- * Writes the format. A model without structured output gets the schema as text, and the loss is named. JSON without a
- * schema is always requested as text.
+ * Writes the format: as a member, or as lines of the system prompt. A model without structured output gets the schema
+ * as text, which is added to `dropped`. JSON without a schema is always requested as text.
  */
 function writeFormat(prompt: Prompt, target: WriteTarget): { format?: JsonObject; lines: string[] } {
   const { format, protocol } = prompt;
@@ -83,20 +84,20 @@ function members(value: Json | undefined): JsonObject {
   return isObject(value) ? value : {};
 }
 
-/** Default limit if neither the client nor the catalog sets one: every current Anthropic model supports it. */
-const UNSTATED_MAX_TOKENS = 8192;
+/** Limit if neither the client nor the catalog sets one. Every current model of Anthropic supports it. */
+const DEFAULT_MAX_TOKENS = 8192;
 
-/** The protocol requires a limit. A row whose limit is the whole context has none of its own. */
+/** Returns the limit of a request without one. A model whose limit is its whole context has no limit of its own. */
 function defaultMaxTokens({ top_provider: { max_completion_tokens: limit }, context_length: context }: Model): number {
-  return limit < context ? limit : Math.min(limit, UNSTATED_MAX_TOKENS);
+  return limit < context ? limit : Math.min(limit, DEFAULT_MAX_TOKENS);
 }
 
-/** The highest temperature. Higher ones are clamped, because scaling would change the meaning of 1. */
-const HOTTEST = 1;
+/** The highest temperature. Higher ones are lowered to it; scaling would change the meaning of 1. */
+const MAX_TEMPERATURE = 1;
 
 /**
- * Writes temperature, top_p and top_k if the model accepts them; other parameters do not exist in this protocol.
- * @param thinking whether the model thinks: Anthropic then accepts no sampling parameter
+ * Writes temperature, top_p and top_k if the model accepts them. The protocol has no other sampling parameters.
+ * @param thinking whether the model thinks, with which Anthropic accepts no sampling parameters
  */
 export function writeSampling(
   { sampling }: Prompt,
@@ -109,14 +110,14 @@ export function writeSampling(
   function write(name: string, value: number | undefined): void {
     if (value === undefined) return;
     // 1 is the default of temperature and top_p, so dropping it loses nothing.
-    const neutral = value === 1 && name !== "top_k";
+    const isDefault = value === 1 && name !== "top_k";
     if (row.supported_parameters.includes(name) && !thinking) members[name] = value;
-    else if (!neutral) dropped.add(name);
+    else if (!isDefault) dropped.add(name);
   }
 
   const { temperature, topP, topK } = sampling;
-  if (temperature !== undefined && temperature > HOTTEST) dropped.add("temperature");
-  write("temperature", temperature === undefined ? undefined : Math.min(temperature, HOTTEST));
+  if (temperature !== undefined && temperature > MAX_TEMPERATURE) dropped.add("temperature");
+  write("temperature", temperature === undefined ? undefined : Math.min(temperature, MAX_TEMPERATURE));
   if (members.temperature !== undefined && topP !== undefined && row.features?.exclusive_sampling === true) {
     if (topP !== 1) dropped.add("top_p");
   } else {

@@ -1,4 +1,4 @@
-/** Writes whole answers. */
+/** Writes answers of the messages protocol that are not streamed, and parts that streamed answers have, too. */
 import { inputOf } from "../canonical/tool_input.ts";
 import { writeSignature } from "../canonical/signature.ts";
 import type { ContentBlock, ContentBlockOf, FinishReason, Reply, TokenUsage } from "../canonical/types.ts";
@@ -17,12 +17,12 @@ const STOP_REASONS: Readonly<Record<FinishReason, string>> = {
 
 /** Writes a message object. */
 export function writeReply(reply: Reply, echo: Echo): JsonObject {
-  const omitted = omitsThinking(echo);
-  const refused = reply.blocks.some((block) => block.type === "refusal" && block.text !== "");
+  const omitsText = omitsThinking(echo);
+  const hasRefusal = reply.blocks.some((block) => block.type === "refusal" && block.text !== "");
   return {
     ...writeHead(echo),
-    content: reply.blocks.map((block) => writeBlock(block, omitted)).filter((block) => block !== undefined),
-    ...writeStop(reply.finish, { stopSequence: reply.stopSequence, refused }),
+    content: reply.blocks.map((block) => writeBlock(block, omitsText)).filter((block) => block !== undefined),
+    ...writeStop(reply.finish, { stopSequence: reply.stopSequence, refused: hasRefusal }),
     usage: writeUsage(reply.usage),
   };
 }
@@ -32,7 +32,7 @@ export function writeHead({ requestId, model }: Echo): JsonObject {
   return { id: `msg_${requestId}`, type: "message", role: "assistant", model };
 }
 
-/** Writes the finish reason. A refusal that an upstream reported as an ordinary end becomes `refusal`. */
+/** Writes the finish reason. It is `refusal` for a refusal that an upstream reported as an ordinary end. */
 export function writeStop(
   reason: FinishReason,
   { stopSequence, refused }: { stopSequence: string | undefined; refused: boolean },
@@ -43,20 +43,20 @@ export function writeStop(
   };
 }
 
-/** True if the client wants thinking blocks without their text. */
+/** True if the client asked for thinking blocks without their text. */
 export function omitsThinking({ prompt }: Echo): boolean {
   return prompt.reasoning?.display === "omitted";
 }
 
-/** Writes a block unless it is empty: the client would send it back, and the vendor refuses it. */
-function writeBlock(block: ContentBlock, omitted: boolean): JsonObject | undefined {
+/** Writes a block; undefined if it is empty, because the client would send it back, and the vendor refuses that. */
+function writeBlock(block: ContentBlock, omitsText: boolean): JsonObject | undefined {
   switch (block.type) {
     case "text":
       return writeText(block);
     case "refusal":
       return block.text === "" ? undefined : { type: "text", text: block.text };
     case "reasoning":
-      return writeReasoning(block, omitted);
+      return writeReasoning(block, omitsText);
     case "tool_call":
       return { type: "tool_use", id: block.id, name: block.name, input: inputOf(block) };
     case "vendor_specific":
@@ -66,34 +66,34 @@ function writeBlock(block: ContentBlock, omitted: boolean): JsonObject | undefin
   }
 }
 
-/** Citations of other protocols have no form here. */
+/** Writes text with the citations of this protocol; it has no form for others. */
 function writeText({ text, citations = [] }: ContentBlockOf<"text">): JsonObject | undefined {
   const own = citations.filter(({ from }) => from === "messages").map(({ value }) => value);
   if (text === "" && own.length === 0) return undefined;
   return own.length === 0 ? { type: "text", text } : { type: "text", text, citations: own };
 }
 
-function writeReasoning(block: ContentBlockOf<"reasoning">, omitted: boolean): JsonObject | undefined {
+function writeReasoning(block: ContentBlockOf<"reasoning">, omitsText: boolean): JsonObject | undefined {
   const signature = block.signature === undefined ? "" : writeSignature(block.signature, "anthropic");
   if (isRedacted(block, block.signature)) {
     return signature === "" ? undefined : { type: "redacted_thinking", data: signature };
   }
-  const thinking = omitted || block.hidden === true ? "" : block.text;
+  const thinking = omitsText || block.hidden === true ? "" : block.text;
   return thinking === "" && signature === "" ? undefined : { type: "thinking", thinking, signature };
 }
 
 /**
- * Writes token counts. Clients add up the input classes and the output, so unknown counts are 0; unknown reasoning is
- * omitted.
+ * Writes the usage. Clients add up the counts of input and output, so unknown ones are 0. An unknown count of reasoning
+ * is omitted.
  */
 export function writeUsage(usage: TokenUsage): JsonObject {
-  const short = usage.input_cache_write_5m ?? 0;
-  const long = usage.input_cache_write_1h ?? 0;
+  const fiveMinutes = usage.input_cache_write_5m ?? 0;
+  const hour = usage.input_cache_write_1h ?? 0;
   return {
     input_tokens: usage.prompt ?? 0,
-    cache_creation_input_tokens: short + long,
+    cache_creation_input_tokens: fiveMinutes + hour,
     cache_read_input_tokens: usage.input_cache_read ?? 0,
-    cache_creation: { ephemeral_5m_input_tokens: short, ephemeral_1h_input_tokens: long },
+    cache_creation: { ephemeral_5m_input_tokens: fiveMinutes, ephemeral_1h_input_tokens: hour },
     output_tokens: usage.completion ?? 0,
     ...(usage.reasoning !== undefined && { output_tokens_details: { thinking_tokens: usage.reasoning } }),
     service_tier: "standard",
@@ -101,8 +101,8 @@ export function writeUsage(usage: TokenUsage): JsonObject {
 }
 
 /**
- * Writes the token counts at the start. Cache writes are divided only if they are known: SDKs replace these counts by
- * the later ones, but not their division.
+ * Writes the usage at the start. It has cache writes by lifetime only if they are known: SDKs replace the other counts
+ * by those at the end, but not these.
  */
 export function writeStartUsage(usage: TokenUsage): JsonObject {
   const known = usage.input_cache_write_5m !== undefined || usage.input_cache_write_1h !== undefined;

@@ -1,4 +1,4 @@
-/** Writes streamed answers. */
+/** Writes streamed answers of the messages protocol. */
 import { writeSignature } from "../canonical/signature.ts";
 import type { Machine, OpenBlock, ReplyEvent, Signature, TokenUsage } from "../canonical/types.ts";
 import { cutAnswerError, type GatewayError } from "../../errors.ts";
@@ -8,29 +8,29 @@ import { anthropicError } from "../error_bodies.ts";
 import { isRedacted } from "./redacted_thinking.ts";
 import { omitsThinking, writeHead, writeStartUsage, writeStop, writeUsage } from "./write_reply.ts";
 
-/** JSON around the input of a custom tool. */
+/** The JSON around the input of a custom tool. */
 const CUSTOM_HEAD = '{"input":"';
 const CUSTOM_TAIL = '"}';
 
 const PING = frame("ping", {});
 
 /**
- * Writes the protocol's events. Text and thinking blocks begin with their first content, so that there are no empty
- * blocks and no gaps between indexes.
+ * Creates a writer of the protocol's events. Text and thinking blocks begin only with their first content, so that
+ * there are no empty blocks and no gaps between indices.
  */
 export function streamWriter(echo: Echo): Machine<ReplyEvent, Frame> {
-  const omitted = omitsThinking(echo);
-  let isDone = false;
+  const omitsText = omitsThinking(echo);
+  let isOver = false;
   let refused = false;
-  /** Index of the open block, or of the next one. */
+  /** Index of the open block; if none is open, of the next one. */
   let index = 0;
   let block: OpenBlock | undefined;
-  let started = false;
+  let hasStarted = false;
   let hasInput = false;
 
-  function start(content: JsonObject): Frame[] {
-    if (started) return [];
-    started = true;
+  function startBlock(content: JsonObject): Frame[] {
+    if (hasStarted) return [];
+    hasStarted = true;
     return [frame("content_block_start", { index, content_block: content })];
   }
 
@@ -40,15 +40,18 @@ export function streamWriter(echo: Echo): Machine<ReplyEvent, Frame> {
 
   function open(opened: OpenBlock): Frame[] {
     block = opened;
-    started = false;
+    hasStarted = false;
     hasInput = false;
-    if (opened.type === "vendor_specific") return opened.from === "messages" ? start(opened.value) : [];
+    if (opened.type === "vendor_specific") return opened.from === "messages" ? startBlock(opened.value) : [];
     if (opened.type !== "tool_call") return [];
     const { id, name, custom } = opened;
-    return [...start({ type: "tool_use", id, name, input: {} }), input(custom === true ? CUSTOM_HEAD : "")];
+    return [
+      ...startBlock({ type: "tool_use", id, name, input: {} }),
+      inputDelta(custom === true ? CUSTOM_HEAD : ""),
+    ];
   }
 
-  function input(text: string): Frame {
+  function inputDelta(text: string): Frame {
     return delta({ type: "input_json_delta", partial_json: text });
   }
 
@@ -57,51 +60,51 @@ export function streamWriter(echo: Echo): Machine<ReplyEvent, Frame> {
       case "refusal":
       case "text":
         refused ||= block.type === "refusal";
-        return [...start({ type: "text", text: "" }), delta({ type: "text_delta", text })];
+        return [...startBlock({ type: "text", text: "" }), delta({ type: "text_delta", text })];
       case "reasoning":
-        if (omitted || block.hidden === true || isRedacted(block, undefined)) return [];
-        return [...start(thinking()), delta({ type: "thinking_delta", thinking: text })];
+        if (omitsText || block.hidden === true || isRedacted(block, undefined)) return [];
+        return [...startBlock(emptyThinking()), delta({ type: "thinking_delta", thinking: text })];
       case "tool_call":
         hasInput = true;
         // The client joins the pieces as text, so each is escaped separately.
-        return [input(block.custom === true ? JSON.stringify(text).slice(1, -1) : text)];
+        return [inputDelta(block.custom === true ? JSON.stringify(text).slice(1, -1) : text)];
       default:
         return [];
     }
   }
 
   function close(signature: Signature | undefined): Frame[] {
-    const frames = [...sign(signature), ...endInput()];
+    const frames = [...writeSignatureDelta(signature), ...endInput()];
     block = undefined;
-    if (!started) return frames;
+    if (!hasStarted) return frames;
     frames.push(frame("content_block_stop", { index }));
     index++;
     return frames;
   }
 
-  function sign(signature: Signature | undefined): Frame[] {
+  function writeSignatureDelta(signature: Signature | undefined): Frame[] {
     if (block?.type !== "reasoning") return [];
     // Clients keep a thinking block only if it got a signature event, even an empty one.
-    if (signature === undefined) return started ? [delta({ type: "signature_delta", signature: "" })] : [];
+    if (signature === undefined) return hasStarted ? [delta({ type: "signature_delta", signature: "" })] : [];
     const value = writeSignature(signature, "anthropic");
-    if (isRedacted(block, signature)) return start({ type: "redacted_thinking", data: value });
-    return [...start(thinking()), delta({ type: "signature_delta", signature: value })];
+    if (isRedacted(block, signature)) return startBlock({ type: "redacted_thinking", data: value });
+    return [...startBlock(emptyThinking()), delta({ type: "signature_delta", signature: value })];
   }
 
   function endInput(): Frame[] {
     if (block?.type !== "tool_call") return [];
-    if (block.custom === true) return [input(CUSTOM_TAIL)];
-    return hasInput ? [] : [input("{}")];
+    if (block.custom === true) return [inputDelta(CUSTOM_TAIL)];
+    return hasInput ? [] : [inputDelta("{}")];
   }
 
   function fail(error: GatewayError): Frame[] {
-    isDone = true;
+    isOver = true;
     return [frame("error", { error: { ...anthropicError(error) }, request_id: `req_${echo.requestId}` })];
   }
 
   return {
     push(event) {
-      if (isDone) return [];
+      if (isOver) return [];
       switch (event.type) {
         case "start":
           return [frame("message_start", { message: writeStart(echo, event.usage) }), PING];
@@ -112,13 +115,13 @@ export function streamWriter(echo: Echo): Machine<ReplyEvent, Frame> {
         case "citation":
           if (block?.type !== "text" || event.citation.from !== "messages") return [];
           return [
-            ...start({ type: "text", text: "" }),
+            ...startBlock({ type: "text", text: "" }),
             delta({ type: "citations_delta", citation: event.citation.value }),
           ];
         case "close":
           return close(event.signature);
         case "finish":
-          isDone = true;
+          isOver = true;
           return [
             frame("message_delta", {
               delta: writeStop(event.reason, { stopSequence: event.stopSequence, refused }),
@@ -131,21 +134,21 @@ export function streamWriter(echo: Echo): Machine<ReplyEvent, Frame> {
       }
     },
     end() {
-      return isDone ? [] : fail(cutAnswerError());
+      return isOver ? [] : fail(cutAnswerError());
     },
   };
 }
 
-/** Writes the message at its start. SDKs require a usage object. */
+/** Writes the message as it is at the start. SDKs require that it has a usage. */
 function writeStart(echo: Echo, usage: TokenUsage = {}): JsonObject {
   return { ...writeHead(echo), content: [], stop_reason: null, stop_sequence: null, usage: writeStartUsage(usage) };
 }
 
-function thinking(): JsonObject {
+function emptyThinking(): JsonObject {
   return { type: "thinking", thinking: "", signature: "" };
 }
 
-/** Returns an event. Official SDKs ignore events without an `event:` line. */
+/** Returns the frame of an event. Official SDKs ignore events without an `event:` line. */
 function frame(event: string, members: JsonObject): Frame {
   return { event, data: JSON.stringify({ type: event, ...members }) };
 }

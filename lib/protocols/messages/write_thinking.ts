@@ -1,4 +1,4 @@
-/** Writes the reasoning options. */
+/** Writes the reasoning options of a messages request. */
 import { PARAMETER_NAMES } from "../canonical/parameter_names.ts";
 import { type Effort, EFFORTS, type Prompt, type Reasoning } from "../canonical/types.ts";
 import { ownMembers } from "../canonical/unknown_members.ts";
@@ -8,10 +8,11 @@ import type { WriteTarget } from "../upstream_codec.ts";
 /** Anthropic's minimum budget of thinking tokens. */
 const MIN_BUDGET = 1024;
 
+/** The efforts that the protocol has. */
 const PROTOCOL_EFFORTS: readonly Effort[] = ["low", "medium", "high", "xhigh", "max"];
 
-/** Share of the answer's tokens, for models with a budget instead of an effort. */
-const SHARES: Readonly<Record<Effort, number>> = {
+/** The share of the answer's tokens that an effort allows for thinking, for models with a budget but no efforts. */
+const BUDGET_SHARES: Readonly<Record<Effort, number>> = {
   none: 0,
   minimal: 0.02,
   low: 0.1,
@@ -21,7 +22,7 @@ const SHARES: Readonly<Record<Effort, number>> = {
   max: 0.95,
 };
 
-/** `thinking` and `output_config.effort`, if there are any. */
+/** The members `thinking` and `output_config.effort`, as far as they are written. */
 export interface WrittenThinking {
   thinking?: JsonObject;
   effort?: Effort;
@@ -39,48 +40,53 @@ export function isThinking(thinking: JsonObject | undefined): boolean {
   return thinking?.type === "enabled" || thinking?.type === "adaptive";
 }
 
-/** Writes the reasoning options, and names those that the model does not have. */
+/** Writes the reasoning options. Those that the model does not have are added to `dropped`. */
 export function writeThinking(prompt: Prompt, limits: ThinkingLimits): WrittenThinking {
   if (prompt.reasoning === undefined || limits.target.row.reasoning === undefined) return {};
   return prompt.protocol === "messages"
-    ? writeOwn(prompt.reasoning, { ...limits, prompt })
-    : writeAsked(prompt.reasoning, { ...limits, prompt });
+    ? writeOwnOptions(prompt.reasoning, { ...limits, prompt })
+    : writeTranslatedOptions(prompt.reasoning, { ...limits, prompt });
 }
 
 type Context = ThinkingLimits & { prompt: Prompt };
 
-/** Clients of this protocol set the mode themselves. */
-function writeOwn(reasoning: Reasoning, context: Context): WrittenThinking {
+/** Writes the options of a client of this protocol, which sets the mode itself. */
+function writeOwnOptions(reasoning: Reasoning, context: Context): WrittenThinking {
   const { mode, display, effort } = reasoning;
   const { type, display: otherDisplay, ...others } = ownMembers(reasoning);
-  const wireDisplay = display === "full" ? "summarized" : display ?? otherDisplay;
-  const members = { ...others, ...(wireDisplay !== undefined && { display: wireDisplay }) };
-  const depth = effort === undefined ? {} : writeEffort(effort, context);
+  const shown = display === "full" ? "summarized" : display ?? otherDisplay;
+  const members = { ...others, ...(shown !== undefined && { display: shown }) };
+  const effortMember = effort === undefined ? {} : writeEffort(effort, context);
   switch (mode) {
     case "manual":
-      return { ...depth, ...budget(reasoning.budgetTokens ?? MIN_BUDGET, { ...context, members }) };
+      return { ...effortMember, ...writeBudget(reasoning.budgetTokens ?? MIN_BUDGET, { ...context, members }) };
     case "adaptive":
-      return { ...depth, thinking: { ...members, type: "adaptive" } };
+      return { ...effortMember, thinking: { ...members, type: "adaptive" } };
     case "off":
-      return { ...depth, ...(type === undefined ? switchOff(context, others) : { thinking: { ...members, type } }) };
+      return {
+        ...effortMember,
+        ...(type === undefined ? switchOff(context, others) : { thinking: { ...members, type } }),
+      };
     case undefined:
-      return depth;
+      return effortMember;
   }
 }
 
-/** Clients of other protocols set a depth only; the mode depends on the model. */
-function writeAsked(reasoning: Reasoning, context: Context): WrittenThinking {
+/** Writes the options of a client of another protocol, which sets only a depth. The mode depends on the model. */
+function writeTranslatedOptions(reasoning: Reasoning, context: Context): WrittenThinking {
   const { mode, effort, budgetTokens, display } = reasoning;
-  const adaptive = context.target.row.reasoning?.modes.includes("adaptive") === true;
+  const isAdaptive = context.target.row.reasoning?.modes.includes("adaptive") === true;
   if (mode === "off" || effort === "none") return switchOff(context);
   if (budgetTokens !== undefined && context.target.row.reasoning?.modes.includes("manual") === true) {
-    return budget(budgetTokens, context);
+    return writeBudget(budgetTokens, context);
   }
   if (budgetTokens !== undefined) context.target.dropped.add(PARAMETER_NAMES[context.prompt.protocol].budget);
-  const wantsThinking = mode !== undefined || effort !== undefined;
-  // A request for a summary alone still needs thinking to summarize.
-  if (!wantsThinking && (!adaptive || display === undefined || display === "omitted")) return {};
-  if (!adaptive) return budget(context.maxTokens * SHARES[effort ?? "medium"], { ...context, share: true });
+  const isRequested = mode !== undefined || effort !== undefined;
+  // A client that only asks for a summary needs thinking, too.
+  if (!isRequested && (!isAdaptive || display === undefined || display === "omitted")) return {};
+  if (!isAdaptive) {
+    return writeBudget(context.maxTokens * BUDGET_SHARES[effort ?? "medium"], { ...context, share: true });
+  }
   return {
     thinking: { type: "adaptive", display: showsReasoning(context.prompt) ? "summarized" : "omitted" },
     ...(effort !== undefined && writeEffort(effort, context)),
@@ -93,7 +99,7 @@ function showsReasoning({ protocol, reasoning }: Prompt): boolean {
   return display === undefined ? protocol === "chat" : display !== "omitted";
 }
 
-/** Disables thinking, or reduces it if the model cannot disable it. */
+/** Disables thinking; if the model always thinks, reduces it as far as possible. */
 function switchOff(context: Context, members: JsonObject = {}): WrittenThinking {
   const { row, dropped } = context.target;
   if (row.reasoning?.mandatory !== true) return { thinking: { ...members, type: "disabled" } };
@@ -102,15 +108,17 @@ function switchOff(context: Context, members: JsonObject = {}): WrittenThinking 
   return effort === undefined ? {} : { effort };
 }
 
-/** Writes a budget between Anthropic's minimum and `max_tokens`. Without room for one, the model does not think. */
-function budget(
+/**
+ * Writes a budget between Anthropic's minimum and `max_tokens`. If `max_tokens` is too low, the model does not think.
+ */
+function writeBudget(
   tokens: number,
   { target, prompt, maxTokens, share, members = {} }: Context & { share?: boolean; members?: JsonObject },
 ): WrittenThinking {
   const { dropped } = target;
   if (maxTokens <= MIN_BUDGET) {
-    const byEffort = share === true && prompt.reasoning?.effort !== undefined;
-    dropped.add(PARAMETER_NAMES[prompt.protocol][byEffort ? "effort" : "reasoning"]);
+    const isByEffort = share === true && prompt.reasoning?.effort !== undefined;
+    dropped.add(PARAMETER_NAMES[prompt.protocol][isByEffort ? "effort" : "reasoning"]);
     return {};
   }
   const fitted = Math.min(Math.max(Math.floor(tokens), MIN_BUDGET), maxTokens - 1);
@@ -124,9 +132,9 @@ function writeEffort(effort: Effort, { target, prompt }: Context): WrittenThinki
   return supported === undefined ? {} : { effort: supported };
 }
 
-/** Returns the supported effort nearest to the wanted one; of two, the greater. */
-function nearest(requested: Effort, supported: readonly Effort[]): Effort | undefined {
-  const distance = (effort: Effort) => Math.abs(EFFORTS.indexOf(effort) - EFFORTS.indexOf(requested));
+/** Returns the supported effort that is nearest to the wanted one; the higher one of two. */
+function nearest(wanted: Effort, supported: readonly Effort[]): Effort | undefined {
+  const distance = (effort: Effort) => Math.abs(EFFORTS.indexOf(effort) - EFFORTS.indexOf(wanted));
   return PROTOCOL_EFFORTS.filter((effort) => supported.includes(effort))
     .toSorted((a, b) => distance(a) - distance(b) || EFFORTS.indexOf(b) - EFFORTS.indexOf(a))[0];
 }

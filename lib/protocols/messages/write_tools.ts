@@ -1,4 +1,4 @@
-/** Writes tools and the tool choice. */
+/** Writes the tools and the tool choice of a messages request. */
 import { PARAMETER_NAMES } from "../canonical/parameter_names.ts";
 import { structuredOutputSchema } from "../canonical/structured_schema.ts";
 import type { Prompt, Tool } from "../canonical/types.ts";
@@ -8,14 +8,14 @@ import type { WriteTarget } from "../upstream_codec.ts";
 import { cacheControl } from "./write_content.ts";
 
 /** Schema of a tool without parameters. */
-const NOTHING: JsonObject = { type: "object", properties: {} };
+const EMPTY_SCHEMA: JsonObject = { type: "object", properties: {} };
 
 /** True if the model supports structured output. */
 export function enforcesSchemas({ row }: Pick<WriteTarget, "row">): boolean {
   return ["structured_outputs", "response_format"].some((name) => row.supported_parameters.includes(name));
 }
 
-/** Writes the tools and the choice, in steps. @throws {GatewayError} `invalid` */
+/** Writes the tools and the choice, for spreading, in steps. */
 export function* writeTools(prompt: Prompt, target: WriteTarget): Generator<void, JsonObject> {
   const tools: JsonObject[] = [];
   for (const tool of prompt.tools) tools.push(yield* writeTool(tool, { prompt, target }));
@@ -30,24 +30,24 @@ function* writeTool(
   if (tool.type === "custom") throw new TypeError("Cannot write a custom tool: this protocol has none");
   const strict = tool.strict === true && enforcesSchemas(target);
   if (tool.strict === true && !strict) target.dropped.add(PARAMETER_NAMES[prompt.protocol].strict);
-  const schema = tool.parameters ?? NOTHING;
+  const schema = tool.parameters ?? EMPTY_SCHEMA;
   return {
     ...ownMembers(tool),
     name: tool.name,
     ...(tool.description !== undefined && { description: tool.description }),
-    // Clients of this protocol follow its rules for schemas already.
+    // Schemas of clients of this protocol follow its rules already.
     input_schema: strict && prompt.protocol !== "messages" ? yield* structuredOutputSchema(schema) : schema,
     ...(strict && { strict }),
     ...cacheControl(tool.cache),
   };
 }
 
-/** Parallel calls are disabled by a flag of the choice. `none` has no such flag. */
+/** Writes the choice, for spreading. It has the flag that disables parallel calls, except `none`. */
 function writeToolChoice(prompt: Prompt): JsonObject {
-  const single = prompt.parallelToolCalls === false;
+  const isSingleCall = prompt.parallelToolCalls === false;
   const choice = writeChoice(prompt.toolChoice);
   if (choice?.type === "none") return { tool_choice: choice };
-  if (single) return { tool_choice: { ...(choice ?? { type: "auto" }), disable_parallel_tool_use: true } };
+  if (isSingleCall) return { tool_choice: { ...(choice ?? { type: "auto" }), disable_parallel_tool_use: true } };
   return choice === undefined ? {} : { tool_choice: choice };
 }
 

@@ -1,4 +1,4 @@
-/** Quirks that all OpenAI-compatible servers share: they follow an older version of OpenAI's chat API. */
+/** The quirks that all OpenAI-compatible servers share: they follow an older version of OpenAI's chat API. */
 import type { UnsupportedParameters } from "../canonical/unsupported_parameters.ts";
 import { isObject, type JsonObject } from "../../json/mod.ts";
 import { mapMessages, omit, type Quirk, rename } from "./quirk.ts";
@@ -10,17 +10,20 @@ export const compatible: Quirk = {
   body: (body, _prompt, dropped) => compatibleBody(body, dropped),
 };
 
-/** Replaces members and roles that are newer than these servers by their older names. */
+/** Replaces the names of members and roles that these servers do not know by the older ones. */
 export function compatibleBody(body: JsonObject, dropped: UnsupportedParameters): JsonObject {
-  // The newer member replaces the older one.
+  // The newer member replaces the older one, so another user id is lost.
   const { safety_identifier: id, user } = body;
   if (typeof id === "string" && typeof user === "string" && id !== user) dropped.add("user");
-  return mapMessages(rename(rename(body, "max_completion_tokens", "max_tokens"), "safety_identifier", "user"), rewrite);
+  return mapMessages(
+    rename(rename(body, "max_completion_tokens", "max_tokens"), "safety_identifier", "user"),
+    rewriteMessage,
+  );
 }
 
 const REFUSAL = ["refusal"];
 
-function rewrite(message: JsonObject): JsonObject {
+function rewriteMessage(message: JsonObject): JsonObject {
   const rewritten = joinTexts(message.role === "developer" ? { ...message, role: "system" } : message);
   return typeof rewritten.refusal === "string"
     ? moveRefusalIntoText(rewritten, rewritten.refusal)
@@ -36,7 +39,7 @@ function moveRefusalIntoText(message: JsonObject, refusal: string): JsonObject {
   return { ...others, content: typeof content === "string" && content !== "" ? `${content}\n${refusal}` : refusal };
 }
 
-/** Joins text parts: many chat templates accept only a string, except from the user. Parts with other members stay. */
+/** Joins text parts without other members: many chat templates accept only a string, except from the user. */
 function joinTexts(message: JsonObject): JsonObject {
   const { role, content } = message;
   if (role === "user" || !Array.isArray(content)) return message;

@@ -1,8 +1,12 @@
+/** The quirks of DeepSeek. */
 import { compatible, compatibleBody } from "./compatible.ts";
 import { mapMessages, type Quirk } from "./quirk.ts";
 import { restoreReasoningContent, writeThinkingSwitch } from "./thinking.ts";
 
-/** DeepSeek requires its unsigned reasoning back with tool calls, and has a `thinking` switch instead of an effort. */
+/**
+ * DeepSeek requires that its unsigned reasoning comes back with tool calls, and has a `thinking` switch instead of an
+ * effort.
+ */
 export const deepseek: Quirk = {
   dialect: { ...compatible.dialect, unsignedReasoning: true },
   changesAllMessages: true,

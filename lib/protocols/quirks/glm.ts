@@ -1,3 +1,4 @@
+/** The quirks of GLM. */
 import { compatible, compatibleBody } from "./compatible.ts";
 import type { Quirk } from "./quirk.ts";
 import { writeThinkingSwitch } from "./thinking.ts";

@@ -1,8 +1,11 @@
+/** The quirks of Groq. */
 import { compatible, compatibleBody } from "./compatible.ts";
 import type { Quirk } from "./quirk.ts";
 import { wantsThinking } from "./thinking.ts";
 
-/** Some of Groq's models write their reasoning into the text, in `<think>` tags, unless `reasoning_format` is set. */
+/**
+ * Some of Groq's models write reasoning into the text, in `<think>` tags, unless the request has `reasoning_format`.
+ */
 export const groq: Quirk = {
   dialect: compatible.dialect,
   body(body, prompt, dropped) {

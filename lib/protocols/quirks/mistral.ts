@@ -1,3 +1,4 @@
+/** The quirks of Mistral. */
 import type { JsonObject } from "../../json/mod.ts";
 import { compatible, compatibleBody } from "./compatible.ts";
 import { mapMessages, omit, type Quirk, rename } from "./quirk.ts";
@@ -11,19 +12,19 @@ export const mistral: Quirk = {
   },
   body(body, _prompt, dropped) {
     const own = rename(compatibleBody(body, dropped), "seed", "random_seed");
-    for (const name of UNKNOWN) {
-      // Nothing is stored anyway, and null asks for nothing.
+    for (const name of UNKNOWN_MEMBERS) {
+      // Null asks for nothing, and `store: false` is no loss, because nothing is stored.
       if (body[name] !== undefined && body[name] !== null && body[name] !== false) dropped.add(name);
     }
-    // Usage comes on the last chunk without being asked for, and asking for it is refused.
-    const known = omit(own, [...UNKNOWN, "stream_options"]);
-    const withoutNames = mapMessages(known, (message) => dropName(message, () => dropped.add("messages.name")));
-    return withoutNames.tool_choice === "required" ? { ...withoutNames, tool_choice: "any" } : withoutNames;
+    // The last chunk always has the usage, and Mistral refuses requests that ask for it.
+    const known = omit(own, [...UNKNOWN_MEMBERS, "stream_options"]);
+    const renamed = mapMessages(known, (message) => dropName(message, () => dropped.add("messages.name")));
+    return renamed.tool_choice === "required" ? { ...renamed, tool_choice: "any" } : renamed;
   },
 };
 
-/** Members that OpenAI's clients often send. */
-const UNKNOWN = [
+/** Members that OpenAI's clients often send and Mistral does not know. */
+const UNKNOWN_MEMBERS = [
   "user",
   "safety_identifier",
   "store",
@@ -34,9 +35,9 @@ const UNKNOWN = [
   "prompt_cache_retention",
 ] as const;
 
-/** Only tool messages may have a name. */
-function dropName(message: JsonObject, note: () => void): JsonObject {
+/** Removes the name of a message: only tool messages may have one. */
+function dropName(message: JsonObject, reportDropped: () => void): JsonObject {
   if (message.role === "tool" || message.name === undefined) return message;
-  note();
+  reportDropped();
   return omit(message, ["name"]);
 }

@@ -13,17 +13,18 @@ import { vllm } from "./vllm.ts";
 import { xai } from "./xai.ts";
 
 /** For vendors that follow their protocol exactly. */
-const NONE: Quirk = {};
+const NO_QUIRKS: Quirk = {};
 
 /**
- * One entry per vendor of lib/upstreams/vendors.ts. `compatible` is for servers that follow OpenAI's older chat API; a
- * vendor with other differences gets a file, after the pattern of xai.ts (a renamed member) or mistral.ts (refused ones).
+ * The quirks of each vendor in lib/upstreams/vendors.ts. `compatible` is for servers that follow OpenAI's older chat
+ * API. A vendor with other differences gets a file; examples are xai.ts (a renamed member) and mistral.ts (refused
+ * members).
  */
 export const QUIRKS: Readonly<Record<VendorName, Quirk>> = {
-  openai: NONE,
-  anthropic: NONE,
-  gemini: NONE,
-  azure: NONE,
+  openai: NO_QUIRKS,
+  anthropic: NO_QUIRKS,
+  gemini: NO_QUIRKS,
+  azure: NO_QUIRKS,
   deepseek,
   glm,
   groq,

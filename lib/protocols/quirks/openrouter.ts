@@ -1,11 +1,11 @@
+/** The quirks of OpenRouter. */
 import type { Prompt, Reasoning } from "../canonical/types.ts";
 import { isObject, type JsonObject } from "../../json/mod.ts";
 import { compatible, compatibleBody } from "./compatible.ts";
 import { omit, type Quirk } from "./quirk.ts";
 
 /**
- * OpenRouter accepts signed reasoning, prompt-cache marks and unfinished answers, and has a `reasoning` object of its
- * own.
+ * OpenRouter accepts signed reasoning, prompt-cache marks and unfinished answers, and has its own `reasoning` object.
  */
 export const openrouter: Quirk = {
   dialect: { ...compatible.dialect, reasoningDetails: true, cacheMarks: true, prefill: true },
@@ -17,7 +17,7 @@ export const openrouter: Quirk = {
   },
 };
 
-/** Issuers of signatures by the author of a model, which is the first part of its id. */
+/** Issuers of signatures, by the author of the model, which is the first part of the model's id. */
 const ISSUERS: ReadonlyMap<string, string> = new Map([
   ["anthropic", "anthropic"],
   ["openai", "openai"],
@@ -32,26 +32,28 @@ export function openrouterIssuer(model: string): string {
   return ISSUERS.get(author) ?? author;
 }
 
-/** Keeps a budget as a budget, which excludes an effort. An object that the client wrote itself stays. */
+/** Writes the `reasoning` object in place of an effort. A `reasoning` object of the client stays. */
 function writeReasoning(body: JsonObject, reasoning: Reasoning | undefined): JsonObject {
   if (reasoning === undefined || isObject(body.reasoning)) return body;
-  const options = reasoningOf(reasoning, body);
+  const reasoningObject = reasoningOf(reasoning, body);
   const others = omit(body, ["reasoning_effort"]);
-  return Object.keys(options).length > 0 ? { ...others, reasoning: options } : others;
+  return Object.keys(reasoningObject).length > 0 ? { ...others, reasoning: reasoningObject } : others;
 }
 
+/** Returns the `reasoning` object. It has the budget if there is one: OpenRouter accepts only a budget or an effort. */
 function reasoningOf({ mode, budgetTokens, display }: Reasoning, body: JsonObject): JsonObject {
-  const hide = display === "omitted" && { exclude: true };
+  const exclude = display === "omitted" && { exclude: true };
   if (mode === "off") return { enabled: false };
-  if (budgetTokens !== undefined) return { max_tokens: budgetTokens, ...hide };
-  if (body.reasoning_effort !== undefined) return { effort: body.reasoning_effort, ...hide };
-  return { ...(mode === "adaptive" && { enabled: true }), ...hide };
+  if (budgetTokens !== undefined) return { max_tokens: budgetTokens, ...exclude };
+  if (body.reasoning_effort !== undefined) return { effort: body.reasoning_effort, ...exclude };
+  return { ...(mode === "adaptive" && { enabled: true }), ...exclude };
 }
 
 /**
- * Preferences that OpenRouter can apply as well. Names of providers are the gateway's own upstreams, so they stay here.
+ * Preferences that OpenRouter can apply, too. Those with names of providers are not passed on: they mean upstreams of
+ * the gateway.
  */
-const PASSED = [
+const PASSED_PREFERENCES = [
   "require_parameters",
   "data_collection",
   "zdr",
@@ -63,6 +65,8 @@ const PASSED = [
 function passProvider({ provider }: Prompt): JsonObject {
   if (provider === undefined) return {};
   return Object.fromEntries(
-    PASSED.flatMap((name) => provider[name] === undefined || provider[name] === null ? [] : [[name, provider[name]]]),
+    PASSED_PREFERENCES.flatMap((name) =>
+      provider[name] === undefined || provider[name] === null ? [] : [[name, provider[name]]]
+    ),
   );
 }

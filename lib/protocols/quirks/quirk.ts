@@ -1,5 +1,5 @@
 /**
- * The shape of a vendor's quirks, and helpers to write them. The reader of answers needs no quirk for known variants:
+ * The interface of a vendor's quirks, and helpers for them. Variants that the reader of answers knows need no quirk:
  * usage on any chunk or on one of its own, `reasoning` or `reasoning_content`, tool calls without an index, errors of
  * any shape.
  */
@@ -13,32 +13,32 @@ import type { Dialect } from "../upstream_codec.ts";
 export interface Quirk {
   /** Capabilities that differ from the protocol's own. */
   dialect?: Partial<Dialect>;
-  /** Returns the issuer whose signatures a model reads, for vendors that sell models of others. */
+  /** Returns the issuer whose signatures a model reads, for vendors that host models of other vendors. */
   issuer?(model: string): string;
   /**
-   * Rewrites a request body, written by the gateway or by the client, and names in `dropped` what it leaves out. A
-   * member that does not change keeps its identity (`===`), so that its text can be relayed as it is.
+   * Rewrites a request body that the gateway or the client wrote, and adds to `dropped` what it leaves out. A member
+   * that does not change keeps its identity (`===`), so that its text can be relayed as it is.
    */
   body?(body: JsonObject, prompt: Prompt, dropped: UnsupportedParameters): JsonObject;
-  /** True if `body` changes messages of every form; absent: only those that `PlainSizes` calls rare. */
+  /** True if `body` may change any message; absent: it changes only those of rare forms (`PlainSizes.hasRareForms`). */
   changesAllMessages?: true;
-  /** Rewrites a stream frame; `undefined` drops it. */
+  /** Rewrites a stream frame; returns undefined to drop it. */
   frame?(frame: Frame): Frame | undefined;
 }
 
-/** Returns the quirk for a protocol. Quirks exist in chat only: the other protocols are spoken by their own vendors. */
+/** Returns the quirk for a protocol. Only chat has quirks: the other protocols are spoken only by their own vendors. */
 export function quirkFor(quirk: Quirk, protocol: Protocol): Quirk {
   return protocol === "chat" ? quirk : {};
 }
 
 /** Returns an object without some members; the same object if it has none of them. */
 export function omit(object: JsonObject, names: readonly string[]): JsonObject {
-  let has = false;
-  for (const name of names) has ||= Object.hasOwn(object, name);
-  return has ? Object.fromEntries(Object.entries(object).filter(([name]) => !names.includes(name))) : object;
+  let hasAny = false;
+  for (const name of names) hasAny ||= Object.hasOwn(object, name);
+  return hasAny ? Object.fromEntries(Object.entries(object).filter(([name]) => !names.includes(name))) : object;
 }
 
-/** Renames a member, replacing one that already has the new name. A null value is dropped. */
+/** Renames a member, and replaces one that already has the new name. A member that is null is removed. */
 export function rename(object: JsonObject, from: string, to: string): JsonObject {
   if (!Object.hasOwn(object, from)) return object;
   const value = object[from];

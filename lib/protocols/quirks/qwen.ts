@@ -1,3 +1,4 @@
+/** The quirks of Qwen. */
 import { compatible, compatibleBody } from "./compatible.ts";
 import { omit, type Quirk } from "./quirk.ts";
 import { EFFORT_MEMBERS, wantsThinking } from "./thinking.ts";

@@ -1,12 +1,12 @@
-/** The `thinking` switch that several vendors have instead of an effort, and reasoning that must come back. */
+/** Writes the `thinking` switch that several vendors have instead of an effort, and reasoning that must come back. */
 import type { Reasoning } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import { mapMessages, omit } from "./quirk.ts";
 
-/** Members for the reasoning depth, which a switch replaces. */
+/** The members with an effort, which a switch replaces. */
 export const EFFORT_MEMBERS: readonly string[] = ["reasoning_effort", "reasoning"];
 
-/** True if the client asked for reasoning, false if it declined; `undefined` if it did neither. */
+/** Returns true if the client asked for reasoning, false if it disabled it, and undefined if it did neither. */
 export function wantsThinking(reasoning: Reasoning | undefined): boolean | undefined {
   if (reasoning === undefined) return undefined;
   const { mode, effort, budgetTokens } = reasoning;
@@ -23,13 +23,13 @@ export function writeThinkingSwitch(body: JsonObject, reasoning: Reasoning | und
 }
 
 /**
- * Adds `reasoning_content` to every assistant message with tool calls, even an empty one: without it, thinking models
- * refuse the history (400 "reasoning_content must be passed back").
+ * Adds `reasoning_content` to every assistant message with tool calls, even if it is empty: without it, thinking models
+ * refuse the conversation (400 "reasoning_content must be passed back").
  */
 export function restoreReasoningContent(body: JsonObject): JsonObject {
   return mapMessages(body, (message) => {
-    const calls = message.role === "assistant" && Array.isArray(message.tool_calls) && message.tool_calls.length > 0;
-    if (!calls || typeof message.reasoning_content === "string") return message;
+    const hasCalls = message.role === "assistant" && Array.isArray(message.tool_calls) && message.tool_calls.length > 0;
+    if (!hasCalls || typeof message.reasoning_content === "string") return message;
     return { ...message, reasoning_content: typeof message.reasoning === "string" ? message.reasoning : "" };
   });
 }

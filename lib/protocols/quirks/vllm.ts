@@ -1,9 +1,10 @@
+/** The quirks of vLLM. */
 import { isObject } from "../../json/mod.ts";
 import { compatible, compatibleBody } from "./compatible.ts";
 import type { Quirk } from "./quirk.ts";
 import { wantsThinking } from "./thinking.ts";
 
-/** At vLLM the model's chat template decides about thinking; it takes a switch. */
+/** At vLLM the model's chat template turns thinking on or off, by its argument `enable_thinking`. */
 export const vllm: Quirk = {
   dialect: compatible.dialect,
   body(body, { reasoning }, dropped) {

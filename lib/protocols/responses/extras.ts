@@ -1,10 +1,12 @@
-/** Features of responses requests that cost more than tokens. */
+/** The features of responses requests that cost more than tokens or need permission. */
 import type { ExtrasTable } from "../extras.ts";
 
-/** References to earlier responses, conversations, prompts and items are refused elsewhere. */
+/**
+ * Members and tools of OpenAI. References to earlier responses, conversations, prompts and items are refused elsewhere.
+ */
 export const responsesExtras: ExtrasTable = {
   members: {
-    // `auto` is the default: the tier of the operator's own project at the vendor.
+    // `auto` is the default. It means the tier of the operator's project at the vendor.
     service_tier: { asks: "service_tier", plain: ["auto", "default", "flex"], names: { fast: "priority" } },
     prompt_cache_options: { asks: "vendor_state", only: "comparison_response_id" },
     // OpenRouter, as in chat.
@@ -26,7 +28,7 @@ export const responsesExtras: ExtrasTable = {
   ]),
   remoteTools: new Set(["mcp"]),
   nested: { list: "input", types: new Set(["additional_tools", "tool_search_output"]) },
-  // An image without its data is looked up by its id.
+  // The vendor looks up an image without data by its id.
   lookedUp: { image_generation_call: "result" },
   toolReports: new Set(["mcp_list_tools"]),
 };

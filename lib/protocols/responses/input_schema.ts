@@ -14,7 +14,7 @@ const textParts = (["input_text", "output_text", "text"] as const).map((type) =>
   })
 );
 
-// The schema accepts file ids so that the reader can name them in its refusal: they belong to one vendor's account.
+// The schema accepts file ids, so that the reader can refuse them by their path. They belong to one vendor's account.
 const part = z.discriminatedUnion("type", [
   z.looseObject({ type: z.literal("refusal"), refusal: z.string() }),
   z.looseObject({
@@ -40,21 +40,21 @@ const contentField = z.union([z.string(), z.array(part).max(COUNTS.parts)], {
   error: "Expected a string or content parts",
 });
 
-const message = z.looseObject({
+const messageItem = z.looseObject({
   // An item with a role and without a type is a message.
   type: z.literal("message").optional(),
   role: z.enum(["user", "assistant", "system", "developer"]),
   content: contentField,
-  // Official clients omit these in the model's own messages, although the API reference requires them.
+  // Official clients omit these in messages of the model, although the API reference requires them.
   id: z.string().nullish(),
   status: z.string().nullish(),
   phase: z.string().nullish(),
 });
 
 const callIdField = z.string().min(1).describe("Ties a call to its output");
-const call = { call_id: callIdField, name: z.string().min(1).max(256), namespace: z.string().nullish() };
+const callMembers = { call_id: callIdField, name: z.string().min(1).max(256), namespace: z.string().nullish() };
 
-const reasoning = z.looseObject({
+const reasoningItem = z.looseObject({
   type: z.literal("reasoning"),
   id: z.string().nullish(),
   summary: z.array(z.looseObject({ type: z.literal("summary_text"), text: z.string() })).max(COUNTS.parts).nullish(),
@@ -66,30 +66,31 @@ const reasoning = z.looseObject({
 const vendorSpecificTypes = Object.keys(RESPONSES_ITEMS) as (keyof typeof RESPONSES_ITEMS)[];
 
 const item = z.discriminatedUnion("type", [
-  message,
-  z.looseObject({ type: z.literal("function_call"), ...call, arguments: z.string().describe("JSON text") }),
-  z.looseObject({ type: z.literal("custom_tool_call"), ...call, input: z.string() }),
+  messageItem,
+  z.looseObject({ type: z.literal("function_call"), ...callMembers, arguments: z.string().describe("JSON text") }),
+  z.looseObject({ type: z.literal("custom_tool_call"), ...callMembers, input: z.string() }),
   z.looseObject({ type: z.literal("function_call_output"), call_id: callIdField, output: contentField }),
   z.looseObject({ type: z.literal("custom_tool_call_output"), call_id: callIdField, output: contentField }),
-  reasoning,
+  reasoningItem,
   z.looseObject({ type: z.literal("additional_tools"), role: z.string().nullish(), tools: toolsField }),
-  // Accepted so that the reader can explain the refusal.
+  // The schema accepts it, so that the reader can explain its refusal.
   z.looseObject({ type: z.literal("item_reference") }),
   z.looseObject({ type: z.enum(vendorSpecificTypes) }),
 ], unknownType("item"));
 
-/** The short form of a reference, accepted so that the reader can explain the refusal. */
+/** The type of members that the short form of a reference does not have. */
 const absent = z.never().optional();
+/** The short form of a reference. The schema accepts it, so that the reader can explain its refusal. */
 const bareReference = z.looseObject({ id: z.string(), type: absent, role: absent, content: absent });
 
 const itemsField = z.array(z.union([item, bareReference], { error: "Expected an item" })).max(COUNTS.messages);
 
-/** The conversation: one user text, or items. */
+/** The conversation: a text of the user, or items. */
 export const inputField: z.ZodType = z.union([z.string(), itemsField.min(1)], {
   error: "Expected a string or an array of items",
 }).describe("The conversation so far, oldest item first; a string is one text of the user's");
 
-/** System text. */
+/** The instructions: a system text, or messages. */
 export const instructionsField: z.ZodType = z.union([z.string(), itemsField], {
   error: "Expected a string or an array of messages",
 }).nullish().describe("System instructions");

@@ -1,4 +1,4 @@
-/** The client's side of the responses protocol, `POST /v1/responses`. */
+/** The responses protocol, `POST /v1/responses`, as a client protocol. */
 import { GatewayError } from "../../errors.ts";
 import { findValue, spliceMembers } from "../../json/mod.ts";
 import { replaceSpan } from "../../text.ts";
@@ -11,9 +11,10 @@ import { streamWriter, writeReply } from "./write_stream.ts";
 import { schema } from "./schema.ts";
 import { writeUsage } from "./responses_usage.ts";
 
-const ENDS: ReadonlySet<string> = new Set(["response.completed", "response.incomplete"]);
+/** Types of the events that end a complete answer. */
+const FINAL_EVENTS: ReadonlySet<string> = new Set(["response.completed", "response.incomplete"]);
 
-/** OpenAI's responses protocol without state: every request has its whole conversation. */
+/** The responses protocol without state at the vendor: every request has its whole conversation. */
 export const responses: Codec = {
   protocol: "responses",
   schema,
@@ -23,7 +24,7 @@ export const responses: Codec = {
   writeReply,
   writer: streamWriter,
   hasUsage: ({ event, data }) =>
-    event === undefined ? /"type"\s*:\s*"response\.(completed|incomplete)"/.test(data) : ENDS.has(event),
+    event === undefined ? /"type"\s*:\s*"response\.(completed|incomplete)"/.test(data) : FINAL_EVENTS.has(event),
   withUsage(text, usage) {
     const edits = { usage: JSON.stringify(writeUsage(usage)) };
     const response = findValue(text, ["response"]);
@@ -31,7 +32,7 @@ export const responses: Codec = {
     return replaceSpan(text, response, spliceMembers(text.slice(response.start, response.end), edits));
   },
   writeError: openaiErrorReply,
-  // One line break only: after a blank line some clients dispatch an empty event.
+  // Only one line break: after a blank line some clients dispatch an empty event.
   keepAlive: ": keep-alive\n",
   contextError({ input, output, limit }) {
     const message = input > limit

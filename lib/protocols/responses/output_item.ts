@@ -1,41 +1,42 @@
-/** Output items of an answer. */
+/** The interface of output items that are being written, and their common events. */
 import type { Citation, OpenBlock, Signature } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
 
-/** An event of the stream without its number. */
+/** An event of the stream, without its sequence number. */
 export interface ResponsesEvent {
   type: string;
   members: JsonObject;
 }
 
-/** Final status of an item. */
+/** The final status of an item. */
 export type ItemStatus = "completed" | "incomplete";
 
-/** An item being written. Each method returns the events to send. */
+/** An item that is being written. Most methods return the events to send. */
 export interface OutputItem {
-  /** Adds a following block; `undefined` if the block needs an item of its own. */
+  /** Adds the next block to the item; returns undefined if that block needs an item of its own. */
   join(block: OpenBlock): ResponsesEvent[] | undefined;
   /** Adds text to the block. */
   delta(text: string): ResponsesEvent[];
+  /** Adds a citation to the block. */
   citation(citation: Citation): ResponsesEvent[];
-  /** Closes the block; the item may continue. */
+  /** Closes the block; another one may join the item. */
   close(signature?: Signature): ResponsesEvent[];
   /** Ends the item. */
   done(status: ItemStatus): ResponsesEvent[];
-  /** Returns the item as if it ended now; `undefined` if it has no content. */
+  /** Returns the item as if it ended now; undefined if it has no content. */
   value(status: ItemStatus): JsonObject | undefined;
-  /** Returns the item as later requests need it; absent: as `value`. */
-  stored?(status: ItemStatus): JsonObject;
+  /** Returns the item as it is stored for later requests; absent: it is stored as `value` returns it. */
+  kept?(status: ItemStatus): JsonObject;
 }
 
-/** Position of an item in the answer. */
+/** Where an item belongs: its request, and its position in the answer. */
 export interface ItemPosition {
   requestId: string;
   /** Counted from 0. */
   index: number;
 }
 
-/** Returns the id of an item, made of the request id and the index. */
+/** Returns the id of an item, which is made of the request id and the index. */
 export function itemId(prefix: "msg" | "fc" | "ctc" | "rs", { requestId, index }: ItemPosition): string {
   return `${prefix}_${requestId}_${index}`;
 }
@@ -50,7 +51,7 @@ export function itemDone(index: number, item: JsonObject): ResponsesEvent {
   return { type: "response.output_item.done", members: { output_index: index, item } };
 }
 
-/** Returns an item without output, for blocks that the client does not get. */
+/** Returns an item that writes nothing, for blocks that the client does not get. */
 export function emptyItem(): OutputItem {
   return {
     join: () => undefined,
@@ -62,7 +63,7 @@ export function emptyItem(): OutputItem {
   };
 }
 
-/** Returns an item of this protocol that came whole. */
+/** Returns an item that the upstream sent in one piece, and the event that opens it. */
 export function wholeItem(item: JsonObject, { index }: ItemPosition): { item: OutputItem; events: ResponsesEvent[] } {
   return {
     item: { ...emptyItem(), done: () => [itemDone(index, item)], value: () => item },

@@ -1,5 +1,6 @@
 /**
- * Forms of the instructions, input and tools that are relayed without being decoded, as in `../chat/plain_contents.ts`.
+ * The plain forms of the instructions, input and tools, which are relayed without being decoded, as in
+ * `../chat/plain_contents.ts`.
  */
 import { shapes } from "../../json/mod.ts";
 import type { PlainContents } from "../plain_contents.ts";
@@ -10,10 +11,10 @@ const { imageUrl, sealedText, words } = shapes;
 
 const optionalText = nullable(anyText);
 const callId = idText(Infinity);
-const called = nameText(256, { isName: false });
+const calledName = nameText(256, { isName: false });
 const name = nameText(128, { isName: true });
 
-const none = list(nothing, { most: 0 });
+const emptyList = list(nothing, { most: 0 });
 const DETAILS = ["auto", "low", "high", "original"];
 const part = object({
   type: words("input_text", "output_text", "text", "refusal", "input_image"),
@@ -21,8 +22,8 @@ const part = object({
   refusal: readText,
   image_url: imageUrl,
   detail: nullable(words(...DETAILS)),
-  annotations: nullable(none),
-  logprobs: nullable(none),
+  annotations: nullable(emptyList),
+  logprobs: nullable(emptyList),
 }, [
   ...["input_text", "output_text", "text"].map((type) =>
     `type=${type} text ?annotations ?annotations=null ?logprobs ?logprobs=null`
@@ -32,7 +33,7 @@ const part = object({
 ]);
 const content = either(readText, list(part, { most: COUNTS.parts }));
 
-const textOf = (...types: string[]) =>
+const textPartsOf = (...types: string[]) =>
   list(
     object({ type: words(...types), text: readText }, [
       ...(types.length === 1 ? ["type text"] : types.map((type) => `type=${type} text`)),
@@ -40,7 +41,7 @@ const textOf = (...types: string[]) =>
     { most: COUNTS.parts },
   );
 
-const OWN = "?id ?id=null ?status ?status=null";
+const ITEM_MEMBERS = "?id ?id=null ?status ?status=null";
 const item = object({
   type: words(
     "message",
@@ -56,24 +57,26 @@ const item = object({
   status: optionalText,
   phase: optionalText,
   call_id: callId,
-  name: called,
+  name: calledName,
   arguments: readText,
   input: readText,
   output: content,
-  summary: nullable(textOf("summary_text")),
+  summary: nullable(textPartsOf("summary_text")),
   encrypted_content: nullable(sealedText),
 }, [
   ...["user", "assistant", "system", "developer"].flatMap((role) => [
-    `?type=message role=${role} content ${OWN} ?phase ?phase=null`,
-    `?type=message role=${role} content=list ${role === "user" ? "?content=image " : ""}${OWN} ?phase ?phase=null`,
+    `?type=message role=${role} content ${ITEM_MEMBERS} ?phase ?phase=null`,
+    `?type=message role=${role} content=list ${
+      role === "user" ? "?content=image " : ""
+    }${ITEM_MEMBERS} ?phase ?phase=null`,
   ]),
-  `type=function_call call_id name arguments ${OWN}`,
-  `type=custom_tool_call call_id name input ${OWN}`,
+  `type=function_call call_id name arguments ${ITEM_MEMBERS}`,
+  `type=custom_tool_call call_id name input ${ITEM_MEMBERS}`,
   ...["function_call_output", "custom_tool_call_output"].flatMap((type) => [
-    `type=${type} call_id output ${OWN}`,
-    `type=${type} call_id output=list ?output=image ${OWN}`,
+    `type=${type} call_id output ${ITEM_MEMBERS}`,
+    `type=${type} call_id output=list ?output=image ${ITEM_MEMBERS}`,
   ]),
-  `type=reasoning ?summary ?summary=null ?content=null ?encrypted_content ?encrypted_content=null ${OWN}`,
+  `type=reasoning ?summary ?summary=null ?content=null ?encrypted_content ?encrypted_content=null ${ITEM_MEMBERS}`,
 ]);
 
 const tool = object({
@@ -91,7 +94,7 @@ const tool = object({
   "type=custom name ?description ?description=null ?format ?format=null",
 ]);
 
-/** Contents of a responses request. */
+/** The plain contents of a responses request. */
 export const plainContents: PlainContents = {
   shapes: new Map([
     ["instructions", nullable(readText)],

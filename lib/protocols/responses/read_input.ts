@@ -1,4 +1,4 @@
-/** Reads input items into messages. */
+/** Reads the input items and instructions of a request as messages. */
 import { type MessageKind, RESPONSES_ITEMS } from "../canonical/vendor_blocks.ts";
 import type { ContentBlock, ContentBlockOf, Message, UnknownMembers } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
@@ -9,21 +9,22 @@ import { NATIVE_ISSUER, readEncrypted } from "./encrypted_content.ts";
 import { collectUnknownMembers } from "../canonical/unknown_members.ts";
 import { readContent } from "./read_parts.ts";
 
-const MESSAGE = new Set(["type", "role", "content"]);
-const CALL = new Set(["type", "call_id", "name", "arguments", "namespace"]);
-const CUSTOM_CALL = new Set(["type", "call_id", "name", "input", "namespace"]);
-const RESULT = new Set(["type", "call_id", "output"]);
-const REASONING = new Set(["type", "id", "summary", "content", "encrypted_content"]);
+const MESSAGE_MEMBERS = new Set(["type", "role", "content"]);
+const CALL_MEMBERS = new Set(["type", "call_id", "name", "arguments", "namespace"]);
+const CUSTOM_CALL_MEMBERS = new Set(["type", "call_id", "name", "input", "namespace"]);
+const RESULT_MEMBERS = new Set(["type", "call_id", "output"]);
+const REASONING_MEMBERS = new Set(["type", "id", "summary", "content", "encrypted_content"]);
 
-interface Piece {
+/** The blocks of one item, and the kind of message to which they belong. */
+interface ReadItem {
   kind: MessageKind;
   blocks: ContentBlock[];
   unknownMembers?: UnknownMembers;
 }
 
 /**
- * Reads `input`: one user text, or items.
- * @param permits absent: no files that the vendor keeps
+ * Reads `input`: a text of the user, or items.
+ * @param permits absent: the client may not refer to files at the vendor
  * @throws {GatewayError} `invalid`, for references to state that the gateway does not keep
  */
 export function readInput(input: Json | undefined, permits?: Permits): Message[] {
@@ -32,18 +33,18 @@ export function readInput(input: Json | undefined, permits?: Permits): Message[]
   let kind: MessageKind | undefined;
   let last: Message | undefined;
   objectsOf(input).forEach((item, index) => {
-    // These tools are read by `readTools`; the item does not split a message.
+    // `readTools` reads these tools. The item does not separate messages.
     if (item.type === "additional_tools") return;
-    const piece = readItem(item, `input[${index}]`, permits);
-    if (last !== undefined && piece.kind === kind && (kind === "assistant" || kind === "results")) {
-      last.blocks.push(...piece.blocks);
+    const read = readItem(item, `input[${index}]`, permits);
+    if (last !== undefined && read.kind === kind && (kind === "assistant" || kind === "results")) {
+      last.blocks.push(...read.blocks);
       return;
     }
-    kind = piece.kind;
+    kind = read.kind;
     last = {
       role: kind === "results" ? "user" : kind,
-      blocks: piece.blocks,
-      ...(piece.unknownMembers !== undefined && { unknownMembers: piece.unknownMembers }),
+      blocks: read.blocks,
+      ...(read.unknownMembers !== undefined && { unknownMembers: read.unknownMembers }),
     };
     messages.push(last);
   });
@@ -56,7 +57,7 @@ export function readInput(input: Json | undefined, permits?: Permits): Message[]
  * @throws {GatewayError} `invalid`, for items other than messages
  */
 export function readInstructions(instructions: Json | undefined, permits?: Permits): Message[] {
-  // Some clients always send the member.
+  // Some clients always send the member, even if it is empty.
   if (instructions === "") return [];
   if (typeof instructions === "string") return [{ role: "system", blocks: [{ type: "text", text: instructions }] }];
   const blocks = objectsOf(instructions).flatMap((item, index) => {
@@ -71,7 +72,7 @@ export function readInstructions(instructions: Json | undefined, permits?: Permi
   return blocks.length === 0 ? [] : [{ role: "system", blocks }];
 }
 
-function readItem(item: JsonObject, path: string, permits: Permits | undefined): Piece {
+function readItem(item: JsonObject, path: string, permits: Permits | undefined): ReadItem {
   const type = stringOf(item.type) ?? (item.role === undefined ? "item_reference" : "message");
   switch (type) {
     case "message":
@@ -106,19 +107,19 @@ function messageKindOf(type: string): MessageKind | undefined {
   return Object.hasOwn(RESPONSES_ITEMS, type) ? RESPONSES_ITEMS[type as keyof typeof RESPONSES_ITEMS] : undefined;
 }
 
-function readMessage(item: JsonObject, path: string, permits: Permits | undefined): Piece {
+function readMessage(item: JsonObject, path: string, permits: Permits | undefined): ReadItem {
   const blocks = readContent(item.content, `${path}.content`, permits);
   switch (item.role) {
     case "assistant":
-      return { kind: "assistant", blocks: markItem(blocks, item) };
+      return { kind: "assistant", blocks: keepItemMembers(blocks, item) };
     case "user":
-      return { kind: "user", blocks, ...collectUnknownMembers("responses", item, { modelled: MESSAGE }) };
+      return { kind: "user", blocks, ...collectUnknownMembers("responses", item, { modelled: MESSAGE_MEMBERS }) };
     default:
       return {
         kind: "system",
         blocks,
         ...collectUnknownMembers("responses", item, {
-          modelled: MESSAGE,
+          modelled: MESSAGE_MEMBERS,
           more: { role: item.role === "system" ? undefined : item.role },
         }),
       };
@@ -126,11 +127,11 @@ function readMessage(item: JsonObject, path: string, permits: Permits | undefine
 }
 
 /**
- * An assistant message has several items, so members of an item (`id`, `status`, `phase`) are kept with its first
- * block, as the member `item`.
+ * Keeps the members of an assistant item (`id`, `status`, `phase`) with its first block, as the unknown member `item`:
+ * one message may have several items.
  */
-function markItem(blocks: ContentBlock[], item: JsonObject): ContentBlock[] {
-  const { unknownMembers } = collectUnknownMembers("responses", item, { modelled: MESSAGE });
+function keepItemMembers(blocks: ContentBlock[], item: JsonObject): ContentBlock[] {
+  const { unknownMembers } = collectUnknownMembers("responses", item, { modelled: MESSAGE_MEMBERS });
   const [first, ...others] = blocks;
   if (unknownMembers === undefined || first === undefined) return blocks;
   const members = { ...first.unknownMembers?.members, item: unknownMembers.members };
@@ -146,7 +147,7 @@ function readCall(item: JsonObject, custom: boolean): ContentBlockOf<"tool_call"
     arguments: stringOf(custom ? item.input : item.arguments) ?? "",
     ...(custom && { custom: true }),
     ...(namespace !== undefined && { namespace }),
-    ...collectUnknownMembers("responses", item, { modelled: custom ? CUSTOM_CALL : CALL }),
+    ...collectUnknownMembers("responses", item, { modelled: custom ? CUSTOM_CALL_MEMBERS : CALL_MEMBERS }),
   };
 }
 
@@ -156,20 +157,20 @@ function readResult(item: JsonObject, path: string, permits: Permits | undefined
     callId: stringOf(item.call_id) ?? "",
     blocks: item.output === "" ? [] : readContent(item.output, `${path}.output`, permits),
     ...(item.type === "custom_tool_call_output" && { custom: true }),
-    ...collectUnknownMembers("responses", item, { modelled: RESULT }),
+    ...collectUnknownMembers("responses", item, { modelled: RESULT_MEMBERS }),
   };
 }
 
-/** Raw text (`content`) is more than a summary. Members that the one text cannot represent stay unknown members. */
+/** Reads reasoning. The text is `content`, else the summary. What one text cannot represent stays an unknown member. */
 function readReasoning(item: JsonObject): ContentBlockOf<"reasoning"> {
   const id = stringOf(item.id);
-  const summary = texts(item.summary);
-  const content = texts(item.content);
+  const summary = textsOf(item.summary);
+  const content = textsOf(item.content);
   const encrypted = stringOf(item.encrypted_content);
   const read = encrypted === undefined || encrypted === "" ? undefined : readEncrypted(encrypted, id);
   const text = (content.length > 0 ? content : summary).join("\n\n");
   const hidden = read !== undefined && (read.hidden || (text === "" && read.signature.issuer === NATIVE_ISSUER));
-  const more = {
+  const unmodelled = {
     id: read?.signature.id === id ? undefined : id,
     summary: content.length > 0 || summary.length > 1 ? item.summary : undefined,
     content: content.length > 0 ? item.content : undefined,
@@ -179,10 +180,10 @@ function readReasoning(item: JsonObject): ContentBlockOf<"reasoning"> {
     text,
     ...(hidden && { hidden }),
     ...(read !== undefined && { signature: read.signature }),
-    ...collectUnknownMembers("responses", item, { modelled: REASONING, more }),
+    ...collectUnknownMembers("responses", item, { modelled: REASONING_MEMBERS, more: unmodelled }),
   };
 }
 
-function texts(parts: Json | undefined): string[] {
+function textsOf(parts: Json | undefined): string[] {
   return listOf(parts).map((part) => stringOf(objectOf(part)?.text) ?? "");
 }

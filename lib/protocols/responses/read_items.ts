@@ -1,20 +1,21 @@
-/** Reads items of an answer into blocks. */
+/** Reads the items of an answer as blocks. */
 import { isObject, type Json, type JsonObject, writeJson } from "../../json/mod.ts";
 import { stringOf } from "../members.ts";
 import { type ItemReader, messageReader, remainder } from "./read_message.ts";
 import type { BlockSequence } from "../canonical/block_serializer.ts";
 import { reasoningReader } from "./read_reasoning.ts";
 
-/** Facts about the answer of an item. */
+/** What the reader of an item needs of its answer. */
 export interface ItemOrigin {
+  /** The issuer of signatures. */
   issuer: string;
-  /** Id of the answer, once known. */
+  /** Id of the answer; undefined while it is unknown. */
   answer: string | undefined;
   /** Number of items before this one. */
   number: number;
 }
 
-/** Returns a reader for items of a type. */
+/** Creates the reader of an item. */
 export function itemReader(type: string, sequence: BlockSequence, origin: ItemOrigin): ItemReader {
   switch (type) {
     case "message":
@@ -30,24 +31,24 @@ export function itemReader(type: string, sequence: BlockSequence, origin: ItemOr
   }
 }
 
-/** A call opens once its name is known. */
+/** Creates the reader of a call. Its block opens as soon as name and id are known. */
 function callReader(
   sequence: BlockSequence,
   { member, origin }: { member: "arguments" | "input"; origin: ItemOrigin },
 ): ItemReader {
   const custom = member === "input";
-  let startedItem: JsonObject = {};
+  let startItem: JsonObject = {};
   let name: string | undefined;
   let callId: string | undefined;
   let text = "";
 
-  function know(item: JsonObject): void {
+  function readIdentity(item: JsonObject): void {
     name ??= stringOf(item.name) || undefined;
     callId ??= stringOf(item.call_id) || undefined;
   }
 
   function open(item: JsonObject): void {
-    if (sequence.opened || name === undefined || callId === undefined) return;
+    if (sequence.isOpen || name === undefined || callId === undefined) return;
     const namespace = stringOf(item.namespace);
     sequence.open({
       type: "tool_call",
@@ -59,51 +60,51 @@ function callReader(
     sequence.delta(text);
   }
 
-  function pushText(piece: string): void {
+  function addText(piece: string): void {
     text += piece;
-    if (sequence.opened) sequence.delta(piece);
+    if (sequence.isOpen) sequence.delta(piece);
   }
 
   return {
     added(item) {
-      startedItem = item;
-      know(item);
+      startItem = item;
+      readIdentity(item);
       open(item);
     },
     event(type, event) {
-      if (type.endsWith(".delta")) return pushText(stringOf(event.delta) ?? "");
+      if (type.endsWith(".delta")) return addText(stringOf(event.delta) ?? "");
       if (!type.endsWith(".done")) return;
-      know(event);
-      pushText(remainder(textOf(event[member]), text));
+      readIdentity(event);
+      addText(remainder(textOf(event[member]), text));
     },
-    done(item = startedItem) {
-      know(item);
-      callId ??= stringOf(item.id) || inventedId(origin);
-      open(item.namespace === undefined ? startedItem : item);
-      pushText(remainder(textOf(item[member]), text));
+    done(item = startItem) {
+      readIdentity(item);
+      callId ??= stringOf(item.id) || generatedId(origin);
+      open(item.namespace === undefined ? startItem : item);
+      addText(remainder(textOf(item[member]), text));
       sequence.end();
     },
   };
 }
 
-/** Returns an id for a call without one. */
-function inventedId({ answer, number }: ItemOrigin): string {
+/** Returns an id for a call that has none. */
+function generatedId({ answer, number }: ItemOrigin): string {
   return `call_${answer ?? "answer"}_${number}`.replace(/[^A-Za-z0-9_-]/g, "").slice(-64);
 }
 
-/** Arguments are JSON text; some servers send a JSON value. */
+/** Returns the arguments or input of a call. Arguments are JSON text, but some servers send an object. */
 function textOf(value: Json | undefined): string | undefined {
   return isObject(value) ? writeJson(value) : stringOf(value);
 }
 
 function vendorSpecificReader(sequence: BlockSequence): ItemReader {
-  let startedItem: JsonObject | undefined;
+  let startItem: JsonObject | undefined;
   return {
     added(item) {
-      startedItem = item;
+      startItem = item;
     },
     event() {},
-    done(item = startedItem) {
+    done(item = startItem) {
       if (item !== undefined) sequence.open({ type: "vendor_specific", from: "responses", value: item });
       sequence.end();
     },

@@ -1,41 +1,42 @@
-/** Reads messages of an answer: text and refusals, one block for each part. */
+/** Reads the messages of an answer: texts and refusals, one block for each part. */
 import type { Json, JsonObject } from "../../json/mod.ts";
 import { numberOf, objectOf, objectsOf, stringOf } from "../members.ts";
 import type { BlockSequence } from "../canonical/block_serializer.ts";
 
-/** Reads one item of an answer into its blocks. Repeated text is dropped. */
+/** Reads one item of an answer as blocks. Events may repeat text, which is read only once. */
 export interface ItemReader {
-  /** Takes the item as it begins. */
+  /** Reads the item as it begins. */
   added(item: JsonObject): void;
-  /** Takes an event of the item. @param name its type without `response.` */
+  /** Reads an event of the item. @param name its type without `response.` */
   event(name: string, event: JsonObject): void;
-  /** Ends the item; `item` is the whole item, if known. */
+  /** Ends the item. @param item the whole item, if the event has it */
   done(item: JsonObject | undefined): void;
 }
 
-/** Returns the part of the whole text that is still missing; nothing if the two do not agree. */
-export function remainder(complete: string | undefined, sent: string): string {
-  return complete !== undefined && complete.startsWith(sent) ? complete.slice(sent.length) : "";
+/** Returns what the whole text has after the text that was sent; "" if it does not begin with that. */
+export function remainder(whole: string | undefined, sent: string): string {
+  return whole !== undefined && whole.startsWith(sent) ? whole.slice(sent.length) : "";
 }
 
 type Kind = "text" | "refusal";
 
-/** A part as read so far. */
+/** A part of a message, as far as it was read. */
 interface Part {
   kind: Kind;
   index: number;
   text: string;
+  /** Number of citations. */
   citations: number;
   state: "new" | "open" | "closed";
 }
 
-/** Unfinished parts that are compared with a complete one. */
-const COMPARED = 64;
+/** Limit of unfinished parts that are compared with a complete one. */
+const MAX_COMPARED_PARTS = 64;
 
-/** Returns a reader of messages. A part opens with its first text; a refusal counts even without text. */
+/** Creates the reader of a message. A part opens with its first text, but a refusal is a block even without text. */
 export function messageReader(sequence: BlockSequence): ItemReader {
   const parts = new Map<string, Part>();
-  /** Parts with text, before the complete part was seen. */
+  /** Parts with text whose complete part has not come yet. */
   const unfinished = new Set<Part>();
   let open: Part | undefined;
 
@@ -48,62 +49,62 @@ export function messageReader(sequence: BlockSequence): ItemReader {
     return part;
   }
 
-  /** Finds the streamed part that belongs to a complete one. Some servers number stream parts wrongly. */
-  function partOf(kind: Kind, index: number, complete: string): Part {
+  /** Returns the streamed part that belongs to a complete one. Some servers number streamed parts wrongly. */
+  function partOf(kind: Kind, index: number, whole: string): Part {
     if (!parts.has(`${kind} ${index}`)) {
-      for (const part of unfinished.values().take(COMPARED)) {
-        if (part.kind === kind && complete.startsWith(part.text)) return part;
+      for (const part of unfinished.values().take(MAX_COMPARED_PARTS)) {
+        if (part.kind === kind && whole.startsWith(part.text)) return part;
       }
     }
     return partAt(kind, index);
   }
 
-  function leave(): void {
+  function closePart(): void {
     if (open === undefined) return;
     open.state = "closed";
     open = undefined;
     sequence.close();
   }
 
-  function enter(part: Part): void {
+  function openPart(part: Part): void {
     if (open === part) return;
-    leave();
+    closePart();
     sequence.open({ type: part.kind });
     part.state = "open";
     open = part;
   }
 
-  function pushText(part: Part, text: string): void {
+  function addText(part: Part, text: string): void {
     if (text === "") return;
-    enter(part);
+    openPart(part);
     if (part.text === "") unfinished.add(part);
     part.text += text;
     sequence.delta(text);
   }
 
   /** Adds the missing text of a part. A closed part gets no more text, because its order would be wrong. */
-  function complete(part: Part, completeText: string | undefined): void {
-    if (part.state !== "closed") pushText(part, remainder(completeText, part.text));
-    if (part.kind === "refusal" && part.state === "new") enter(part);
+  function complete(part: Part, whole: string | undefined): void {
+    if (part.state !== "closed") addText(part, remainder(whole, part.text));
+    if (part.kind === "refusal" && part.state === "new") openPart(part);
   }
 
-  function cite(part: Part, annotations: readonly JsonObject[]): void {
+  function addCitations(part: Part, annotations: readonly JsonObject[]): void {
     for (const value of annotations) {
       if (part.state === "closed") return;
-      enter(part);
+      openPart(part);
       part.citations++;
       sequence.citation({ from: "responses", value });
     }
   }
 
-  function takeWhole(value: JsonObject, index: number): void {
+  function readWholePart(value: JsonObject, index: number): void {
     const kind = kindOf(value);
-    const text = stringOf(value[kind]) ?? "";
-    const part = partOf(kind, index, text);
-    complete(part, text);
-    if (kind === "text") cite(part, objectsOf(value.annotations).slice(part.citations));
+    const whole = stringOf(value[kind]) ?? "";
+    const part = partOf(kind, index, whole);
+    complete(part, whole);
+    if (kind === "text") addCitations(part, objectsOf(value.annotations).slice(part.citations));
     unfinished.delete(part);
-    if (open === part) leave();
+    if (open === part) closePart();
   }
 
   return {
@@ -113,22 +114,22 @@ export function messageReader(sequence: BlockSequence): ItemReader {
       switch (name) {
         case "output_text.delta":
         case "refusal.delta":
-          return pushText(partAt(kind, event.content_index), stringOf(event.delta) ?? "");
+          return addText(partAt(kind, event.content_index), stringOf(event.delta) ?? "");
         case "output_text.done":
         case "refusal.done":
           return complete(partAt(kind, event.content_index), stringOf(event[kind]));
         case "output_text.annotation.added":
-          return cite(partAt(kind, event.content_index), objectsOf([event.annotation ?? null]));
+          return addCitations(partAt(kind, event.content_index), objectsOf([event.annotation ?? null]));
         case "content_part.done": {
           const value = objectOf(event.part);
-          if (value !== undefined) takeWhole(value, numberOf(event.content_index) ?? 0);
+          if (value !== undefined) readWholePart(value, numberOf(event.content_index) ?? 0);
         }
       }
     },
     done(item) {
       const content = item?.content;
-      if (typeof content === "string") takeWhole({ type: "output_text", text: content }, 0);
-      else objectsOf(content).forEach(takeWhole);
+      if (typeof content === "string") readWholePart({ type: "output_text", text: content }, 0);
+      else objectsOf(content).forEach(readWholePart);
       sequence.end();
     },
   };

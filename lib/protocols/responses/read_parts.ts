@@ -1,4 +1,4 @@
-/** Reads content parts of input items into blocks. */
+/** Reads the content parts of input items as blocks. */
 import { readCacheMark } from "../canonical/cache_mark.ts";
 import { decodeMedia, readBase64, readMediaUrl } from "../canonical/media.ts";
 import type { Citation, ContentBlock, Media } from "../canonical/types.ts";
@@ -10,15 +10,15 @@ import { sendContent } from "../extras.ts";
 import { listOf, objectOf, objectsOf, stringOf } from "../members.ts";
 import { collectUnknownMembers } from "../canonical/unknown_members.ts";
 
-const TEXT = new Set(["type", "text", "annotations", "cache_control"]);
-const REFUSAL = new Set(["type", "refusal", "cache_control"]);
-const IMAGE = new Set(["type", "image_url", "cache_control"]);
-const FILE = new Set(["type", "file_data", "file_url", "filename", "cache_control"]);
+const TEXT_MEMBERS = new Set(["type", "text", "annotations", "cache_control"]);
+const REFUSAL_MEMBERS = new Set(["type", "refusal", "cache_control"]);
+const IMAGE_MEMBERS = new Set(["type", "image_url", "cache_control"]);
+const FILE_MEMBERS = new Set(["type", "file_data", "file_url", "filename", "cache_control"]);
 
 /**
- * Reads content: a string or parts.
- * @param path path of the content, such as `input[0].content`
- * @param permits absent: no files that the vendor keeps
+ * Reads content as blocks: a string or parts.
+ * @param path path of the content in the request, such as `input[0].content`
+ * @param permits absent: the client may not refer to files at the vendor
  * @throws {GatewayError} `invalid`, for parts that cannot be passed to a model
  */
 export function readContent(content: Json | undefined, path: string, permits: Permits | undefined): ContentBlock[] {
@@ -31,7 +31,7 @@ export function readContent(content: Json | undefined, path: string, permits: Pe
   });
 }
 
-/** Checks the number of images. @throws {GatewayError} `invalid`, for more images than a request may have */
+/** Checks the number of images. @throws {GatewayError} `invalid`, if there are too many */
 export function checkImages(input: Json | undefined): void {
   const images = objectsOf(input)
     .flatMap((item) => [...listOf(item.content), ...listOf(item.output)])
@@ -55,7 +55,7 @@ function readPart(part: JsonObject, path: string, permits: Permits | undefined):
         text: stringOf(part.text) ?? "",
         ...(citations.length > 0 && { citations }),
         ...cache,
-        ...collectUnknownMembers("responses", part, { modelled: TEXT }),
+        ...collectUnknownMembers("responses", part, { modelled: TEXT_MEMBERS }),
       };
     }
     case "refusal":
@@ -63,14 +63,14 @@ function readPart(part: JsonObject, path: string, permits: Permits | undefined):
         type: "refusal",
         text: stringOf(part.refusal) ?? "",
         ...cache,
-        ...collectUnknownMembers("responses", part, { modelled: REFUSAL }),
+        ...collectUnknownMembers("responses", part, { modelled: REFUSAL_MEMBERS }),
       };
     case "input_image":
       return {
         type: "media",
         media: readImage(part, path),
         ...cache,
-        ...collectUnknownMembers("responses", part, { modelled: IMAGE }),
+        ...collectUnknownMembers("responses", part, { modelled: IMAGE_MEMBERS }),
       };
     case "input_file": {
       const media = readFile(part, path);
@@ -80,7 +80,7 @@ function readPart(part: JsonObject, path: string, permits: Permits | undefined):
         media,
         ...(name !== undefined && { name }),
         ...cache,
-        ...collectUnknownMembers("responses", part, { modelled: FILE }),
+        ...collectUnknownMembers("responses", part, { modelled: FILE_MEMBERS }),
       };
     }
     case "input_audio":
@@ -95,36 +95,39 @@ function readPart(part: JsonObject, path: string, permits: Permits | undefined):
 
 function readImage(part: JsonObject, path: string): Media {
   const url = stringOf(part.image_url);
-  if (url === undefined || part.file_id) throw noContent(part, { path, expected: "image_url" });
+  if (url === undefined || part.file_id) throw missingContent(part, { path, wanted: "image_url" });
   return decodeMedia(() => readMediaUrl(url), `${path}.image_url`);
 }
 
 function readFile(part: JsonObject, path: string): Media {
   const data = stringOf(part.file_data);
   const url = stringOf(part.file_url);
-  if (part.file_id) throw noContent(part, { path, expected: "file_data or file_url" });
+  if (part.file_id) throw missingContent(part, { path, wanted: "file_data or file_url" });
   if (data !== undefined) {
-    return decodeMedia(() => /^data:/i.test(data) ? readMediaUrl(data) : bareFile(data, part), `${path}.file_data`);
+    return decodeMedia(
+      () => /^data:/i.test(data) ? readMediaUrl(data) : readBase64File(data, part),
+      `${path}.file_data`,
+    );
   }
-  if (url === undefined) throw noContent(part, { path, expected: "file_data or file_url" });
+  if (url === undefined) throw missingContent(part, { path, wanted: "file_data or file_url" });
   return decodeMedia(() => readMediaUrl(url), `${path}.file_url`);
 }
 
-/** Some clients send base64 without a data URL. Then only the file name shows the type. */
-function bareFile(data: string, part: JsonObject): Media {
-  const pdf = /\.pdf$/i.test(stringOf(part.filename) ?? "");
-  return { kind: "bytes", base64: readBase64(data), mediaType: pdf ? "application/pdf" : "application/octet-stream" };
+/** Reads base64 that is not in a data URL, as some clients send it. Then only the file name shows the media type. */
+function readBase64File(data: string, part: JsonObject): Media {
+  const isPdf = /\.pdf$/i.test(stringOf(part.filename) ?? "");
+  return { kind: "bytes", base64: readBase64(data), mediaType: isPdf ? "application/pdf" : "application/octet-stream" };
 }
 
-/** Returns the file name of a URL, never empty: a URL without a type and a name counts as an image. */
+/** Returns the file name in a URL. It is never empty, because a URL without media type and name counts as an image. */
 export function fileName(url: string): string {
   return url.replace(/[?#].*$/s, "").split("/").at(-1) || "file";
 }
 
-function noContent(part: JsonObject, { path, expected }: { path: string; expected: string }): GatewayError {
+function missingContent(part: JsonObject, { path, wanted }: { path: string; wanted: string }): GatewayError {
   return part.file_id === undefined || part.file_id === null
-    ? new GatewayError("invalid", `Expected ${expected}`, { param: path })
-    : new GatewayError("invalid", `Cannot use a file id: ${sendContent(expected)}`, {
+    ? new GatewayError("invalid", `Expected ${wanted}`, { param: path })
+    : new GatewayError("invalid", `Cannot use a file id: ${sendContent(wanted)}`, {
       param: `${path}.file_id`,
     });
 }

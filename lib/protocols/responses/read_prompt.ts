@@ -1,4 +1,4 @@
-/** Reads a responses request. */
+/** Reads the body of a responses request. */
 import {
   type Effort,
   EFFORTS,
@@ -18,9 +18,9 @@ import { collectUnknownMembers } from "../canonical/unknown_members.ts";
 import { checkImages } from "./read_parts.ts";
 import { readToolChoice, readTools } from "./read_tools.ts";
 
-const LOGPROBS = "message.output_text.logprobs";
+const LOGPROBS_INCLUDE = "message.output_text.logprobs";
 
-const BODY = new Set([
+const BODY_MEMBERS = new Set([
   "model",
   "input",
   "instructions",
@@ -46,10 +46,10 @@ const BODY = new Set([
   "prompt",
   "background",
 ]);
-const REASONING = new Set(["effort", "summary", "generate_summary", "max_tokens", "enabled"]);
+const REASONING_MEMBERS = new Set(["effort", "summary", "generate_summary", "max_tokens", "enabled"]);
 
-/** Members that need state, and the alternative for the client. */
-const STATEFUL: Readonly<Record<string, string>> = {
+/** Members that need state at the vendor, with what the client can do without them. */
+const STATEFUL_MEMBERS: Readonly<Record<string, string>> = {
   previous_response_id: "send the whole conversation in input",
   conversation: "send the whole conversation in input",
   prompt: "send the prompt itself in instructions and input",
@@ -70,7 +70,7 @@ export function readPrompt(body: JsonObject, permits?: Permits): Prompt {
 export function readPlainPrompt(head: JsonObject, sizes: ContentSizes, body: () => JsonObject): Prompt {
   refuseState(head);
   const { entries } = sizes;
-  // A text is one message.
+  // An input that is a text has no entries, and is one message.
   const messages = (entries.get("input") || 1) + (entries.has("instructions") ? 1 : 0);
   return plainPrompt(
     readSettings(head),
@@ -110,16 +110,16 @@ function readSettings(body: JsonObject): Omit<Prompt, "messages" | "tools"> {
       user: stringOf(body.user) ?? stringOf(body.safety_identifier),
     }),
     ...collectUnknownMembers("responses", body, {
-      modelled: BODY,
+      modelled: BODY_MEMBERS,
       more: { include: otherIncludes(body), text: otherText(body) },
     }),
   };
 }
 
 function refuseState(body: JsonObject): void {
-  for (const [param, alternative] of Object.entries(STATEFUL)) {
+  for (const [param, instead] of Object.entries(STATEFUL_MEMBERS)) {
     if (body[param] === undefined || body[param] === null) continue;
-    throw new GatewayError("invalid", `Cannot use ${param}: this gateway is stateless, ${alternative}`, {
+    throw new GatewayError("invalid", `Cannot use ${param}: this gateway is stateless, ${instead}`, {
       param,
       code: "unsupported_parameter",
     });
@@ -138,12 +138,12 @@ function readSampling(body: JsonObject): Sampling {
     topP: numberOf(body.top_p),
     frequencyPenalty: numberOf(body.frequency_penalty),
     presencePenalty: numberOf(body.presence_penalty),
-    logprobs: listOf(body.include).includes(LOGPROBS) || undefined,
+    logprobs: listOf(body.include).includes(LOGPROBS_INCLUDE) || undefined,
     topLogprobs: numberOf(body.top_logprobs),
   });
 }
 
-/** Reads the reasoning options; undefined if all are absent or null. */
+/** Reads the reasoning options; returns undefined if all are absent or null. */
 function readReasoning(body: JsonObject): Reasoning | undefined {
   const value = objectOf(body.reasoning) ?? {};
   const summary = stringOf(value.summary) ?? stringOf(value.generate_summary);
@@ -152,13 +152,13 @@ function readReasoning(body: JsonObject): Reasoning | undefined {
     ...present({
       mode: value.enabled === false ? "off" as const : budgetTokens === undefined ? undefined : "manual" as const,
       budgetTokens,
-      // Reasoning enabled without a depth means `medium` to clients of this extension.
+      // Clients of this extension that only enable reasoning expect the effort `medium`.
       effort: readEffort(value.effort) ?? (value.enabled === true && budgetTokens === undefined ? "medium" : undefined),
       display: summary === undefined ? undefined : "summarized" as const,
       encrypted: listOf(body.include).includes(ENCRYPTED) || undefined,
     }),
     ...collectUnknownMembers("responses", withoutNulls(value), {
-      modelled: REASONING,
+      modelled: REASONING_MEMBERS,
       // `auto` is the default kind of summary.
       more: { summary: summary === "auto" ? undefined : summary },
     }),
@@ -191,14 +191,15 @@ function readFormat(body: JsonObject): OutputFormat | undefined {
   }
 }
 
-/** Returns `text` without the format: the verbosity. */
+/** Returns the members of `text` besides the format, such as the verbosity; undefined if there are none. */
 function otherText(body: JsonObject): JsonObject | undefined {
   const { format: _format, ...others } = objectOf(body.text) ?? {};
   return Object.keys(others).length === 0 ? undefined : others;
 }
 
+/** Returns the entries of `include` that the canonical form does not model; undefined if there are none. */
 function otherIncludes(body: JsonObject): Json[] | undefined {
-  const others = listOf(body.include).filter((name) => name !== ENCRYPTED && name !== LOGPROBS);
+  const others = listOf(body.include).filter((name) => name !== ENCRYPTED && name !== LOGPROBS_INCLUDE);
   return others.length === 0 ? undefined : others;
 }
 

@@ -1,21 +1,21 @@
-/** Reads reasoning items of an answer into one block each. */
+/** Reads the reasoning items of an answer, each as one block. */
 import type { Signature } from "../canonical/types.ts";
 import type { Json, JsonObject } from "../../json/mod.ts";
 import { numberOf, objectOf, objectsOf, stringOf } from "../members.ts";
 import { type ItemReader, remainder } from "./read_message.ts";
 import type { BlockSequence } from "../canonical/block_serializer.ts";
 
-/** Member with the text: a summary, or the raw reasoning. */
+/** The member with the text: a summary, or the raw reasoning. */
 type Source = "summary" | "content";
 
-/** Returns a reader of reasoning. The text comes from one member, with blank lines between its parts. */
+/** Creates the reader of a reasoning item. It reads the text of one member, with blank lines between the parts. */
 export function reasoningReader(sequence: BlockSequence, issuer: string): ItemReader {
   const texts = new Map<number, string>();
-  let startedItem: JsonObject = {};
+  let startItem: JsonObject = {};
   let source: Source | undefined;
   let current: number | undefined;
 
-  function pushText(from: Source, index: number, text: string): void {
+  function addText(from: Source, index: number, text: string): void {
     if (text === "" || (source ?? from) !== from) return;
     if (source === undefined) sequence.open({ type: "reasoning" });
     else if (index !== current) sequence.delta("\n\n");
@@ -25,40 +25,40 @@ export function reasoningReader(sequence: BlockSequence, issuer: string): ItemRe
     sequence.delta(text);
   }
 
-  /** Adds the missing text of a part. A part that others follow gets no more text, because its order would be wrong. */
+  /** Adds the missing text of a part, unless another part follows it: the text would be in the wrong place. */
   function complete(from: Source, index: number, whole: string | undefined): void {
     const sent = texts.get(index);
-    if (sent === undefined || index === current) pushText(from, index, remainder(whole, sent ?? ""));
+    if (sent === undefined || index === current) addText(from, index, remainder(whole, sent ?? ""));
   }
 
-  function takeWhole(item: JsonObject): void {
+  function readWholeItem(item: JsonObject): void {
     const summary = textsOf(item.summary);
     const from = source ?? (summary.some((text) => text !== "") ? "summary" : "content");
     (from === "summary" ? summary : textsOf(item.content)).forEach((text, index) => complete(from, index, text));
   }
 
-  function sign(item: JsonObject): Signature | undefined {
-    // An item ends with another token than it begins with.
-    const value = stringOf(item.encrypted_content) || stringOf(startedItem.encrypted_content);
-    const id = stringOf(item.id) ?? stringOf(startedItem.id);
+  function readSignature(item: JsonObject): Signature | undefined {
+    // At its end an item has another value than at its beginning.
+    const value = stringOf(item.encrypted_content) || stringOf(startItem.encrypted_content);
+    const id = stringOf(item.id) ?? stringOf(startItem.id);
     return value ? { issuer, value, ...(id !== undefined && { id }) } : undefined;
   }
 
   return {
     added(item) {
-      startedItem = item;
+      startItem = item;
     },
     event(name, event) {
       const from: Source = name.startsWith("reasoning_summary") ? "summary" : "content";
       const index = numberOf(from === "summary" ? event.summary_index : event.content_index) ?? 0;
-      if (name.endsWith(".delta")) pushText(from, index, stringOf(event.delta) ?? "");
+      if (name.endsWith(".delta")) addText(from, index, stringOf(event.delta) ?? "");
       else if (name.endsWith(".done")) {
         complete(from, index, stringOf(event.text) ?? stringOf(objectOf(event.part)?.text));
       }
     },
-    done(item = startedItem) {
-      takeWhole(item);
-      const signature = sign(item);
+    done(item = startItem) {
+      readWholeItem(item);
+      const signature = readSignature(item);
       if (source === undefined && signature !== undefined) sequence.open({ type: "reasoning", hidden: true });
       sequence.end(signature);
     },

@@ -1,4 +1,4 @@
-/** Reads answers, streamed and whole. */
+/** Reads answers of responses upstreams, streamed or not. */
 import { aggregateEvents } from "../canonical/aggregate_events.ts";
 import type { Machine, Reply, ReplyEvent } from "../canonical/types.ts";
 import { cutAnswerError, GatewayError } from "../../errors.ts";
@@ -13,10 +13,10 @@ import { readOpenaiError } from "../read_openai_error.ts";
 
 const PREFIX = "response.";
 
-/** Ends of a stream. Some servers send `done` for all of them. */
-const ENDS = new Set(["completed", "incomplete", "failed", "cancelled", "done"]);
+/** Names of the events that end a stream. Some servers send `done` for all of them. */
+const FINAL_EVENTS = new Set(["completed", "incomplete", "failed", "cancelled", "done"]);
 
-/** Item types by the first word of an event's name. */
+/** Types of items, by the first word of the names of their events. */
 const ITEM_TYPES = new Map([
   ["output_text", "message"],
   ["refusal", "message"],
@@ -24,20 +24,21 @@ const ITEM_TYPES = new Map([
   ["reasoning_summary_part", "reasoning"],
   ["reasoning_summary_text", "reasoning"],
   ["reasoning_text", "reasoning"],
-  // Name in Open Responses.
+  // The name in Open Responses.
   ["reasoning", "reasoning"],
   ["function_call_arguments", "function_call"],
   ["custom_tool_call_input", "custom_tool_call"],
 ]);
 
 /**
- * Reads a stream. Ignores `[DONE]`, comments in data and unknown events. Only a terminal event completes the answer.
+ * Creates a reader of frames. It ignores `[DONE]`, comments in data and unknown events. Only a final event completes an
+ * answer.
  */
 export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
   let id: string | undefined;
   let state: "new" | "open" | "over" = "new";
   const answer = responseItems(origin, () => id);
-  /** Most events have the type of the previous one. */
+  /** The type of the latest event, which most events share with the previous one. */
   let latest = eventType(PREFIX);
   const parse = templateParser(tryParse, responsesTemplateRule);
 
@@ -52,26 +53,26 @@ export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
     return [{ type: "error", error }];
   }
 
-  /** Passes events on up to the last one. */
-  function pass(events: ReplyEvent[]): ReplyEvent[] {
+  /** Returns the events, after the start if it is missing. */
+  function withStart(events: ReplyEvent[]): ReplyEvent[] {
     const last = events.at(-1)?.type;
-    // A failed answer without other events was never started.
+    // An answer that fails before any other event has no start, so the response can have the status of the error.
     const startEvents = state === "new" && last === "error" && events.length === 1 ? [] : start();
     if (last === "error" || last === "finish") state = "over";
     return startEvents.length === 0 ? events : [...startEvents, ...events];
   }
 
-  function read({ name, item: type }: EventType, event: JsonObject): ReplyEvent[] {
+  function readEvent({ name, item: type }: EventType, event: JsonObject): ReplyEvent[] {
     if (type !== undefined) {
       const isReasoning = objectOf(event.part)?.type === "reasoning_text";
-      return pass(answer.event(name, event, isReasoning ? "reasoning" : type));
+      return withStart(answer.event(name, event, isReasoning ? "reasoning" : type));
     }
     const index = numberOf(event.output_index);
     const item = objectOf(event.item);
-    if (ENDS.has(name)) return pass(answer.end(objectOf(event.response) ?? {}, name));
+    if (FINAL_EVENTS.has(name)) return withStart(answer.end(objectOf(event.response) ?? {}, name));
     if (name === "output_item.added" || name === "output_item.done") {
       if (item === undefined || typeOf(item) === "") return [];
-      return pass(name === "output_item.added" ? answer.added(item, index) : answer.done(item, index));
+      return withStart(name === "output_item.added" ? answer.added(item, index) : answer.done(item, index));
     }
     return start();
   }
@@ -85,14 +86,14 @@ export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
         return fail(new GatewayError("upstream", "Cannot read the model's answer: an event is not JSON"));
       }
       const type = stringOf(event.type) ?? frameType ?? "";
-      // Servers put errors into streams in many forms, but nothing else has these names.
+      // Servers put errors into streams in many forms, but these names are only those of errors.
       if (type === "error" || type === "response.error" || (!type.startsWith(PREFIX) && isObject(event.error))) {
         return fail(readOpenaiError(200, event));
       }
       if (!type.startsWith(PREFIX)) return [];
       id ??= stringOf(objectOf(event.response)?.id);
       if (latest.type !== type) latest = eventType(type);
-      return read(latest, event);
+      return readEvent(latest, event);
     },
     end() {
       if (state === "over") return [];
@@ -101,11 +102,12 @@ export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
   };
 }
 
+/** The type of an event, taken apart. */
 interface EventType {
   type: string;
   /** The type without `response.` */
   name: string;
-  /** Type of the event's item; absent for other events. */
+  /** The type of the event's item; undefined for events that are not of an item. */
   item: string | undefined;
 }
 
@@ -115,7 +117,7 @@ function eventType(type: string): EventType {
   return { type, name, item: ITEM_TYPES.get(end < 0 ? name : name.slice(0, end)) };
 }
 
-/** Reads a whole answer. @throws {GatewayError} `upstream` for anything else, or the error in its place */
+/** Reads a response object. @throws {GatewayError} `upstream` for anything else, or the error in its place */
 export function readReply(body: JsonObject, origin: Origin): Reply {
   const status = stringOf(body.status);
   if (status === undefined && isObject(body.error)) throw readOpenaiError(200, body);
@@ -138,7 +140,7 @@ function tryParse(data: string): JsonObject | undefined {
   }
 }
 
-/** Applies to events with a text delta: text, reasoning and arguments. */
+/** Applies to events with a delta of text, reasoning or arguments. */
 export const responsesTemplateRule: TemplateRule = {
   variableMember(event: JsonObject): VariableMember | undefined {
     if (Object.values(event).some(isObject)) return undefined;

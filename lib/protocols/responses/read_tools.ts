@@ -1,4 +1,4 @@
-/** Reads tools and the tool choice. */
+/** Reads the tools and the tool choice of a responses request. */
 import { readCacheMark } from "../canonical/cache_mark.ts";
 import type { Tool, ToolChoice } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
@@ -7,30 +7,30 @@ import { COUNTS } from "../fields.ts";
 import { booleanOf, objectOf, objectsOf, present, stringOf } from "../members.ts";
 import { collectUnknownMembers } from "../canonical/unknown_members.ts";
 
-const FUNCTION = new Set(["type", "name", "description", "parameters", "strict", "cache_control"]);
-const CUSTOM = new Set(["type", "name", "description", "format", "cache_control"]);
-const NAMESPACE = new Set(["type", "name", "tools"]);
+const FUNCTION_MEMBERS = new Set(["type", "name", "description", "parameters", "strict", "cache_control"]);
+const CUSTOM_MEMBERS = new Set(["type", "name", "description", "format", "cache_control"]);
+const NAMESPACE_MEMBERS = new Set(["type", "name", "tools"]);
 
-/** Members that a tool inherits from the object around it. */
-interface Outside {
+/** What a tool inherits from the object around it. */
+interface ToolContext {
   namespace?: string;
-  /** Additional unknown members of the tool. */
+  /** Further unknown members of the tool. */
   more?: JsonObject;
 }
 
 /**
- * Reads the tools of `tools`, then those of `additional_tools` items. Namespaces are flattened; other members of a
- * namespace or an item are kept with each of its tools, as `namespace` and `additional_tools`, the latter with the
- * item's index in the input.
+ * Reads the tools of `tools`, then those of `additional_tools` items. Tools of a namespace become single tools. Other
+ * members of a namespace or an item are kept with each of its tools, as the unknown members `namespace` and
+ * `additional_tools`; the latter has the item's index in the input, too.
  * @throws {GatewayError} `invalid`, for too many tools
  */
 export function readTools(body: JsonObject): Tool[] {
   const tools = objectsOf(body.tools).flatMap((tool) => readTool(tool));
   objectsOf(body.input).forEach((item, index) => {
     if (item.type !== "additional_tools") return;
-    const { type: _type, tools: added, ...members } = item;
+    const { type: _type, tools: addedTools, ...members } = item;
     const more = { additional_tools: { ...members, index } };
-    tools.push(...objectsOf(added).flatMap((tool) => readTool(tool, { more })));
+    tools.push(...objectsOf(addedTools).flatMap((tool) => readTool(tool, { more })));
   });
   if (tools.length > COUNTS.tools) {
     throw new GatewayError("invalid", `Cannot take ${tools.length} tools: at most ${COUNTS.tools} are allowed`, {
@@ -40,8 +40,8 @@ export function readTools(body: JsonObject): Tool[] {
   return tools;
 }
 
-function readTool(tool: JsonObject, outside: Outside = {}): Tool[] {
-  const { namespace, more } = outside;
+function readTool(tool: JsonObject, context: ToolContext = {}): Tool[] {
+  const { namespace, more } = context;
   const name = stringOf(tool.name) ?? "";
   const description = stringOf(tool.description);
   switch (tool.type) {
@@ -56,7 +56,7 @@ function readTool(tool: JsonObject, outside: Outside = {}): Tool[] {
           namespace,
         }),
         ...readCacheMark(tool),
-        ...collectUnknownMembers("responses", tool, { modelled: FUNCTION, more }),
+        ...collectUnknownMembers("responses", tool, { modelled: FUNCTION_MEMBERS, more }),
       }];
     case "custom":
       return [{
@@ -64,10 +64,10 @@ function readTool(tool: JsonObject, outside: Outside = {}): Tool[] {
         name,
         ...present({ description, format: objectOf(tool.format), namespace }),
         ...readCacheMark(tool),
-        ...collectUnknownMembers("responses", tool, { modelled: CUSTOM, more }),
+        ...collectUnknownMembers("responses", tool, { modelled: CUSTOM_MEMBERS, more }),
       }];
     case "namespace": {
-      const { unknownMembers } = collectUnknownMembers("responses", tool, { modelled: NAMESPACE });
+      const { unknownMembers } = collectUnknownMembers("responses", tool, { modelled: NAMESPACE_MEMBERS });
       const inside = { ...more, ...(unknownMembers !== undefined && { namespace: unknownMembers.members }) };
       return objectsOf(tool.tools).flatMap((inner) => readTool(inner, { namespace: name, more: inside }));
     }
@@ -76,12 +76,12 @@ function readTool(tool: JsonObject, outside: Outside = {}): Tool[] {
         type: "hosted",
         from: "responses",
         value: tool,
-        ...collectUnknownMembers("responses", {}, { modelled: FUNCTION, more: more ?? {} }),
+        ...collectUnknownMembers("responses", {}, { modelled: FUNCTION_MEMBERS, more: more ?? {} }),
       }];
   }
 }
 
-/** Reads `tool_choice`; nothing if it is absent. */
+/** Reads `tool_choice`, for spreading; no member if it is absent. */
 export function readToolChoice({ tool_choice: value }: JsonObject): { toolChoice?: ToolChoice } {
   if (value === "auto" || value === "none" || value === "required") return { toolChoice: { type: value } };
   const choice = objectOf(value);

@@ -1,6 +1,6 @@
 /**
- * Relays responses. Edits: the model id in events with the response, and `[DONE]` at the end. If the answer is stored,
- * the request asks for encrypted reasoning.
+ * Relays responses. Edits: the model id in events with the response, and `[DONE]` at the end. If the gateway stores the
+ * answer, it asks for encrypted reasoning, and removes it from the answer unless the client asked for it, too.
  */
 import {
   findValue,
@@ -20,12 +20,12 @@ import { streamWriter } from "./write_stream.ts";
 
 const DONE: Frame = { data: "[DONE]" };
 
-/** Events that a new writer sends before an error; here they are sent already. */
-const OPENING = new Set(["response.created", "response.in_progress"]);
+/** Events that a new writer writes before an error. In a relayed stream the client has got them already. */
+const OPENING_EVENTS = new Set(["response.created", "response.in_progress"]);
 
-/** OpenAI's own stream has no end mark, but every other stream of this protocol has one, so it is added. */
+/** How responses are relayed. OpenAI's streams have no `[DONE]` at the end, unlike other vendors', so it is added. */
 export const responsesRelay: Relay = {
-  // Otherwise only the host knows the reasoning, and only if it stores responses.
+  // Without it only the host knows the reasoning, and only if it stores responses.
   keeperEdits(echo, body) {
     if (!asksForEncrypted(echo)) return {};
     return { include: writeJson([...listOf(parseJson(memberText(body, "include") ?? "[]")), ENCRYPTED]) };
@@ -36,36 +36,36 @@ export const responsesRelay: Relay = {
   },
   machine(echo) {
     /** The last frame with a sequence number. */
-    let numbered = "";
+    let lastNumbered = "";
     const keeper = echo.keeper?.keep === undefined ? undefined : new FrameKeeper(echo.keeper);
-    const hides = asksForEncrypted(echo);
+    const hidesEncrypted = asksForEncrypted(echo);
     return {
       push(relayed) {
-        const frame = hides ? hideInFrame(relayed) : relayed;
+        const frame = hidesEncrypted ? hideInFrame(relayed) : relayed;
         const { event, data } = frame;
         if (data === DONE.data) return [];
-        if (data.includes('"sequence_number"')) numbered = data;
+        if (data.includes('"sequence_number"')) lastNumbered = data;
         keeper?.push(relayed);
-        if (!mayHave(data, "response")) return [frame];
+        if (!mayHaveMember(data, "response")) return [frame];
         return [{ ...(event !== undefined && { event }), data: withModel(frame, ["response", "model"], echo.model) }];
       },
       end: () => [DONE],
       fail(error) {
-        let last = sequenceNumber(numbered) ?? -1;
+        let last = sequenceNumber(lastNumbered) ?? -1;
         return streamWriter(echo).push({ type: "error", error })
-          .filter(({ event }) => last < 0 || event === undefined || !OPENING.has(event))
-          .map((frame) => last < 0 ? frame : renumbered(frame, () => ++last));
+          .filter(({ event }) => last < 0 || event === undefined || !OPENING_EVENTS.has(event))
+          .map((frame) => last < 0 ? frame : renumber(frame, () => ++last));
       },
     };
   },
 };
 
-/** Returns whether the gateway requests encrypted reasoning for the stored answer although the client does not. */
+/** True if the gateway needs encrypted reasoning to store the answer, and the client did not ask for it. */
 function asksForEncrypted({ keeper, prompt: { reasoning } }: Echo): boolean {
   return keeper?.keep !== undefined && reasoning !== undefined && reasoning.encrypted !== true;
 }
 
-function renumbered(frame: Frame, next: () => number): Frame {
+function renumber(frame: Frame, next: () => number): Frame {
   const span = findValue(frame.data, ["sequence_number"]);
   return span === undefined ? frame : { ...frame, data: replaceSpan(frame.data, span, String(next())) };
 }
@@ -76,17 +76,17 @@ function sequenceNumber(data: string): number | undefined {
   return Number.isSafeInteger(number) ? number : undefined;
 }
 
-/** False if there is certainly no member of this name, in any spelling. */
-function mayHave(data: string, name: string): boolean {
+/** False if there is certainly no member with this name, with or without escapes. */
+function mayHaveMember(data: string, name: string): boolean {
   return data.includes(`"${name}"`) || data.includes("\\u");
 }
 
 type KeptItems = KeptAnswer["output"];
 
 const ITEM_DONE = "response.output_item.done";
-const TERMINAL = ["response.completed", "response.incomplete"];
+const FINAL_EVENTS = ["response.completed", "response.incomplete"];
 
-/** Stores a whole answer. */
+/** Stores an answer that is not streamed. */
 function keepReplyText(text: string, keeper: AnswerKeeper | undefined): void {
   if (keeper?.keep === undefined) return;
   const id = stringAt(text, "id");
@@ -95,7 +95,7 @@ function keepReplyText(text: string, keeper: AnswerKeeper | undefined): void {
   keeper.keep({ id, output: itemsOf(text.slice(output.start, output.end)) });
 }
 
-/** Stores a streamed answer. Some hosts omit the output in the last event, so items are collected as they end. */
+/** Stores a streamed answer. It collects items as they end, because some hosts omit the output in the last event. */
 class FrameKeeper {
   readonly #keeper: AnswerKeeper;
   readonly #items: KeptItems[number][] = [];
@@ -104,13 +104,14 @@ class FrameKeeper {
     this.#keeper = keeper;
   }
 
+  /** Reads the next frame of the upstream. */
   push(frame: Frame): void {
     const { event, data } = frame;
     const type = event ?? stringAt(data, "type");
     if (type === ITEM_DONE) {
       const span = findInFrame(frame, ["item"]);
       if (span !== undefined) this.#items.push(itemOf(data.slice(span.start, span.end)));
-    } else if (type !== undefined && TERMINAL.includes(type)) {
+    } else if (type !== undefined && FINAL_EVENTS.includes(type)) {
       const span = findInFrame(frame, ["response"]);
       if (span !== undefined) this.#end(data.slice(span.start, span.end));
     }
@@ -134,39 +135,39 @@ function itemOf(text: string): KeptItems[number] {
   return { text, ...(id !== undefined && { id }) };
 }
 
-/** The string member of an object's text; absent if it is not a string, or contains an escape. */
+/** Returns a string member of an object in JSON; undefined if it is not a string, or has escapes. */
 function stringAt(text: string, name: string): string | undefined {
   const span = findValue(text, [name]);
   return span === undefined ? undefined : /^"([^"\\]*)"$/.exec(text.slice(span.start, span.end))?.[1];
 }
 
-const NAME = '"encrypted_content"';
+const ENCRYPTED_MEMBER = '"encrypted_content"';
 
-/** An event without encrypted reasoning in its item or response. */
+/** Returns an event without encrypted reasoning in its item or response. */
 function hideInFrame(frame: Frame): Frame {
   const { event, data } = frame;
-  if (!data.includes(NAME)) return frame;
+  if (!data.includes(ENCRYPTED_MEMBER)) return frame;
   return {
     ...(event !== undefined && { event }),
-    data: edited(edited(data, "item", hideInItem), "response", hideInResponse),
+    data: editMember(editMember(data, "item", hideInItem), "response", hideInResponse),
   };
 }
 
-/** A response without encrypted reasoning. */
+/** Returns a response without encrypted reasoning. */
 function hideInResponse(text: string): string {
-  return text.includes(NAME) ? edited(text, "output", hideInItems) : text;
+  return text.includes(ENCRYPTED_MEMBER) ? editMember(text, "output", hideInItems) : text;
 }
 
 function hideInItems(list: string): string {
   return `[${[...scanElements(list)].map(({ start, end }) => hideInItem(list.slice(start, end))).join(",")}]`;
 }
 
-/** Applies to reasoning only: compaction items have a member of this name, too. */
+/** Returns an item without encrypted reasoning. Compaction items keep their member of the same name. */
 function hideInItem(item: string): string {
   return stringAt(item, "type") === "reasoning" ? spliceMembers(item, { encrypted_content: undefined }) : item;
 }
 
-function edited(text: string, name: string, edit: (value: string) => string): string {
+function editMember(text: string, name: string, edit: (value: string) => string): string {
   const span = findValue(text, [name]);
   return span === undefined ? text : replaceSpan(text, span, edit(text.slice(span.start, span.end)));
 }

@@ -1,4 +1,4 @@
-/** Collects the items of an answer, whose events servers identify in different ways. */
+/** Reads the items of an answer from events, which servers assign to items in different ways. */
 import { BlockSerializer } from "../canonical/block_serializer.ts";
 import type { FinishReason, ReplyEvent, TokenUsage } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
@@ -11,64 +11,76 @@ import { readOpenaiError } from "../read_openai_error.ts";
 import { itemReader } from "./read_items.ts";
 import { readUsage } from "./responses_usage.ts";
 
-/** Most items of one answer, and most blocks. */
-const ITEMS = 4_096;
+/** Limit of items in one answer, and of blocks. */
+const MAX_ITEMS = 4_096;
 
-/** Most characters kept of unfinished items. */
-const HELD_CHARACTERS = 16 * 1024 * 1024;
+/** Limit of what is kept of unfinished items, in characters. */
+const MAX_KEPT = 16 * 1024 * 1024;
 
-/** An answer being read. No method throws; a failed answer ends with an error event. */
+/** Reads one answer. No method throws: a failed answer ends with an error event. */
 export interface ResponseItems {
-  /** Takes the beginning of an item. */
+  /** Reads the beginning of an item. @param index its index in the output, if the event has it */
   added(item: JsonObject, index: number | undefined): ReplyEvent[];
-  /** Takes the end of an item. */
+  /** Reads the end of an item. */
   done(item: JsonObject, index: number | undefined): ReplyEvent[];
-  /** Takes an event of an item. @param name its type without `response.`; @param type type of the item */
+  /**
+   * Reads an event of an item.
+   * @param name its type without `response.`
+   * @param type the type of the item
+   */
   event(name: string, event: JsonObject, type: string): ReplyEvent[];
-  /** Ends the answer. @param end name of the last event */
+  /**
+   * Ends the answer.
+   * @param response the response object of the last event
+   * @param end the name of the last event, without `response.`
+   */
   end(response: JsonObject, end: string): ReplyEvent[];
 }
 
-/** A known item. */
+/** An item of the answer. */
 interface Entry {
   type: string;
   id: string | undefined;
   callId: string | undefined;
   index: number | undefined;
   reader: ItemReader;
-  /** True after its beginning or its end. */
-  announced: boolean;
+  /** True after an event with the item itself, at its beginning or end. */
+  isAnnounced: boolean;
   /** True if two events had the same id. */
-  steady: boolean;
-  isDone: boolean;
-  held: number;
+  hasStableId: boolean;
+  isOver: boolean;
+  /** Characters that are kept of the item. */
+  keptLength: number;
 }
 
-/** Identification of an item in an event. */
+/** How an event identifies its item. */
 interface ItemIdentification {
   id: string | undefined;
   index: number | undefined;
 }
 
-/** Reads an answer from the events of its items. @param answerId returns the id of the answer, once known */
+/**
+ * Creates a reader of an answer.
+ * @param answerId returns the id of the answer; undefined while it is unknown
+ */
 export function responseItems(
   { issuer, tier: requestedTier }: Origin,
   answerId: () => string | undefined,
 ): ResponseItems {
   const serializer = new BlockSerializer(emit);
-  let out: ReplyEvent[] = [];
+  let events: ReplyEvent[] = [];
   const entries: Entry[] = [];
   const byId = new Map<string, Entry>();
   const byIndex = new Map<string, Entry>();
   const byCall = new Map<string, Entry>();
-  let held = 0;
+  let keptLength = 0;
   let calls = 0;
   let blocks = 0;
-  /** Index of the refusal block, and whether it has text. */
-  let refusal: number | undefined;
+  /** Index of the refusal block. */
+  let refusalIndex: number | undefined;
   let hasRefusalText = false;
 
-  function create(type: string, { id, index }: ItemIdentification): Entry {
+  function createEntry(type: string, { id, index }: ItemIdentification): Entry {
     const reader = itemReader(type, serializer.addSequence(), {
       issuer,
       answer: answerId(),
@@ -80,10 +92,10 @@ export function responseItems(
       callId: undefined,
       index,
       reader,
-      announced: false,
-      steady: false,
-      isDone: false,
-      held: 0,
+      isAnnounced: false,
+      hasStableId: false,
+      isOver: false,
+      keptLength: 0,
     };
     entries.push(entry);
     if (id !== undefined) byId.set(id, entry);
@@ -92,7 +104,7 @@ export function responseItems(
   }
 
   function announce(entry: Entry, item: JsonObject): void {
-    entry.announced = true;
+    entry.isAnnounced = true;
     entry.id ??= stringOf(item.id);
     entry.callId ??= stringOf(item.call_id);
     if (entry.id !== undefined) byId.set(entry.id, entry);
@@ -100,48 +112,49 @@ export function responseItems(
   }
 
   function keep(entry: Entry, characters: number): void {
-    entry.held += characters;
-    held += characters;
+    entry.keptLength += characters;
+    keptLength += characters;
   }
 
-  function findById(type: string, id: string | undefined): Entry | undefined {
+  function entryById(type: string, id: string | undefined): Entry | undefined {
     const entry = id === undefined ? undefined : byId.get(id);
     return entry?.type === type ? entry : undefined;
   }
 
   /**
-   * Finds the item of an event. Ids take precedence, because some servers give several items one index; servers that
-   * give each event an id of its own are recognized by ids that never repeat, and then the index decides.
+   * Returns the item of an event; undefined for a new item. The id decides first, because some servers give several
+   * items the same index. Other servers give each event an id of its own: their ids never repeat, and so the index
+   * decides.
    */
-  function find(type: string, { id, index }: ItemIdentification): Entry | undefined {
-    const known = findById(type, id);
+  function findEntry(type: string, { id, index }: ItemIdentification): Entry | undefined {
+    const known = entryById(type, id);
     if (known !== undefined) {
-      known.steady = true;
+      known.hasStableId = true;
       return known;
     }
     if (index === undefined) {
-      const last = entries.findLast((entry) => entry.type === type && !entry.isDone);
+      const last = entries.findLast((entry) => entry.type === type && !entry.isOver);
       return id === undefined || last?.id === undefined ? last : undefined;
     }
     const found = byIndex.get(`${type} ${index}`);
     if (found === undefined || id === undefined || found.id === undefined) return found;
-    return found.isDone || found.steady ? undefined : found;
+    return found.isOver || found.hasStableId ? undefined : found;
   }
 
-  function finish(entry: Entry, item: JsonObject | undefined): void {
-    if (entry.isDone) return;
-    entry.isDone = true;
+  function finishEntry(entry: Entry, item: JsonObject | undefined): void {
+    if (entry.isOver) return;
+    entry.isOver = true;
     entry.reader.done(item);
-    held -= entry.held;
-    entry.held = 0;
+    keptLength -= entry.keptLength;
+    entry.keptLength = 0;
   }
 
-  /** Assigns known items to the output at the end of the answer; undefined for items without earlier events. */
-  function match(output: readonly JsonObject[]): (Entry | undefined)[] {
+  /** Returns the known item for each item of the final output; undefined for those without earlier events. */
+  function matchOutput(output: readonly JsonObject[]): (Entry | undefined)[] {
     const free = new Set(entries);
     const take = (entry: Entry | undefined): Entry | undefined =>
       entry !== undefined && free.delete(entry) ? entry : undefined;
-    const exact = output.map((item) => take(findById(typeOf(item), stringOf(item.id))) ?? take(calledBy(item)));
+    const exact = output.map((item) => take(entryById(typeOf(item), stringOf(item.id))) ?? take(entryByCallId(item)));
     return output.map((item, index) => {
       if (exact[index] !== undefined) return exact[index];
       const type = typeOf(item);
@@ -153,46 +166,48 @@ export function responseItems(
     });
   }
 
-  function calledBy(item: JsonObject): Entry | undefined {
+  function entryByCallId(item: JsonObject): Entry | undefined {
     const callId = stringOf(item.call_id);
     const entry = callId === undefined ? undefined : byCall.get(callId);
     return entry?.type === typeOf(item) ? entry : undefined;
   }
 
-  /** Emits an event and notes what the finish depends on. */
+  /** Emits an event, and records what the finish reason depends on. */
   function emit(event: ReplyEvent): void {
-    if (event.type === "delta" && event.index === refusal) hasRefusalText = true;
+    if (event.type === "delta" && event.index === refusalIndex) hasRefusalText = true;
     if (event.type === "open") {
       blocks++;
       if (event.block.type === "tool_call") calls++;
-      if (event.block.type === "refusal") refusal = event.index;
+      if (event.block.type === "refusal") refusalIndex = event.index;
     }
-    if (blocks <= ITEMS) out.push(event);
+    if (blocks <= MAX_ITEMS) events.push(event);
   }
 
   function take(): ReplyEvent[] {
-    const events = out;
-    out = [];
-    if (blocks > ITEMS) return [...events, tooMuch("it has too many parts")];
-    if (held + serializer.waiting <= HELD_CHARACTERS && entries.length <= ITEMS) return events;
-    return [...events, tooMuch("it leaves too much unfinished")];
+    const emitted = events;
+    events = [];
+    if (blocks > MAX_ITEMS) return [...emitted, tooMuch("it has too many parts")];
+    if (keptLength + serializer.waitingSize <= MAX_KEPT && entries.length <= MAX_ITEMS) return emitted;
+    return [...emitted, tooMuch("it leaves too much unfinished")];
   }
 
-  function reason(incomplete: boolean, why: Json | undefined): FinishReason {
-    if (incomplete && why !== "content_filter") return "length";
+  function reason(incomplete: boolean, cause: Json | undefined): FinishReason {
+    if (incomplete && cause !== "content_filter") return "length";
     if (calls > 0) return "tool_use";
-    // A refusal with text is an ordinary end, as in chat.
-    return incomplete || (refusal !== undefined && !hasRefusalText) ? "refusal" : "end";
+    // As in chat, an answer with the text of a refusal has an ordinary end.
+    return incomplete || (refusalIndex !== undefined && !hasRefusalText) ? "refusal" : "end";
   }
 
   return {
     added(item, index) {
       const identification = { id: stringOf(item.id), index };
       const type = typeOf(item);
-      if (findById(type, identification.id)?.announced === true || calledBy(item) !== undefined) return [];
-      // Events may precede the item itself.
-      const early = find(type, identification);
-      const entry = early === undefined || early.isDone || early.announced ? create(type, identification) : early;
+      if (entryById(type, identification.id)?.isAnnounced === true || entryByCallId(item) !== undefined) return [];
+      // Events of an item may come before the item itself.
+      const early = findEntry(type, identification);
+      const entry = early === undefined || early.isOver || early.isAnnounced
+        ? createEntry(type, identification)
+        : early;
       announce(entry, item);
       keep(entry, JSON.stringify(item).length);
       entry.reader.added(item);
@@ -201,19 +216,19 @@ export function responseItems(
     done(item, index) {
       const identification = { id: stringOf(item.id), index };
       const type = typeOf(item);
-      const called = calledBy(item);
-      const found = called ?? find(type, identification);
-      const other = found !== undefined && called === undefined && found.callId !== undefined &&
+      const called = entryByCallId(item);
+      const found = called ?? findEntry(type, identification);
+      const isOther = found !== undefined && called === undefined && found.callId !== undefined &&
         stringOf(item.call_id) !== undefined;
-      const entry = found === undefined || other ? create(type, identification) : found;
-      if (!entry.isDone) announce(entry, item);
-      finish(entry, item);
+      const entry = found === undefined || isOther ? createEntry(type, identification) : found;
+      if (!entry.isOver) announce(entry, item);
+      finishEntry(entry, item);
       return take();
     },
     event(name, event, type) {
       const identification = { id: stringOf(event.item_id), index: numberOf(event.output_index) };
-      const entry = find(type, identification) ?? create(type, identification);
-      if (entry.isDone) return [];
+      const entry = findEntry(type, identification) ?? createEntry(type, identification);
+      if (entry.isOver) return [];
       if (typeof event.delta === "string") keep(entry, event.delta.length);
       entry.reader.event(name, event);
       return take();
@@ -224,18 +239,24 @@ export function responseItems(
         return [{ type: "error", error: readOpenaiError(200, { error: response.error ?? null }) }];
       }
       const output = objectsOf(response.output).filter((item) => typeOf(item) !== "");
-      if (output.length > ITEMS) return [tooMuch("it has too many items")];
-      const matched = entries.length === 0 ? [] : match(output);
-      const items = new Map(matched.map((entry, index) => [entry, output[index]]));
-      for (const entry of entries) finish(entry, items.get(entry));
+      if (output.length > MAX_ITEMS) return [tooMuch("it has too many items")];
+      const matched = entries.length === 0 ? [] : matchOutput(output);
+      const wholeItems = new Map(matched.map((entry, index) => [entry, output[index]]));
+      for (const entry of entries) finishEntry(entry, wholeItems.get(entry));
       output.forEach((item, index) => {
-        if (matched[index] === undefined) finish(create(typeOf(item), { id: undefined, index: undefined }), item);
+        if (matched[index] === undefined) {
+          finishEntry(createEntry(typeOf(item), { id: undefined, index: undefined }), item);
+        }
       });
       const events = take();
       if (events.at(-1)?.type === "error") return events;
       const incomplete = status === "incomplete" || end === "incomplete";
-      const why = objectOf(response.incomplete_details)?.reason;
-      return [...events, { type: "finish", reason: reason(incomplete, why), usage: usageOf(response, requestedTier) }];
+      const cause = objectOf(response.incomplete_details)?.reason;
+      return [...events, {
+        type: "finish",
+        reason: reason(incomplete, cause),
+        usage: usageOf(response, requestedTier),
+      }];
     },
   };
 }

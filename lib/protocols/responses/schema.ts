@@ -1,6 +1,6 @@
 /**
- * Schema of the body of `POST /v1/responses`: types, and ranges as in OpenAI's API reference. A body that does not match
- * gets 400 from `checkBody` in `../fields.ts`. Limits of a model are checked in `lib/request/rules.ts`.
+ * Schema of the body of `POST /v1/responses`, with the types and ranges of OpenAI's API reference. A body that does not
+ * match gets status 400 from `checkBody` in `../fields.ts`. Limits of a model are checked in `lib/request/rules.ts`.
  */
 import { z } from "zod";
 import {
@@ -46,10 +46,10 @@ const textField = z.looseObject({
 });
 
 const penaltyField = z.number().min(-2).max(2).nullish();
-// Accepted so that the reader can explain the refusal.
+// The schema accepts it, so that the reader can explain its refusal.
 const statefulField = z.union([z.string(), objectField]).nullish().describe("Not supported");
 
-/** Body of `POST /v1/responses`. */
+/** The body of `POST /v1/responses`. */
 export const schema: z.ZodObject<z.ZodRawShape, z.core.$loose> = z.looseObject({
   model: z.string().min(1).max(256).describe("Model id, `<vendor>/<model_name>`"),
   input: inputField,

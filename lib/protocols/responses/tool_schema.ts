@@ -1,4 +1,4 @@
-/** Schemas of tools and the tool choice. */
+/** Schemas of the tools and the tool choice of a responses request. */
 import { z } from "zod";
 import { COUNTS, objectField, toolNameField } from "../fields.ts";
 import { cacheField } from "../canonical/cache_mark.ts";
@@ -23,11 +23,11 @@ const customTool = z.looseObject({
   cache_control: cacheField,
 });
 
-/** Tools that run at the vendor, of any name and date. */
+/** A tool that runs at the vendor, of any type. */
 const hostedTool = z.looseObject({
   type: z.string().max(128).regex(/^(?!(?:function|custom|namespace)$)[A-Za-z0-9_:.-]+$/, {
     error: "Expected a tool type",
-    // Without aborting, this branch's error would be shown.
+    // If the check did not abort, the error of this option would be reported.
     abort: true,
   }),
 });
@@ -47,9 +47,9 @@ export const toolsField: z.ZodType = z.array(
   }),
 ).max(COUNTS.tools);
 
-const namedTool = z.looseObject({ type: z.string(), name: z.string().nullish() });
+const allowedTool = z.looseObject({ type: z.string(), name: z.string().nullish() });
 
-/** Tool choice. */
+/** The tools that the model may or must call. */
 export const toolChoiceField: z.ZodType = z.union([
   z.enum(["auto", "none", "required"]),
   z.discriminatedUnion("type", [
@@ -58,7 +58,7 @@ export const toolChoiceField: z.ZodType = z.union([
     z.looseObject({
       type: z.literal("allowed_tools"),
       mode: z.enum(["auto", "required"]),
-      tools: z.array(namedTool).min(1).max(COUNTS.tools),
+      tools: z.array(allowedTool).min(1).max(COUNTS.tools),
     }),
   ]),
   z.looseObject({

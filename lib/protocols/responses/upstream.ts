@@ -1,11 +1,12 @@
+/** The responses protocol as an upstream protocol. */
 import type { UpstreamCodec } from "../upstream_codec.ts";
 import { readOpenaiError } from "../read_openai_error.ts";
 import { readReply, streamReader } from "./read_stream.ts";
 import { writePrompt } from "./write_prompt.ts";
 
 /**
- * The upstream's side of OpenAI's responses protocol, without state: nothing is stored, every request has its whole
- * conversation.
+ * The responses protocol of upstreams, as OpenAI defines it, but without state: nothing is stored at the vendor, and
+ * every request has its whole conversation.
  */
 export const responsesUpstream: UpstreamCodec = {
   protocol: "responses",
@@ -20,7 +21,7 @@ export const responsesUpstream: UpstreamCodec = {
     toolName: { legal: /[A-Za-z0-9_-]/, max: 64 },
     callId: { legal: /[\x21-\x7e]/, max: 64 },
     alternates: false,
-    // A final assistant message is accepted, but answered instead of continued.
+    // OpenAI accepts a final assistant message, but answers it and does not continue it.
     prefill: false,
     mediaInResults: true,
     unsignedReasoning: false,

@@ -1,3 +1,4 @@
+/** Writes the calls of an answer as output items. */
 import type { OpenBlock } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import {
@@ -13,33 +14,35 @@ import {
 
 type Call = Extract<OpenBlock, { type: "tool_call" }>;
 
-const FUNCTION = {
+/** How a call of a function is written. */
+const FUNCTION_CALL = {
   type: "function_call",
   prefix: "fc",
   member: "arguments",
-  onDelta: "response.function_call_arguments.delta",
-  onDone: "response.function_call_arguments.done",
+  deltaEvent: "response.function_call_arguments.delta",
+  doneEvent: "response.function_call_arguments.done",
 } as const;
 
-const CUSTOM = {
+/** How a call of a custom tool is written. */
+const CUSTOM_CALL = {
   type: "custom_tool_call",
   prefix: "ctc",
   member: "input",
-  onDelta: "response.custom_tool_call_input.delta",
-  onDone: "response.custom_tool_call_input.done",
+  deltaEvent: "response.custom_tool_call_input.delta",
+  doneEvent: "response.custom_tool_call_input.done",
 } as const;
 
-/** Writes a tool call. Empty arguments of a function become `{}`. */
+/** Creates the item of a tool call, and the event that opens it. Empty arguments of a function become `{}`. */
 export function callItem(call: Call, position: ItemPosition): { item: OutputItem; events: ResponsesEvent[] } {
   const custom = call.custom === true;
-  const { type, prefix, member, onDelta, onDone } = custom ? CUSTOM : FUNCTION;
-  const at = { item_id: itemId(prefix, position), output_index: position.index };
+  const { type, prefix, member, deltaEvent, doneEvent } = custom ? CUSTOM_CALL : FUNCTION_CALL;
+  const location = { item_id: itemId(prefix, position), output_index: position.index };
   let text = "";
 
   function write(status: ItemStatus | "in_progress"): JsonObject {
     return {
       type,
-      id: at.item_id,
+      id: location.item_id,
       call_id: call.id,
       name: call.name,
       [member]: text,
@@ -50,7 +53,7 @@ export function callItem(call: Call, position: ItemPosition): { item: OutputItem
 
   function delta(piece: string): ResponsesEvent[] {
     text += piece;
-    return [{ type: onDelta, members: { ...at, delta: piece } }];
+    return [{ type: deltaEvent, members: { ...location, delta: piece } }];
   }
 
   const item: OutputItem = {
@@ -59,7 +62,7 @@ export function callItem(call: Call, position: ItemPosition): { item: OutputItem
     done(status) {
       const events = text === "" && !custom ? delta("{}") : [];
       events.push(
-        { type: onDone, members: { ...at, ...(!custom && { name: call.name }), [member]: text } },
+        { type: doneEvent, members: { ...location, ...(!custom && { name: call.name }), [member]: text } },
         itemDone(position.index, write(status)),
       );
       return events;

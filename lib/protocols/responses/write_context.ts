@@ -1,11 +1,12 @@
+/** What the writers of a responses request need to know of the prompt and its target. */
 import { PARAMETER_NAMES, type ParameterNames } from "../canonical/parameter_names.ts";
 import type { ContentBlock, Prompt } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
 
-/** A prompt being written. */
+/** The context of a prompt that is being written. */
 export interface ResponsesWriteContext {
-  /** True if the client speaks this protocol too: its members are written unchanged. */
+  /** True if the client speaks this protocol, too. Its members are written unchanged. */
   own: boolean;
   target: WriteTarget;
   /** The client's names of parameters that may be dropped. */
@@ -25,7 +26,7 @@ export function writeContextOf(prompt: Prompt, target: WriteTarget): ResponsesWr
   };
 }
 
-/** Writes a prompt-cache mark, an extension of the protocol. Five minutes are the default. */
+/** Writes a prompt-cache mark, for spreading. It is an extension of the protocol. Five minutes are the default. */
 export function writeCache({ cache }: Pick<ContentBlock, "cache">): JsonObject {
   return cache === undefined
     ? {}

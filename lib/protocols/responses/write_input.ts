@@ -1,4 +1,4 @@
-/** Writes messages as instructions and input items. */
+/** Writes the messages of a request as instructions and input items. */
 import type { ContentBlock, ContentBlockOf, Message } from "../canonical/types.ts";
 import { ownMembers } from "../canonical/unknown_members.ts";
 import type { Json, JsonObject } from "../../json/mod.ts";
@@ -7,14 +7,15 @@ import type { ResponsesWriteContext } from "./write_context.ts";
 import { isPart, type MessageAuthor, writePart } from "./write_parts.ts";
 
 /** Blocks of a message written in one step. */
-const BLOCKS_AT_ONCE = 1_024;
+const BLOCKS_PER_STEP = 1_024;
 
-/** Prefix of a failed tool's output, because outputs have no error flag. */
+/** Prefix of the output of a failed tool. The protocol has no flag for it. */
 const ERROR_MARK = "[tool error]";
 
 /**
- * Splits leading system text off the conversation: the first message of this protocol's own clients, all leading ones
- * of others. Other content than text stays an item; so does text that nothing follows, because a request needs input.
+ * Separates leading system text from the conversation: the first message for clients of this protocol, all leading
+ * system messages for others. Messages with other content than text stay items. So does text without messages after it,
+ * because a request needs an input.
  */
 export function splitInstructions(
   messages: readonly Message[],
@@ -34,7 +35,7 @@ export function splitInstructions(
 }
 
 /**
- * Writes messages as items, in steps, each block in its place.
+ * Writes messages as items, in steps. The blocks keep their order.
  * @throws {GatewayError} `invalid`, for media that the protocol does not support
  */
 export function* writeInput(
@@ -50,16 +51,16 @@ function isPlain({ role, blocks, unknownMembers }: Message, { own }: ResponsesWr
   if (role !== "system") return false;
   if (!own) return blocks.every((block) => block.type === "text" && block.citations === undefined);
   const [block] = blocks;
-  return unknownMembers === undefined && blocks.length === 1 && block?.type === "text" && isBare(block);
+  return unknownMembers === undefined && blocks.length === 1 && block?.type === "text" && isPlainText(block);
 }
 
 /** True for a text block without other members. */
-function isBare(block: ContentBlock): boolean {
+function isPlainText(block: ContentBlock): boolean {
   return block.type === "text" && block.unknownMembers === undefined && block.cache === undefined &&
     block.citations === undefined;
 }
 
-/** Appends a message to the items. Adjacent parts are one message, unless a part begins an item of its own. */
+/** Appends a message to the items. Adjacent parts are one item, unless a part began an item of its own. */
 function* writeMessage(
   message: Message,
   { context, items }: { context: ResponsesWriteContext; items: JsonObject[] },
@@ -67,20 +68,20 @@ function* writeMessage(
   const author: MessageAuthor = message.role === "assistant" ? "model" : "others";
   let content: JsonObject[] | undefined;
   for (const [index, block] of message.blocks.entries()) {
-    if (index % BLOCKS_AT_ONCE === 0) yield;
+    if (index % BLOCKS_PER_STEP === 0) yield;
     if (!isPart(block)) {
       content = undefined;
       items.push(writeItem(block, context));
       continue;
     }
     const parts = writePart(block, author, context);
-    const mark = objectOf(ownMembers(block).item);
-    if (content === undefined || mark !== undefined) {
+    const itemMembers = objectOf(ownMembers(block).item);
+    if (content === undefined || itemMembers !== undefined) {
       if (parts.length === 0) continue;
       content = [];
       items.push({
         ...ownMembers(message),
-        ...mark,
+        ...itemMembers,
         type: "message",
         role: roleOf(message, context),
         content,
@@ -90,7 +91,7 @@ function* writeMessage(
   }
 }
 
-/** Current models expect system text in the role `developer`. */
+/** Returns the role of a message. Current models expect system text in the role `developer`. */
 function roleOf(message: Message, { own }: ResponsesWriteContext): Json {
   if (message.role !== "system") return message.role;
   return own ? ownMembers(message).role ?? message.role : "developer";
@@ -123,7 +124,7 @@ function writeCall(block: ContentBlockOf<"tool_call">, context: ResponsesWriteCo
 }
 
 function writeResult(block: ContentBlockOf<"tool_result">, context: ResponsesWriteContext): JsonObject {
-  // Other protocols do not distinguish results of custom tools.
+  // In other protocols a result does not show that its tool is custom.
   const custom = block.custom === true || (!context.own && context.customCalls.has(block.callId));
   return {
     ...ownMembers(block),
@@ -133,12 +134,12 @@ function writeResult(block: ContentBlockOf<"tool_result">, context: ResponsesWri
   };
 }
 
-/** Writes a string if possible: not every upstream accepts parts here. */
+/** Writes the output of a tool. It is a string if possible, because some upstreams do not accept parts. */
 function writeOutput({ blocks, isError }: ContentBlockOf<"tool_result">, context: ResponsesWriteContext): Json {
   if (context.own) {
     const [first] = blocks;
     if (first === undefined) return "";
-    if (blocks.length === 1 && first.type === "text" && isBare(first)) return first.text;
+    if (blocks.length === 1 && first.type === "text" && isPlainText(first)) return first.text;
   }
   const texts = blocks.filter((block) => block.type === "text");
   if (!context.own && texts.length === blocks.length) {
@@ -152,16 +153,16 @@ function writeReasoning(block: ContentBlockOf<"reasoning">, { own }: ResponsesWr
   const { signature } = block;
   const { id: itemId, summary, content, ...members } = ownMembers(block);
   const id = signature?.id ?? itemId;
-  const raw = signature === undefined && !own && block.text !== ""
+  const rawContent = signature === undefined && !own && block.text !== ""
     ? [{ type: "reasoning_text", text: block.text }]
     : content;
-  const spelled = raw !== undefined || block.text === "" ? [] : [{ type: "summary_text", text: block.text }];
+  const ownSummary = rawContent !== undefined || block.text === "" ? [] : [{ type: "summary_text", text: block.text }];
   return {
     ...members,
     type: "reasoning",
     ...(id !== undefined && { id }),
-    summary: Array.isArray(summary) ? summary : spelled,
-    ...(raw !== undefined && { content: raw }),
+    summary: Array.isArray(summary) ? summary : ownSummary,
+    ...(rawContent !== undefined && { content: rawContent }),
     ...(signature !== undefined && { encrypted_content: signature.value }),
   };
 }

@@ -1,4 +1,4 @@
-/** Writes messages of an answer: adjacent text and refusals. */
+/** Writes the messages of an answer, which have adjacent texts and refusals, as output items. */
 import { countCodePoints, urlCitation } from "../canonical/citations.ts";
 import type { Citation, TextRange } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
@@ -14,33 +14,33 @@ import {
 
 type Kind = "text" | "refusal";
 
-/** A part being written. */
+/** The part that is being written. */
 interface Part {
   kind: Kind;
   text: string;
   annotations: JsonObject[];
-  /** Code points of the text before the current block, without those of `uncounted`. */
+  /** Number of code points before the current block, without those of `uncounted`. */
   counted: number;
-  /** Text of earlier blocks whose code points no citation has needed yet. */
+  /** Text of earlier blocks that is not counted yet: only citations need the count. */
   uncounted: string;
   /** Text of the current block. */
   block: string;
 }
 
 /**
- * Adjacent text blocks are one part. The item and its parts open with their first text, so that an answer without text
- * leaves no empty message; a refusal counts even without text.
+ * Creates the item of a message. Adjacent text blocks are one part. The item and its parts open with their first text,
+ * so that an answer without text has no empty message. A refusal opens even without text.
  */
 export function messageItem(kind: Kind, position: ItemPosition): { item: OutputItem; events: ResponsesEvent[] } {
   const id = itemId("msg", position);
   const output_index = position.index;
   const content: JsonObject[] = [];
-  let started = false;
+  let isAdded = false;
   let part: Part | undefined;
-  let current = kind;
+  let currentKind = kind;
   let citations: Citation[] = [];
 
-  const at = () => ({ item_id: id, output_index, content_index: content.length });
+  const location = () => ({ item_id: id, output_index, content_index: content.length });
 
   function endPart(): ResponsesEvent[] {
     if (part === undefined) return [];
@@ -48,28 +48,28 @@ export function messageItem(kind: Kind, position: ItemPosition): { item: OutputI
     const value = writePart(part);
     const events: ResponsesEvent[] = [
       kind === "text"
-        ? { type: "response.output_text.done", members: { ...at(), text, logprobs: [] } }
-        : { type: "response.refusal.done", members: { ...at(), refusal: text } },
-      { type: "response.content_part.done", members: { ...at(), part: value } },
+        ? { type: "response.output_text.done", members: { ...location(), text, logprobs: [] } }
+        : { type: "response.refusal.done", members: { ...location(), refusal: text } },
+      { type: "response.content_part.done", members: { ...location(), part: value } },
     ];
     content.push(value);
     part = undefined;
     return events;
   }
 
-  /** Returns the part of the block, which is opened if necessary. */
+  /** Returns the part of the current block, and opens it if necessary. */
   function openPart(): { part: Part; events: ResponsesEvent[] } {
-    if (part?.kind === current) return { part, events: [] };
+    if (part?.kind === currentKind) return { part, events: [] };
     const events: ResponsesEvent[] = endPart();
-    if (!started) events.push(itemAdded(output_index, { ...writeMessage("in_progress"), content: [] }));
-    started = true;
-    part = { kind: current, text: "", annotations: [], counted: 0, uncounted: "", block: "" };
-    events.push({ type: "response.content_part.added", members: { ...at(), part: writePart(part) } });
+    if (!isAdded) events.push(itemAdded(output_index, { ...writeMessage("in_progress"), content: [] }));
+    isAdded = true;
+    part = { kind: currentKind, text: "", annotations: [], counted: 0, uncounted: "", block: "" };
+    events.push({ type: "response.content_part.added", members: { ...location(), part: writePart(part) } });
     return { part, events };
   }
 
   function open(kind: Kind): ResponsesEvent[] {
-    current = kind;
+    currentKind = kind;
     if (part !== undefined) {
       part.uncounted += part.block;
       part.block = "";
@@ -89,9 +89,9 @@ export function messageItem(kind: Kind, position: ItemPosition): { item: OutputI
       part.text += text;
       part.block += text;
       events.push(
-        current === "text"
-          ? { type: "response.output_text.delta", members: { ...at(), delta: text, logprobs: [] } }
-          : { type: "response.refusal.delta", members: { ...at(), delta: text } },
+        currentKind === "text"
+          ? { type: "response.output_text.delta", members: { ...location(), delta: text, logprobs: [] } }
+          : { type: "response.refusal.delta", members: { ...location(), delta: text } },
       );
       return events;
     },
@@ -102,7 +102,7 @@ export function messageItem(kind: Kind, position: ItemPosition): { item: OutputI
     close() {
       if (citations.length === 0) return [];
       const { part, events } = openPart();
-      // A citation covers the whole block, so its range is known only now.
+      // A citation covers the whole block, whose end is known only now.
       part.counted += countCodePoints(part.uncounted);
       part.uncounted = "";
       const range = { start: part.counted, end: part.counted + countCodePoints(part.block) };
@@ -111,7 +111,7 @@ export function messageItem(kind: Kind, position: ItemPosition): { item: OutputI
         if (annotation === undefined) continue;
         events.push({
           type: "response.output_text.annotation.added",
-          members: { ...at(), annotation_index: part.annotations.length, annotation },
+          members: { ...location(), annotation_index: part.annotations.length, annotation },
         });
         part.annotations.push(annotation);
       }
@@ -119,10 +119,10 @@ export function messageItem(kind: Kind, position: ItemPosition): { item: OutputI
       return events;
     },
     done(status) {
-      if (!started) return [];
+      if (!isAdded) return [];
       return [...endPart(), itemDone(output_index, writeMessage(status))];
     },
-    value: (status) => started ? writeMessage(status) : undefined,
+    value: (status) => isAdded ? writeMessage(status) : undefined,
   };
   return { item, events: open(kind) };
 }

@@ -1,4 +1,4 @@
-/** Writes the options of a request: sampling, reasoning, format, end user. */
+/** Writes the options of a responses request: sampling, reasoning, format, end user. */
 import { supportedEffort } from "../canonical/effort.ts";
 import { endUserId } from "../canonical/end_user_id.ts";
 import type { Prompt, Reasoning } from "../canonical/types.ts";
@@ -8,17 +8,17 @@ import { listOf, objectOf, present } from "../members.ts";
 import { ENCRYPTED } from "./encrypted_content.ts";
 import type { ResponsesWriteContext } from "./write_context.ts";
 
-/** Writes sampling parameters that the protocol and the model have; the others are named. */
+/** Writes the sampling parameters that the protocol and the model have, and adds the others to `dropped`. */
 export function writeSampling({ sampling }: Prompt, { own, target }: ResponsesWriteContext): JsonObject {
   const { temperature, topP, topK, frequencyPenalty, presencePenalty, seed, logitBias } = sampling;
   const { dropped, row } = target;
   const supports = (name: string): boolean => {
-    const known = row.supported_parameters.includes(name);
-    if (!known) dropped.add(name);
-    return known;
+    const isKnown = row.supported_parameters.includes(name);
+    if (!isKnown) dropped.add(name);
+    return isKnown;
   };
-  // The penalties exist in Open Responses; OpenAI refuses them.
-  const penalty = (name: string): boolean => {
+  // Open Responses has the penalties, but OpenAI refuses them.
+  const supportsPenalty = (name: string): boolean => {
     if (own) return supports(name);
     dropped.add(name);
     return false;
@@ -29,13 +29,15 @@ export function writeSampling({ sampling }: Prompt, { own, target }: ResponsesWr
   return {
     ...(temperature !== undefined && supports("temperature") && { temperature }),
     ...(topP !== undefined && supports("top_p") && { top_p: topP }),
-    ...(frequencyPenalty !== undefined && penalty("frequency_penalty") && { frequency_penalty: frequencyPenalty }),
-    ...(presencePenalty !== undefined && penalty("presence_penalty") && { presence_penalty: presencePenalty }),
+    ...(frequencyPenalty !== undefined && supportsPenalty("frequency_penalty") &&
+      { frequency_penalty: frequencyPenalty }),
+    ...(presencePenalty !== undefined && supportsPenalty("presence_penalty") && { presence_penalty: presencePenalty }),
   };
 }
 
 /**
- * Writes `include`. Nothing is stored, so reasoning must come with its token, which a model without reasoning refuses.
+ * Writes `include`, for spreading. The vendor stores nothing, so reasoning must come encrypted. A model without
+ * reasoning refuses to encrypt it.
  */
 export function writeInclude(prompt: Prompt, { own, target }: ResponsesWriteContext): JsonObject {
   const encrypted = own ? prompt.reasoning?.encrypted === true : target.row.reasoning !== undefined;
@@ -43,7 +45,7 @@ export function writeInclude(prompt: Prompt, { own, target }: ResponsesWriteCont
   return include.length === 0 ? {} : { include };
 }
 
-/** Writes `reasoning`. */
+/** Writes `reasoning`, for spreading. */
 export function writeReasoning(
   reasoning: Reasoning | undefined,
   prompt: Prompt,
@@ -63,7 +65,7 @@ export function writeReasoning(
   return Object.keys(members).length === 0 ? {} : { reasoning: members };
 }
 
-/** Writes `text`: format and verbosity. */
+/** Writes `text`, which has the format and the verbosity, for spreading. */
 export function writeText(prompt: Prompt, { own, target, names }: ResponsesWriteContext): JsonObject {
   const { format } = prompt;
   const text: JsonObject = { ...objectOf(ownMembers(prompt).text) };
@@ -82,19 +84,19 @@ export function writeText(prompt: Prompt, { own, target, names }: ResponsesWrite
 }
 
 /**
- * Writes the end user's id; a long one is hashed. The id of messages clients identifies their session, so it is the
- * cache key, too.
+ * Writes the end user's id, for spreading; a long one is hashed. For clients of messages it is the prompt-cache key,
+ * too, because their id identifies the session.
  */
 export function writeUser(prompt: Prompt, { own }: ResponsesWriteContext): JsonObject {
   const { user, protocol } = prompt;
   if (user === undefined) return {};
-  // The client may have sent the newer name only, which is an unknown member.
+  // The client may have sent the id under the newer name, which is an unknown member.
   if (own) return ownMembers(prompt).safety_identifier === user ? {} : { user };
   const id = endUserId(user);
   return { safety_identifier: id, ...(protocol === "messages" && { prompt_cache_key: id }) };
 }
 
-/** Writes the unknown members of the body, except those in `include` and `text`, which have writers of their own. */
+/** Writes the unknown members of the body, except `include` and `text`, which have writers of their own. */
 export function writeUnknownMembers(prompt: Prompt): JsonObject {
   const { include: _include, text: _text, ...members } = ownMembers(prompt);
   return members;
@@ -113,7 +115,7 @@ function writeOwnReasoning(reasoning: Reasoning): JsonObject {
   };
 }
 
-/** Messages clients see thinking only if they enabled it, chat clients whenever they asked for reasoning. */
+/** True if the client gets reasoning text: in messages if it enabled thinking, in chat if it asked for reasoning. */
 function showsReasoning({ mode, effort, display }: Reasoning, { protocol }: Prompt): boolean {
   if (display === "omitted" || mode === "off" || effort === "none") return false;
   return protocol === "chat" || display !== undefined || mode !== undefined;

@@ -1,4 +1,4 @@
-/** Writes blocks of a message as content parts. */
+/** Writes the blocks of a message as content parts. */
 import { decodeTextFile, modalityOf, writeMediaUrl } from "../canonical/media.ts";
 import type { ContentBlock, ContentBlockOf } from "../canonical/types.ts";
 import { ownMembers } from "../canonical/unknown_members.ts";
@@ -7,20 +7,20 @@ import type { JsonObject } from "../../json/mod.ts";
 import { fileName } from "./read_parts.ts";
 import { type ResponsesWriteContext, writeCache } from "./write_context.ts";
 
-/** The author of a message: the model's parts have types of their own. */
+/** The author of a message. The parts of the model have other types than those of others. */
 export type MessageAuthor = "model" | "others";
 
-/** Parts that are kept whole: audio, and files that the vendor keeps. */
-const PARTS: ReadonlySet<string> = new Set(["input_audio", "input_image", "input_file"]);
+/** Types of parts that are kept as they are: audio, and files with an id at the vendor. */
+const VENDOR_PARTS: ReadonlySet<string> = new Set(["input_audio", "input_image", "input_file"]);
 
 /** True for blocks that are parts of a message, not items. */
 export function isPart(block: ContentBlock): boolean {
   return block.type === "text" || block.type === "refusal" || block.type === "media" ||
-    (block.type === "vendor_specific" && PARTS.has(String(block.value.type)));
+    (block.type === "vendor_specific" && VENDOR_PARTS.has(String(block.value.type)));
 }
 
 /**
- * Writes a block as a content part; a block without a place is named.
+ * Writes a block as content parts. A block that the protocol cannot express there is added to `dropped`.
  * @throws {GatewayError} `invalid`, for media that the protocol does not support
  */
 export function writePart(block: ContentBlock, author: MessageAuthor, context: ResponsesWriteContext): JsonObject[] {
@@ -53,7 +53,7 @@ function writeText(block: ContentBlockOf<"text">, author: MessageAuthor): JsonOb
   };
 }
 
-/** The members of the item, which the first part of a model message keeps, are written elsewhere. */
+/** Returns the unknown members of a part, without those of its item, which `writeInput` writes. */
 function partMembers(block: ContentBlock): JsonObject {
   const { item: _item, ...members } = ownMembers(block);
   return members;

@@ -1,3 +1,4 @@
+/** Writes the body of a responses request. */
 import type { Prompt } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
@@ -14,9 +15,9 @@ import {
 import { insertTools, writeToolChoice, writeTools } from "./write_tools.ts";
 
 /**
- * Writes a request body. Prompts of this protocol's own clients stay the same except for normalization: text as parts,
- * leading system text as `instructions`, `include` in one order, no null or empty members, no `provider` and `models`.
- * Prompts of other clients are stateless: nothing is stored, and reasoning comes with its token.
+ * Writes a request body, in steps. The body of a client of this protocol is only normalized: text as parts, leading
+ * system text as `instructions`, `include` in a fixed order, no null or empty members, no `provider` and `models`.
+ * Requests of other clients have no state at the vendor: it stores nothing, and reasoning comes encrypted.
  * @throws {GatewayError} `invalid`, for media that the protocol does not support
  */
 export function* writePrompt(prompt: Prompt, target: WriteTarget): Generator<void, JsonObject> {

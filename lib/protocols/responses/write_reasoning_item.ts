@@ -1,3 +1,4 @@
+/** Writes the reasoning of an answer as output items. */
 import type { Signature } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import { writeEncrypted } from "./encrypted_content.ts";
@@ -12,30 +13,30 @@ import {
   type ResponsesEvent,
 } from "./output_item.ts";
 
-/** Visible members of a reasoning block. */
+/** What the client gets of a reasoning block. */
 export interface ReasoningView {
-  /** The text, as a summary. */
+  /** Whether it gets the text, as a summary. */
   summary: boolean;
-  /** The signature, as `encrypted_content`. */
+  /** Whether it gets the signature, as `encrypted_content`. */
   encrypted: boolean;
-  /** The issuer withheld the text. */
+  /** Whether the issuer withheld the text. */
   hidden: boolean;
 }
 
-/** Writes reasoning. Its one summary part opens with the first text, so hidden reasoning has none. */
+/** Creates the item of reasoning. Its only summary part opens with the first text, so hidden reasoning has none. */
 export function reasoningItem(
   view: ReasoningView,
   position: ItemPosition,
 ): { item: OutputItem; events: ResponsesEvent[] } {
   const id = itemId("rs", position);
   const output_index = position.index;
-  const at = { item_id: id, output_index, summary_index: 0 };
+  const location = { item_id: id, output_index, summary_index: 0 };
   let text = "";
   let signature: Signature | undefined;
 
   const part = () => ({ type: "summary_text", text });
 
-  /** These items have a status only if they were cut short. */
+  /** Returns the item. It has a status only if it is incomplete. */
   function write(status: ItemStatus, encrypted = view.encrypted): JsonObject {
     return {
       type: "reasoning",
@@ -51,9 +52,11 @@ export function reasoningItem(
     delta(piece) {
       if (!view.summary) return [];
       const events: ResponsesEvent[] = [];
-      if (text === "") events.push({ type: "response.reasoning_summary_part.added", members: { ...at, part: part() } });
+      if (text === "") {
+        events.push({ type: "response.reasoning_summary_part.added", members: { ...location, part: part() } });
+      }
       text += piece;
-      events.push({ type: "response.reasoning_summary_text.delta", members: { ...at, delta: piece } });
+      events.push({ type: "response.reasoning_summary_text.delta", members: { ...location, delta: piece } });
       return events;
     },
     close(known) {
@@ -64,16 +67,16 @@ export function reasoningItem(
       const events: ResponsesEvent[] = [];
       if (text !== "") {
         events.push(
-          { type: "response.reasoning_summary_text.done", members: { ...at, text } },
-          { type: "response.reasoning_summary_part.done", members: { ...at, part: part() } },
+          { type: "response.reasoning_summary_text.done", members: { ...location, text } },
+          { type: "response.reasoning_summary_part.done", members: { ...location, part: part() } },
         );
       }
       events.push(itemDone(output_index, write(status)));
       return events;
     },
     value: (status) => write(status),
-    // A model takes its reasoning back in no other form.
-    stored: (status) => write(status, true),
+    // Models accept their earlier reasoning only in this form.
+    kept: (status) => write(status, true),
   };
   return { item, events: [itemAdded(output_index, { type: "reasoning", id, summary: [] })] };
 }

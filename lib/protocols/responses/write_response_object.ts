@@ -1,24 +1,24 @@
-/** Writes the response object: everything but the output repeats the request. */
+/** Writes the response object. All members besides the output and its outcome repeat the request. */
 import type { TokenUsage } from "../canonical/types.ts";
 import type { Json, JsonObject } from "../../json/mod.ts";
 import type { Echo } from "../codec.ts";
 import { objectOf, objectsOf } from "../members.ts";
 import { writeUsage } from "./responses_usage.ts";
 
-/** The variable members of a response object. */
+/** The members of a response object that change while it is written. */
 export interface ResponseProgress {
   status: "in_progress" | "completed" | "incomplete" | "failed";
   output: readonly JsonObject[];
-  /** Reason of the status `incomplete`. */
+  /** The reason for the status `incomplete`. */
   incomplete?: "max_output_tokens" | "content_filter";
-  /** Reason of the status `failed`. */
+  /** The reason for the status `failed`. */
   error?: { code: string; message: string };
   usage?: TokenUsage;
 }
 
 /**
- * Returns a function that writes the response object. It has every member that official clients and the Open Responses
- * suite require, in each state.
+ * Returns a function that writes the response object. In each state the object has every member that official clients
+ * and the Open Responses suite require.
  */
 export function responseWriter(echo: Echo): (progress: ResponseProgress) => JsonObject {
   const { request } = echo;
@@ -33,7 +33,7 @@ export function responseWriter(echo: Echo): (progress: ResponseProgress) => Json
     background: false,
     error: error === undefined ? null : { ...error },
     incomplete_details: incomplete === undefined ? null : { reason: incomplete },
-    // Clients' types allow only a string, although items may be sent.
+    // The types of clients allow only a string here, although a request may have items.
     instructions: typeof request.instructions === "string" ? request.instructions : null,
     max_output_tokens: request.max_output_tokens ?? null,
     max_tool_calls: request.max_tool_calls ?? null,
@@ -66,7 +66,7 @@ export function responseId({ requestId }: Pick<Echo, "requestId">): string {
   return `resp_${requestId}`;
 }
 
-/** Writes a tool of the request; strict clients require every member of a function. */
+/** Writes a tool of the request. Strict clients require every member of a function. */
 function writeTool(tool: JsonObject): Json {
   if (tool.type !== "function") return tool;
   return {

@@ -1,4 +1,4 @@
-/** Writes answers, streamed and whole. */
+/** Writes answers of the responses protocol, streamed or not. */
 import type { FinishReason, Machine, OpenBlock, Reply, ReplyEvent } from "../canonical/types.ts";
 import { cutAnswerError, type GatewayError } from "../../errors.ts";
 import type { JsonObject } from "../../json/mod.ts";
@@ -19,11 +19,12 @@ import { reasoningItem } from "./write_reasoning_item.ts";
 import { responseId, type ResponseProgress, responseWriter } from "./write_response_object.ts";
 import { eventsOf } from "../canonical/aggregate_events.ts";
 
-const TERMINAL = new Set(["response.completed", "response.incomplete", "response.failed"]);
+/** Types of the events that end an answer. */
+const FINAL_EVENTS = new Set(["response.completed", "response.incomplete", "response.failed"]);
 
 /**
- * Writes numbered events, the last one with the whole response, then `[DONE]`: OpenAI does not send this mark, but
- * other vendors' clients wait for it and OpenAI's clients ignore it.
+ * Creates a writer of numbered events, of which the last one has the whole response. `[DONE]` follows it: OpenAI does
+ * not send this mark, but clients of other vendors wait for it, and those of OpenAI ignore it.
  */
 export function streamWriter(echo: Echo): Machine<ReplyEvent, Frame> {
   const machine = outputItemWriter(echo);
@@ -32,7 +33,7 @@ export function streamWriter(echo: Echo): Machine<ReplyEvent, Frame> {
   function frames(events: ResponsesEvent[]): Frame[] {
     return events.flatMap(({ type, members }) => {
       const frame = { event: type, data: JSON.stringify({ type, sequence_number: number++, ...members }) };
-      return TERMINAL.has(type) ? [frame, { data: "[DONE]" }] : [frame];
+      return FINAL_EVENTS.has(type) ? [frame, { data: "[DONE]" }] : [frame];
     });
   }
 
@@ -40,58 +41,59 @@ export function streamWriter(echo: Echo): Machine<ReplyEvent, Frame> {
 }
 
 /**
- * Composes an answer from items, one open at a time. An item ends when the next one begins, or with the answer, whose
- * end decides whether the item is complete.
+ * Creates a writer that composes an answer from items, of which one is open at a time. An item ends when the next one
+ * begins, or with the answer. Then the finish reason decides whether the item is complete.
  */
 export function outputItemWriter(echo: Echo): Machine<ReplyEvent, ResponsesEvent> {
-  const respond = responseWriter(echo);
+  const writeResponse = responseWriter(echo);
   const output: JsonObject[] = [];
   const storedItems: JsonObject[] = [];
   let item: OutputItem | undefined;
   let state: "new" | "open" | "over" = "new";
-  let refused = false;
+  let hasRefusal = false;
 
   function start(): ResponsesEvent[] {
     if (state !== "new") return [];
     state = "open";
-    const members = { response: respond({ status: "in_progress", output }) };
+    const members = { response: writeResponse({ status: "in_progress", output }) };
     return [{ type: "response.created", members }, { type: "response.in_progress", members }];
   }
 
-  function leave(status: ItemStatus): ResponsesEvent[] {
+  function closeItem(status: ItemStatus): ResponsesEvent[] {
     const events = item?.done(status) ?? [];
     const value = item?.value(status);
     if (value !== undefined) {
       output.push(value);
-      storedItems.push(item?.stored?.(status) ?? value);
+      storedItems.push(item?.kept?.(status) ?? value);
     }
     item = undefined;
     return events;
   }
 
-  function enter(block: OpenBlock): ResponsesEvent[] {
-    if (block.type === "refusal") refused = true;
+  function openBlock(block: OpenBlock): ResponsesEvent[] {
+    if (block.type === "refusal") hasRefusal = true;
     const joined = item?.join(block);
     if (joined !== undefined) return joined;
-    const events = leave("completed");
+    const events = closeItem("completed");
     const opened = openItem(block, { echo, position: { requestId: echo.requestId, index: output.length } });
     item = opened.item;
     return [...events, ...opened.events];
   }
 
   function finish({ reason, usage }: Extract<ReplyEvent, { type: "finish" }>): ResponsesEvent[] {
-    const incomplete = incompleteReason(reason, refused);
+    const incomplete = incompleteReason(reason, hasRefusal);
     const status = incomplete === undefined ? "completed" : "incomplete";
-    const events = leave(status);
+    const events = closeItem(status);
     const progress: ResponseProgress = { status, output, usage, ...(incomplete !== undefined && { incomplete }) };
-    const response = respond(progress);
-    echo.keeper?.keep?.({ id: responseId(echo), output: storedItems.map(keptItem) });
+    const response = writeResponse(progress);
+    echo.keeper?.keep?.({ id: responseId(echo), output: storedItems.map(storedItem) });
     return [...events, { type: `response.${status}`, members: { response } }];
   }
 
   /**
-   * Published types have the error's members at the top, OpenAI's service and Open Responses under `error`, so both are
-   * written. Clients that know neither still get the failed response with its output so far.
+   * Ends the answer with an error. Published types have the members of the error at the top, OpenAI's service and Open
+   * Responses have them under `error`, so both are written. Clients that know neither get the failed response with its
+   * output so far.
    */
   function fail(thrown: GatewayError): ResponsesEvent[] {
     const events = start();
@@ -103,7 +105,7 @@ export function outputItemWriter(echo: Echo): Machine<ReplyEvent, ResponsesEvent
     return [
       ...events,
       { type: "error", members: { code, message, param, error: { ...error } } },
-      { type: "response.failed", members: { response: respond({ status: "failed", output, error: failure }) } },
+      { type: "response.failed", members: { response: writeResponse({ status: "failed", output, error: failure }) } },
     ];
   }
 
@@ -113,7 +115,7 @@ export function outputItemWriter(echo: Echo): Machine<ReplyEvent, ResponsesEvent
         case "start":
           return start();
         case "open":
-          return enter(event.block);
+          return openBlock(event.block);
         case "delta":
           return item?.delta(event.text) ?? [];
         case "citation":
@@ -139,6 +141,7 @@ export function outputItemWriter(echo: Echo): Machine<ReplyEvent, ResponsesEvent
   };
 }
 
+/** Creates the item of a block, and the events that open it. */
 function openItem(
   block: OpenBlock,
   { echo, position }: { echo: Echo; position: ItemPosition },
@@ -151,7 +154,7 @@ function openItem(
       return callItem(block, position);
     case "reasoning": {
       const { reasoning } = echo.prompt;
-      // Unless the client asked for reasoning, it expects a message as the first item.
+      // A client that did not ask for reasoning expects a message as the first item.
       if (reasoning === undefined) return { item: emptyItem(), events: [] };
       const summary = reasoning.display === "summarized" || reasoning.display === "full";
       return reasoningItem(
@@ -164,19 +167,19 @@ function openItem(
   }
 }
 
-/** A refusal without text must be marked, or it would look like an answer. */
-function incompleteReason(reason: FinishReason, refused: boolean): ResponseProgress["incomplete"] {
+/** Returns why an answer is incomplete; undefined if it is complete. A refusal without text is incomplete. */
+function incompleteReason(reason: FinishReason, hasRefusal: boolean): ResponseProgress["incomplete"] {
   if (reason === "length") return "max_output_tokens";
-  return reason === "refusal" && !refused ? "content_filter" : undefined;
+  return reason === "refusal" && !hasRefusal ? "content_filter" : undefined;
 }
 
-/** An output item in the form in which it is kept for later requests. */
-function keptItem(item: JsonObject): KeptAnswer["output"][number] {
+/** Returns an output item in the form in which it is stored for later requests. */
+function storedItem(item: JsonObject): KeptAnswer["output"][number] {
   const id = stringOf(item.id);
   return { text: JSON.stringify(item), ...(id !== undefined && { id }) };
 }
 
-/** Writes a whole answer: the response at the end of its stream. */
+/** Writes an answer that is not streamed, which is the response at the end of its stream. */
 export function writeReply(reply: Reply, echo: Echo): JsonObject {
   const machine = outputItemWriter(echo);
   const last = eventsOf(reply).flatMap((event) => machine.push(event)).at(-1);

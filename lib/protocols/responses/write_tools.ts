@@ -1,49 +1,49 @@
-/** Writes tools and the tool choice. */
+/** Writes the tools and the tool choice of a responses request. */
 import type { Tool, ToolChoice } from "../canonical/types.ts";
 import { ownMembers } from "../canonical/unknown_members.ts";
 import type { Json, JsonObject } from "../../json/mod.ts";
 import { numberOf, objectOf } from "../members.ts";
 import { type ResponsesWriteContext, writeCache } from "./write_context.ts";
 
-/** An item with tools, and its index in the input. */
+/** An item with tools, with its index in the input. */
 export interface AddedTools {
   index: number;
   item: JsonObject;
 }
 
-/** Writes the tools of the request, and those of input items. */
+/** Writes the tools of the request, and the input items with further tools. */
 export function writeTools(
   tools: readonly Tool[],
   context: ResponsesWriteContext,
 ): { tools: JsonObject[]; added: AddedTools[] } {
-  const top: Tool[] = [];
-  const places = new Map<number, { members: JsonObject; tools: Tool[] }>();
+  const requestTools: Tool[] = [];
+  const addedByIndex = new Map<number, { members: JsonObject; tools: Tool[] }>();
   for (const tool of tools) {
     const { index, ...members } = objectOf(ownMembers(tool).additional_tools) ?? {};
-    const at = numberOf(index);
-    if (at === undefined) {
-      top.push(tool);
+    const itemIndex = numberOf(index);
+    if (itemIndex === undefined) {
+      requestTools.push(tool);
       continue;
     }
-    const place = places.get(at) ?? { members, tools: [] };
-    places.set(at, place);
-    place.tools.push(tool);
+    const addedItem = addedByIndex.get(itemIndex) ?? { members, tools: [] };
+    addedByIndex.set(itemIndex, addedItem);
+    addedItem.tools.push(tool);
   }
-  const added = [...places].sort(([a], [b]) => a - b).map(([index, { members, tools }]) => ({
+  const added = [...addedByIndex].sort(([a], [b]) => a - b).map(([index, { members, tools }]) => ({
     index,
-    item: { ...members, type: "additional_tools", tools: nest(tools, context) },
+    item: { ...members, type: "additional_tools", tools: nestByNamespace(tools, context) },
   }));
-  return { tools: nest(top, context), added };
+  return { tools: nestByNamespace(requestTools, context), added };
 }
 
-/** Inserts the items with tools at their indexes, or at the end if items were removed since. */
+/** Inserts the items with tools at their indices, or at the end if there are fewer items now. */
 export function insertTools(items: readonly JsonObject[], added: readonly AddedTools[]): JsonObject[] {
-  const all = [...items];
-  for (const { index, item } of added) all.splice(index, 0, item);
-  return all;
+  const merged = [...items];
+  for (const { index, item } of added) merged.splice(index, 0, item);
+  return merged;
 }
 
-/** Writes a choice. The name is enough: the protocol finds a tool in any namespace. */
+/** Writes a choice. It has only the name of a tool: the protocol finds it in any namespace. */
 export function writeToolChoice(choice: ToolChoice, tools: readonly Tool[]): Json {
   switch (choice.type) {
     case "auto":
@@ -54,35 +54,35 @@ export function writeToolChoice(choice: ToolChoice, tools: readonly Tool[]): Jso
       return { type: choice.custom === true ? "custom" : "function", name: choice.name };
     case "allowed": {
       const custom = new Set(tools.flatMap((tool) => tool.type === "custom" ? [tool.name] : []));
-      const toolRefs = choice.names.map((name) => ({ type: custom.has(name) ? "custom" : "function", name }));
-      return { type: "allowed_tools", mode: choice.mode, tools: toolRefs };
+      const allowedTools = choice.names.map((name) => ({ type: custom.has(name) ? "custom" : "function", name }));
+      return { type: "allowed_tools", mode: choice.mode, tools: allowedTools };
     }
     case "vendor_specific":
       return choice.value;
   }
 }
 
-/** Puts adjacent tools of one namespace into it. */
-function nest(tools: readonly Tool[], context: ResponsesWriteContext): JsonObject[] {
-  const wireTools: JsonObject[] = [];
+/** Writes tools, and puts adjacent tools of one namespace into one object. */
+function nestByNamespace(tools: readonly Tool[], context: ResponsesWriteContext): JsonObject[] {
+  const written: JsonObject[] = [];
   let open: { name: string; members: string; tools: JsonObject[] } | undefined;
   for (const tool of tools) {
     const value = writeTool(tool, context);
-    const about = objectOf(ownMembers(tool).namespace);
-    const members = JSON.stringify(about ?? {});
-    // A hosted tool has no namespace of its own, only the namespace's other members.
-    const name = tool.type !== "hosted" ? tool.namespace : about === undefined ? undefined : open?.name;
+    const namespaceMembers = objectOf(ownMembers(tool).namespace);
+    const members = JSON.stringify(namespaceMembers ?? {});
+    // A hosted tool does not know the name of its namespace, only the namespace's other members.
+    const name = tool.type !== "hosted" ? tool.namespace : namespaceMembers === undefined ? undefined : open?.name;
     if (name === undefined) {
       open = undefined;
-      wireTools.push(value);
+      written.push(value);
     } else if (open?.name === name && open.members === members) {
       open.tools.push(value);
     } else {
       open = { name, members, tools: [value] };
-      wireTools.push({ ...about, type: "namespace", name, tools: open.tools });
+      written.push({ ...namespaceMembers, type: "namespace", name, tools: open.tools });
     }
   }
-  return wireTools;
+  return written;
 }
 
 function writeTool(tool: Tool, { own }: ResponsesWriteContext): JsonObject {
@@ -92,7 +92,7 @@ function writeTool(tool: Tool, { own }: ResponsesWriteContext): JsonObject {
     case "function": {
       const { name, description } = tool;
       const parameters = tool.parameters ?? (own ? undefined : { type: "object", properties: {} });
-      // Absent means strict here, and not strict in other protocols.
+      // A missing member means strict in this protocol, and not strict in others.
       const strict = tool.strict ?? (own ? undefined : false);
       return {
         ...members,

@@ -1,4 +1,4 @@
-/** Adapts a client's prompt to the capabilities of a target, and its answer back. */
+/** Adapts a client's prompt to the capabilities of a target, and restores the answer for the client. */
 import { PARAMETER_NAMES } from "../canonical/parameter_names.ts";
 import type { ContentBlock, Machine, Prompt, ReplyEvent } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
@@ -23,11 +23,10 @@ import { enforceStopSequences, splitStopSequences } from "./stop_sequences.ts";
 import { renameTools } from "./tool_names.ts";
 
 /**
- * Adapts a prompt to its target. Deterministic and idempotent. Names what the target does not support in
- * `target.dropped`, so that the writer of the protocol has to name only what depends on the protocol itself: an adapted
- * prompt asks for one answer, has no empty texts, and nothing in it is of another protocol than the target's. Steps for
- * rare contents run only for prompts that have them. A prompt may have tens of thousands of blocks, so callers may yield
- * to the event loop between the steps.
+ * Adapts a prompt to its target. Deterministic and idempotent. Adds what the target does not support to
+ * `target.dropped`, so the protocol's writer adds only what its protocol cannot express. An adapted prompt asks for one
+ * answer and has no empty texts and nothing of another protocol than the target's. Steps for rare contents run only for
+ * prompts that have them. A prompt may have tens of thousands of blocks, so the function yields between its steps.
  * @throws {GatewayError} `invalid`, if leaving something out would change the meaning
  */
 export function* adaptPrompt(original: Prompt, target: AdaptTarget): Generator<void, AdaptedPrompt> {
@@ -78,9 +77,9 @@ export function* adaptPrompt(original: Prompt, target: AdaptTarget): Generator<v
   }
 
   if (prompt.stop.length > 0) {
-    const { prompt: limited, emulated } = splitStopSequences(prompt, target);
+    const { prompt: limited, gatewayStops } = splitStopSequences(prompt, target);
     prompt = limited;
-    if (emulated.length > 0) restores.push(() => enforceStopSequences(emulated));
+    if (gatewayStops.length > 0) restores.push(() => enforceStopSequences(gatewayStops));
   }
   restores.push(normalizeFinish);
   if (original.protocol === "messages") restores.push(dropTrailingSignatures);
@@ -92,8 +91,8 @@ export function* adaptPrompt(original: Prompt, target: AdaptTarget): Generator<v
 }
 
 /**
- * Removes what the canonical answer has no place for: several answers, and probabilities.
- * @throws {GatewayError} `invalid`, for several answers
+ * Removes the request for log probabilities, which the canonical answer does not have.
+ * @throws {GatewayError} `invalid`, if the client asks for several answers
  */
 function askForOneAnswer(prompt: Prompt, dropped: AdaptTarget["dropped"]): Prompt {
   if ((prompt.n ?? 1) > 1) {
@@ -108,18 +107,19 @@ function askForOneAnswer(prompt: Prompt, dropped: AdaptTarget["dropped"]): Promp
   return { ...prompt, sampling };
 }
 
-/** Rare contents of a prompt, found in one pass. */
+/** The rare contents that a prompt has. */
 interface PromptSurvey {
-  /** Types of the blocks in messages, those inside of tool results included. */
+  /** Types of the blocks in messages and in tool results. */
   types: Set<ContentBlock["type"]>;
-  /** Marks of the prompt cache. */
+  /** Whether there are prompt-cache marks. */
   hasMarks: boolean;
-  /** Blank texts, or messages without blocks. */
+  /** Whether there are blank texts, or messages without blocks. */
   hasBlank: boolean;
-  /** Members that the canonical form does not model, or citations. */
+  /** Whether there are members that the canonical form does not model, or citations. */
   hasUnknown: boolean;
 }
 
+/** Returns what rare contents a prompt has, found in one pass. */
 function surveyPrompt({ messages, tools, unknownMembers, reasoning }: Prompt): PromptSurvey {
   const hasUnknown = (unknownMembers ?? reasoning?.unknownMembers) !== undefined;
   const survey: PromptSurvey = { types: new Set(), hasMarks: false, hasBlank: false, hasUnknown };
@@ -146,7 +146,7 @@ function surveyBlocks(blocks: readonly ContentBlock[], survey: PromptSurvey): vo
   }
 }
 
-/** A limit of 0 tokens fills a cache at Anthropic; no other vendor accepts it. */
+/** Returns the error for a limit of 0 tokens. At Anthropic it fills the cache; no other vendor accepts it. */
 function tooFewTokens(): GatewayError {
   return new GatewayError("invalid", "Cannot use max_tokens 0: this model's upstream requires at least 1", {
     param: "max_tokens",

@@ -7,15 +7,15 @@ export interface AdaptTarget extends WriteTarget {
   protocol: Protocol;
 }
 
-/** An adapted prompt, and the way back. */
+/** An adapted prompt, with what restores its answer. */
 export interface AdaptedPrompt {
   prompt: Prompt;
   /**
    * Returns a machine for one answer. It restores tool names and custom calls, enforces the stop sequences that the
-   * upstream was not given, and normalizes the finish reason. After its finish or error the answer is over, whatever
-   * the upstream still sends, and its feed can be cancelled.
+   * upstream did not get, and normalizes the finish reason. After it emits a finish or an error, the answer is over:
+   * the machine ignores further events, and the upstream's answer can be cancelled.
    */
   restore: () => Machine<ReplyEvent, ReplyEvent>;
-  /** Most tokens of the answer, if the upstream's minimum is higher: the gateway cuts the answer. */
+  /** The client's token limit, if it is below the upstream's minimum: the gateway cuts the answer there. */
   limit?: number;
 }

@@ -1,10 +1,10 @@
-/** Custom tools for upstreams without free-form tools: a function with one argument, `input`. */
+/** Replaces custom tools by functions with one argument, `input`, for upstreams without free-form tools. */
 import type { ContentBlock, Machine, OpenBlock, Prompt, ReplyEvent, Tool } from "../canonical/types.ts";
 import { type JsonObject, writeJson } from "../../json/mod.ts";
 import { inputDecoder } from "./input_decoder.ts";
 import { mapPrompt } from "./map_blocks.ts";
 
-/** Wraps custom tools, their past calls and results, and a choice of one. */
+/** Turns custom tools, their past calls and results, and a choice of a custom tool into those of functions. */
 export function* wrapCustomTools(prompt: Prompt): Generator<void, Prompt> {
   const wrapBlock = (block: ContentBlock): ContentBlock => {
     if (block.type === "tool_call" && block.custom === true) {
@@ -43,15 +43,15 @@ function wrapTool({ type: _, description, format, ...tool }: Extract<Tool, { typ
 }
 
 function describeInput({ type, syntax, definition }: JsonObject = {}): string {
-  const free = "The input is free-form text, not JSON.";
-  if (type !== "grammar" || typeof definition !== "string") return free;
+  const freeForm = "The input is free-form text, not JSON.";
+  if (type !== "grammar" || typeof definition !== "string") return freeForm;
   const kind = typeof syntax === "string" ? `${syntax} grammar` : "grammar";
-  return `${free} It must match this ${kind}:\n${definition}`;
+  return `${freeForm} It must match this ${kind}:\n${definition}`;
 }
 
 /**
- * Unwraps calls that are marked `custom`: passes the text inside `{"input":"…"}` on piece by piece, and anything else
- * unchanged.
+ * Creates a machine that unwraps calls marked `custom`: it passes on the text inside `{"input":"…"}` piece by piece,
+ * and all other events unchanged.
  */
 export function unwrapCustomCalls(): Machine<ReplyEvent, ReplyEvent> {
   let decoder: ReturnType<typeof inputDecoder> | undefined;

@@ -1,4 +1,6 @@
-/** Members that only the client's own protocol knows: carried over if the target has an equivalent, else named. */
+/**
+ * Removes members that only the client's protocol knows: translates those that the target knows, reports the others.
+ */
 import { PARAMETER_NAMES } from "../canonical/parameter_names.ts";
 import type { UnsupportedParameters } from "../canonical/unsupported_parameters.ts";
 import type { ContentBlock, Message, Prompt, Protocol, Reasoning, Tool, UnknownMembers } from "../canonical/types.ts";
@@ -8,7 +10,7 @@ import { mapEach, mapPrompt, withMessages } from "./map_blocks.ts";
 import type { AdaptTarget } from "./adapt_target.ts";
 
 /** Members of the body with the same name in both OpenAI protocols. */
-const OPENAI = [
+const SHARED_OPENAI_MEMBERS = [
   "service_tier",
   "metadata",
   "prompt_cache_key",
@@ -18,23 +20,23 @@ const OPENAI = [
 ];
 
 /** Members that are refused, because the answer would be wrong without them. */
-const REFUSED: Readonly<Record<Protocol, readonly string[]>> = {
+const REFUSED_MEMBERS: Readonly<Record<Protocol, readonly string[]>> = {
   chat: [],
   responses: [],
   messages: ["mcp_servers", "container", "thread", "fallbacks"],
   gemini: ["cachedContent", "continuationToken"],
 };
 
-type RestTarget = Pick<AdaptTarget, "protocol" | "dropped">;
+type DropTarget = Pick<AdaptTarget, "protocol" | "dropped">;
 
-/** Objects that only group members: their members are named, not the object. */
+/** Objects that only group members: the members inside are reported, not the object. */
 const WRAPPERS = new Set(["function", "custom", "image_url", "file", "item", "functionCall", "functionResponse"]);
 
-/** Members of Gemini's body that only group others. */
+/** Members of Gemini's body that only group members. */
 const GROUPS = new Set(["generationConfig", "toolConfig", "functionCallingConfig"]);
 
-/** Members without a meaning of their own, which are not named. */
-const SILENT = new Set([
+/** Members that mean nothing by themselves, which are not reported. */
+const UNREPORTED_MEMBERS = new Set([
   "id",
   "index",
   "type",
@@ -46,31 +48,32 @@ const SILENT = new Set([
   "summary",
   "content",
   "additional_tools",
-  // Schemas of a tool's result, which models get only at Google.
+  // Schemas of a tool's result. Only Google passes them to its models.
   "response",
   "responseJsonSchema",
 ]);
 
 /**
- * Removes members and citations of other protocols than the target's.
+ * Removes members and citations of other protocols than the target's. Adds them to `dropped` unless the target has an
+ * equivalent.
  * @throws {GatewayError} `invalid`, for members without which the answer would be wrong
  */
-export function* dropUnknownMembers(prompt: Prompt, target: RestTarget): Generator<void, Prompt> {
+export function* dropUnknownMembers(prompt: Prompt, target: DropTarget): Generator<void, Prompt> {
   const { dropped } = target;
   const { unknownMembers, reasoning } = prompt;
-  const local = <T extends { unknownMembers?: UnknownMembers }>(value: T): T => localize(value, target);
-  const localBlock = (block: ContentBlock): ContentBlock => dropCitations(local(block), target);
+  const keepOwn = <T extends { unknownMembers?: UnknownMembers }>(part: T): T => keepOwnMembers(part, target);
+  const keepOwnInBlock = (block: ContentBlock): ContentBlock => dropCitations(keepOwn(block), target);
   const body = unknownMembers === undefined || unknownMembers.from === target.protocol
     ? unknownMembers
-    : carryBody(unknownMembers, target);
-  const thinking = reasoning && localReasoning(reasoning, target);
-  const localized = yield* mapPrompt(prompt, localBlock);
-  const messages = yield* mapEach<Message>(localized.messages, local);
-  const tools = yield* mapEach<Tool>(localized.tools, local);
-  if (thinking === reasoning && body === unknownMembers && tools === localized.tools) {
-    return withMessages(localized, messages);
+    : translateBody(unknownMembers, target);
+  const thinking = reasoning && keepOwnReasoning(reasoning, target);
+  const mapped = yield* mapPrompt(prompt, keepOwnInBlock);
+  const messages = yield* mapEach<Message>(mapped.messages, keepOwn);
+  const tools = yield* mapEach<Tool>(mapped.tools, keepOwn);
+  if (thinking === reasoning && body === unknownMembers && tools === mapped.tools) {
+    return withMessages(mapped, messages);
   }
-  const { unknownMembers: _, reasoning: __, ...others } = localized;
+  const { unknownMembers: _, reasoning: __, ...others } = mapped;
   return {
     ...others,
     messages,
@@ -79,32 +82,34 @@ export function* dropUnknownMembers(prompt: Prompt, target: RestTarget): Generat
     ...(body !== undefined && { unknownMembers: body }),
   };
 
-  function localReasoning(reasoning: Reasoning, { protocol }: RestTarget): Reasoning {
+  function keepOwnReasoning(reasoning: Reasoning, { protocol }: DropTarget): Reasoning {
     if (reasoning.unknownMembers === undefined || reasoning.unknownMembers.from === protocol) return reasoning;
-    const { unknownMembers, ...kept } = reasoning;
+    const { unknownMembers, ...others } = reasoning;
     for (const [name, value] of Object.entries(unknownMembers.members)) {
-      if (!isNothing(value)) dropped.add(`${PARAMETER_NAMES[unknownMembers.from].reasoning}.${name}`);
+      if (!asksForNothing(value)) dropped.add(`${PARAMETER_NAMES[unknownMembers.from].reasoning}.${name}`);
     }
-    return kept;
+    return others;
   }
 }
 
-function localize<T extends { unknownMembers?: UnknownMembers }>(value: T, { protocol, dropped }: RestTarget): T {
-  if (value.unknownMembers === undefined || value.unknownMembers.from === protocol) return value;
-  const { unknownMembers: _, ...kept } = value;
-  nameMembers(value.unknownMembers.members, dropped);
-  return kept as T;
+/** Removes and reports unknown members, unless they are of the target's protocol. */
+function keepOwnMembers<T extends { unknownMembers?: UnknownMembers }>(part: T, { protocol, dropped }: DropTarget): T {
+  if (part.unknownMembers === undefined || part.unknownMembers.from === protocol) return part;
+  const { unknownMembers: _, ...others } = part;
+  reportMembers(part.unknownMembers.members, dropped);
+  return others as T;
 }
 
-function nameMembers(members: JsonObject, dropped: UnsupportedParameters): void {
+function reportMembers(members: JsonObject, dropped: UnsupportedParameters): void {
   for (const [name, value] of Object.entries(members)) {
-    if (isNothing(value) || SILENT.has(name)) continue;
-    if (WRAPPERS.has(name) && isObject(value)) nameMembers(value, dropped);
+    if (asksForNothing(value) || UNREPORTED_MEMBERS.has(name)) continue;
+    if (WRAPPERS.has(name) && isObject(value)) reportMembers(value, dropped);
     else dropped.add(name);
   }
 }
 
-function dropCitations(block: ContentBlock, { protocol, dropped }: RestTarget): ContentBlock {
+/** Removes and reports citations of other protocols than the target's. */
+function dropCitations(block: ContentBlock, { protocol, dropped }: DropTarget): ContentBlock {
   if (block.type !== "text" || block.citations === undefined) return block;
   const { citations, ...text } = block;
   const own = citations.filter(({ from }) => from === protocol);
@@ -114,45 +119,50 @@ function dropCitations(block: ContentBlock, { protocol, dropped }: RestTarget): 
   return own.length > 0 ? { ...text, citations: own } : text;
 }
 
-/** Members of the body under the target's names. */
-function carryBody(unknownMembers: UnknownMembers, { protocol, dropped }: RestTarget): UnknownMembers | undefined {
+/** Returns the body's members under the target's names; undefined if none is left. Reports those without equivalent. */
+function translateBody(unknownMembers: UnknownMembers, { protocol, dropped }: DropTarget): UnknownMembers | undefined {
   if (protocol === "gemini") {
-    nameBody(unknownMembers, Object.keys(unknownMembers.members), dropped);
+    reportBodyMembers(unknownMembers, Object.keys(unknownMembers.members), dropped);
     return undefined;
   }
   const members: JsonObject = {};
   const lost = Object.entries(unknownMembers.members).filter(([name, value]) => {
-    const carried = carry({ name, value, from: unknownMembers.from, to: protocol });
-    if (carried !== undefined) Object.assign(members, carried);
-    return carried === undefined;
+    const translated = translateMember({ name, value, from: unknownMembers.from, to: protocol });
+    if (translated !== undefined) Object.assign(members, translated);
+    return translated === undefined;
   });
-  nameBody(unknownMembers, lost.map(([name]) => name), dropped);
+  reportBodyMembers(unknownMembers, lost.map(([name]) => name), dropped);
   return Object.keys(members).length === 0 ? undefined : { from: protocol, members };
 }
 
-function nameBody({ from, members }: UnknownMembers, names: readonly string[], dropped: UnsupportedParameters): void {
+function reportBodyMembers(
+  { from, members }: UnknownMembers,
+  names: readonly string[],
+  dropped: UnsupportedParameters,
+): void {
   for (const name of names) {
     const value = members[name];
     // The gateway stores nothing, so `store: false` is no loss.
-    if (isNothing(value) || (name === "store" && value === false)) continue;
-    refuseMember(name, from);
-    for (const path of namesOf(name, value)) dropped.add(path);
+    if (asksForNothing(value) || (name === "store" && value === false)) continue;
+    checkMember(name, from);
+    for (const path of pathsOf(name, value)) dropped.add(path);
   }
 }
 
-/** The name of a member, or the paths of its members if it only groups them. */
-function namesOf(name: string, value: Json | undefined): string[] {
+/** Returns the name of a member, or the paths of the members inside if it only groups them. */
+function pathsOf(name: string, value: Json | undefined): string[] {
   if (!GROUPS.has(name.slice(name.lastIndexOf(".") + 1)) || !isObject(value)) return [name];
   return Object.entries(value).flatMap(([inner, member]) =>
-    isNothing(member) ? [] : namesOf(`${name}.${inner}`, member)
+    asksForNothing(member) ? [] : pathsOf(`${name}.${inner}`, member)
   );
 }
 
-function refuseMember(name: string, from: Protocol): void {
-  if (!REFUSED[from].includes(name)) return;
+/** @throws {GatewayError} `invalid`, for a member without which the answer would be wrong */
+function checkMember(name: string, from: Protocol): void {
+  if (!REFUSED_MEMBERS[from].includes(name)) return;
   throw new GatewayError("invalid", `Cannot use ${name}: only the vendor's own models support it`, {
     param: name,
-    // With this code the vendor's own clients send the whole conversation instead.
+    // On this code the vendor's own clients send the whole conversation in place of the thread.
     ...(name === "thread" && { code: "thread_unsupported_request" }),
   });
 }
@@ -165,9 +175,9 @@ interface Member {
 }
 
 /** Translates one member; undefined if the target has no equivalent. */
-function carry({ name, value, from, to }: Member): JsonObject | undefined {
+function translateMember({ name, value, from, to }: Member): JsonObject | undefined {
   if (from !== "messages" && to !== "messages") {
-    if (OPENAI.includes(name)) return { [name]: value };
+    if (SHARED_OPENAI_MEMBERS.includes(name)) return { [name]: value };
     if (from === "chat") return name === "verbosity" ? { text: { verbosity: value } } : undefined;
     const verbosity = name === "text" && isObject(value) && Object.keys(value).length === 1
       ? value.verbosity
@@ -180,8 +190,8 @@ function carry({ name, value, from, to }: Member): JsonObject | undefined {
   return value === "standard_only" ? { service_tier: "default" } : undefined;
 }
 
-/** True for values that ask for nothing. */
-function isNothing(value: Json | undefined): boolean {
+/** True if a value has no effect: null, or an empty object or list. */
+function asksForNothing(value: Json | undefined): boolean {
   if (value === undefined || value === null) return true;
   if (Array.isArray(value)) return value.length === 0;
   return isObject(value) && Object.keys(value).length === 0;

@@ -1,4 +1,4 @@
-/** Replaces, moves or drops contents that the target does not support. */
+/** Replaces, moves or drops contents of messages that the target does not support. */
 import { PARAMETER_NAMES } from "../canonical/parameter_names.ts";
 import type { ContentBlock, Message, Prompt } from "../canonical/types.ts";
 import { flattenVendorSpecific } from "./flatten_vendor_specific.ts";
@@ -8,7 +8,7 @@ import type { TextRule } from "../upstream_codec.ts";
 import { hashText, isLegal } from "./legal_names.ts";
 
 /**
- * Flattens blocks of other protocols into text and media, or drops and names them.
+ * Flattens blocks of other protocols into text and media, or drops them and adds them to `dropped`.
  * @throws {GatewayError} `invalid`, if the model would have to read a block that cannot be flattened
  */
 export function* flattenContent(prompt: Prompt, target: AdaptTarget): Generator<void, Prompt> {
@@ -20,37 +20,35 @@ export function* flattenContent(prompt: Prompt, target: AdaptTarget): Generator<
 }
 
 /**
- * Drops empty text, and messages with nothing else. Anthropic refuses white space alone, too. Reasoning without text
- * stays for its signature.
+ * Drops empty texts, and messages with nothing else; for Anthropic also texts of only white space, which it refuses.
+ * Reasoning without text stays for its signature.
  */
 export function* dropEmpty(prompt: Prompt, { protocol }: AdaptTarget): Generator<void, Prompt> {
-  const keep = (block: ContentBlock): ContentBlock | ContentBlock[] => {
+  const dropIfBlank = (block: ContentBlock): ContentBlock | ContentBlock[] => {
     const blank = blankText(block);
     return blank === "" || (blank !== undefined && protocol === "messages") ? [] : block;
   };
-  const withoutEmpty = yield* mapPrompt(prompt, keep);
-  const isSilent = withoutEmpty.messages.some(({ blocks }) => blocks.length === 0);
-  return isSilent
-    ? withMessages(withoutEmpty, withoutEmpty.messages.filter(({ blocks }) => blocks.length > 0))
-    : withoutEmpty;
+  const kept = yield* mapPrompt(prompt, dropIfBlank);
+  const hasEmptyMessage = kept.messages.some(({ blocks }) => blocks.length === 0);
+  return hasEmptyMessage ? withMessages(kept, kept.messages.filter(({ blocks }) => blocks.length > 0)) : kept;
 }
 
-/** The text of a block without other characters than white space; absent for any other block. */
+/** Returns the text of a text or refusal block that is only white space; undefined for any other block. */
 export function blankText(block: ContentBlock): string | undefined {
   const isText = block.type === "text" || block.type === "refusal";
   return isText && block.text.trim() === "" ? block.text : undefined;
 }
 
 /**
- * Drops reasoning that the target cannot read: signed by another issuer, or unsigned if the target does not take it.
- * Empty reasoning is dropped without being named.
+ * Drops reasoning that the target cannot read: signed by another issuer, or unsigned if the target does not accept
+ * that. Adds it to `dropped` unless it is empty.
  */
 export function* dropUnreadableReasoning(
   prompt: Prompt,
   { issuer, dialect, dropped }: AdaptTarget,
 ): Generator<void, Prompt> {
   const names = PARAMETER_NAMES[prompt.protocol];
-  const keep = (block: ContentBlock): ContentBlock | ContentBlock[] => {
+  const dropIfUnreadable = (block: ContentBlock): ContentBlock | ContentBlock[] => {
     if (block.type !== "reasoning") return block;
     const { text, signature } = block;
     if (signature === undefined ? text !== "" && dialect.unsignedReasoning : signature.issuer === issuer) {
@@ -59,7 +57,7 @@ export function* dropUnreadableReasoning(
     if (text !== "" || signature !== undefined) dropped.add(signature === undefined ? names.unsigned : names.signed);
     return [];
   };
-  return yield* mapPrompt(prompt, keep);
+  return yield* mapPrompt(prompt, dropIfUnreadable);
 }
 
 /**
@@ -69,15 +67,15 @@ export function* dropUnreadableReasoning(
 export function fitReasoning(prompt: Prompt, target: AdaptTarget): Prompt {
   const { reasoning, toolChoice, protocol } = prompt;
   if (target.protocol !== "messages" || !isManual(prompt, target)) return prompt;
-  const forced = toolChoice?.type === "tool" || toolChoice?.type === "required" ||
+  const isForced = toolChoice?.type === "tool" || toolChoice?.type === "required" ||
     (toolChoice?.type === "allowed" && toolChoice.mode === "required");
-  if (!forced && !hasBareCall(prompt)) return prompt;
-  const byEffort = reasoning?.mode === undefined;
-  target.dropped.add(byEffort ? PARAMETER_NAMES[protocol].effort : PARAMETER_NAMES[protocol].reasoning);
+  if (!isForced && !hasBareCall(prompt)) return prompt;
+  const isByEffort = reasoning?.mode === undefined;
+  target.dropped.add(isByEffort ? PARAMETER_NAMES[protocol].effort : PARAMETER_NAMES[protocol].reasoning);
   return { ...prompt, reasoning: { mode: "off" } };
 }
 
-/** True if the request asks for thinking and the model's thinking takes a budget. */
+/** True if the request asks for thinking, and the model's thinking has a budget. */
 function isManual({ reasoning }: Prompt, { row }: AdaptTarget): boolean {
   if (reasoning === undefined || reasoning.mode === "off") return false;
   if (reasoning.mode === "manual") return true;
@@ -85,6 +83,7 @@ function isManual({ reasoning }: Prompt, { row }: AdaptTarget): boolean {
   return isRequested && row.reasoning !== undefined && !row.reasoning.modes.includes("adaptive");
 }
 
+/** True if the last assistant message has tool calls and does not begin with reasoning. */
 function hasBareCall({ messages }: Prompt): boolean {
   const last = messages.findLast(({ role }) => role === "assistant");
   return last !== undefined && last.blocks[0]?.type !== "reasoning" &&
@@ -92,14 +91,14 @@ function hasBareCall({ messages }: Prompt): boolean {
 }
 
 /**
- * Moves media from tool results to the user message, directly after its last result. A line of text in both places
- * tells the model which belongs where.
+ * Moves media from tool results to the end of the results of a round, in the user message with the last one. A line of
+ * text in both places tells the model which attachment belongs to which result.
  */
 export function moveMediaOutOfResults(prompt: Prompt): Prompt {
   let moved: ContentBlock[] = [];
   let count = 0;
 
-  function takeOut(block: ContentBlock): ContentBlock {
+  function moveMediaOut(block: ContentBlock): ContentBlock {
     if (block.type !== "tool_result") return block;
     const blocks = block.blocks.map((inner): ContentBlock => {
       if (inner.type !== "media") return inner;
@@ -112,14 +111,14 @@ export function moveMediaOutOfResults(prompt: Prompt): Prompt {
 
   const messages = prompt.messages.map((message, index): Message => {
     if (message.role !== "user") return message;
-    const blocks = message.blocks.map(takeOut);
+    const blocks = message.blocks.map(moveMediaOut);
     const next = prompt.messages[index + 1];
     if (moved.length === 0 || (next !== undefined && hasResult(next))) return { ...message, blocks };
-    const after = blocks.findLastIndex(({ type }) => type === "tool_result") + 1;
-    const all = [...blocks.slice(0, after), ...moved, ...blocks.slice(after)];
+    const resultsEnd = blocks.findLastIndex(({ type }) => type === "tool_result") + 1;
+    const withMoved = [...blocks.slice(0, resultsEnd), ...moved, ...blocks.slice(resultsEnd)];
     moved = [];
     count = 0;
-    return { ...message, blocks: all };
+    return { ...message, blocks: withMoved };
   });
   return { ...prompt, messages };
 }
@@ -128,34 +127,36 @@ function hasResult({ role, blocks }: Message): boolean {
   return role === "user" && blocks.some(({ type }) => type === "tool_result");
 }
 
-const PREFIX = "call_";
-/** About 142 bits. */
+const CALL_ID_PREFIX = "call_";
+/** Base62 digits of a new id, about 142 bits. */
 const HASH_LENGTH = 24;
 
-/** Makes every call id legal, in steps. The new id is derived from the old one. */
+/** Replaces every call id that the rule does not allow, in steps. The same id always gets the same replacement. */
 export function* legalizeCallIds(prompt: Prompt, rule: TextRule): Generator<void, Prompt> {
-  const known = new Map<string, string>();
-  const legal = (id: string) => {
-    let newId = known.get(id);
-    if (newId === undefined) known.set(id, newId = legalCallId(id, rule));
-    return newId;
+  const legalIds = new Map<string, string>();
+  const legalIdOf = (id: string) => {
+    let legalId = legalIds.get(id);
+    if (legalId === undefined) legalIds.set(id, legalId = legalCallId(id, rule));
+    return legalId;
   };
   return yield* mapPrompt(prompt, (block) => {
     switch (block.type) {
       case "tool_call":
-        return { ...block, id: legal(block.id) };
+        return { ...block, id: legalIdOf(block.id) };
       case "tool_result":
-        return { ...block, callId: legal(block.callId) };
+        return { ...block, callId: legalIdOf(block.callId) };
       default:
         return block;
     }
   });
 }
 
-/** Returns the id itself if it is legal, else one made of its hash. */
+/** Returns the id if it is legal, else an id made of its hash. */
 export function legalCallId(id: string, rule: TextRule): string {
   if (isLegal(id, rule)) return id;
   if (rule.exact === true) return hashText(id, rule.max);
-  const prefix = isLegal(PREFIX, { ...rule, exact: false }) && rule.max > 2 * PREFIX.length ? PREFIX : "";
+  const prefix = isLegal(CALL_ID_PREFIX, { ...rule, exact: false }) && rule.max > 2 * CALL_ID_PREFIX.length
+    ? CALL_ID_PREFIX
+    : "";
   return prefix + hashText(id, Math.min(HASH_LENGTH, rule.max - prefix.length));
 }

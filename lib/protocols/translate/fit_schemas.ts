@@ -1,4 +1,4 @@
-/** Rewrites schemas for the target's vendor. */
+/** Rewrites the JSON Schemas of tools and answers for the target's vendor. */
 import { objectSchema } from "../canonical/object_schema.ts";
 import { isStrictSchema } from "../canonical/strict_schema.ts";
 import { structuredOutputSchema } from "../canonical/structured_schema.ts";
@@ -8,7 +8,7 @@ import { isObject, type JsonObject } from "../../json/mod.ts";
 import type { AdaptTarget } from "./adapt_target.ts";
 
 /** Argument names that Anthropic accepts. */
-const ARGUMENT = /^[A-Za-z0-9_.-]{1,64}$/;
+const ARGUMENT_NAME = /^[A-Za-z0-9_.-]{1,64}$/;
 
 /**
  * Rewrites the schemas of tools and of the answer, in steps. Client and target have different protocols.
@@ -18,12 +18,12 @@ export function* fitSchemas(prompt: Prompt, target: AdaptTarget): Generator<void
   const { format } = prompt;
   const tools: Tool[] = [];
   for (const [index, tool] of prompt.tools.entries()) {
-    if (tool.type !== "function" || tool.parameters === undefined || !wantsObject(prompt, target)) {
+    if (tool.type !== "function" || tool.parameters === undefined || !requiresObject(prompt, target)) {
       tools.push(tool);
       continue;
     }
     const parameters = objectSchema(tool.parameters);
-    if (target.protocol === "messages") checkNames(parameters, { tool: tool.name, index });
+    if (target.protocol === "messages") checkArgumentNames(parameters, { tool: tool.name, index });
     tools.push({ ...tool, parameters });
     yield;
   }
@@ -35,14 +35,14 @@ export function* fitSchemas(prompt: Prompt, target: AdaptTarget): Generator<void
 }
 
 /**
- * OpenAI and Anthropic refuse tool arguments that are not objects, or have branches at the top. Between OpenAI's two
- * protocols nothing changes.
+ * Returns whether schemas of tools are rewritten. OpenAI and Anthropic refuse tool arguments that are not objects, or
+ * have branches at the top. Between OpenAI's two protocols nothing changes.
  */
-function wantsObject({ protocol }: Prompt, target: AdaptTarget): boolean {
+function requiresObject({ protocol }: Prompt, target: AdaptTarget): boolean {
   return target.protocol === "messages" || (target.protocol !== "gemini" && protocol === "messages");
 }
 
-/** Anthropic always enforces the schema. OpenAI needs `strict`, which is set if the schema allows it. */
+/** Fits the answer's schema. Anthropic always enforces it; OpenAI does with `strict`, which is set if possible. */
 function* fitFormat(
   format: Extract<OutputFormat, { type: "json_schema" }>,
   { protocol }: Prompt,
@@ -53,9 +53,9 @@ function* fitFormat(
   return { ...format, ...(strict !== undefined && { strict }) };
 }
 
-/** The vendor would refuse the whole request without naming the tool. */
-function checkNames({ properties }: JsonObject, { tool, index }: { tool: string; index: number }): void {
-  const name = isObject(properties) ? Object.keys(properties).find((name) => !ARGUMENT.test(name)) : undefined;
+/** Checks argument names, because the vendor would refuse the whole request without naming the tool. */
+function checkArgumentNames({ properties }: JsonObject, { tool, index }: { tool: string; index: number }): void {
+  const name = isObject(properties) ? Object.keys(properties).find((name) => !ARGUMENT_NAME.test(name)) : undefined;
   if (name === undefined) return;
   const quotedName = JSON.stringify(name.slice(0, 80));
   throw new GatewayError(

@@ -9,8 +9,8 @@ import type { CacheMark, ContentBlock, ContentBlockOf, Media, Message, Protocol 
 import { GatewayError } from "../../errors.ts";
 import { isObject, type Json, type JsonObject } from "../../json/mod.ts";
 
-/** Records of what ran at a vendor. They are dropped: the text around them has the outcome. */
-const RECORDS: Readonly<Record<Protocol, ReadonlySet<string>>> = {
+/** Types of blocks that record what ran at a vendor. They are dropped: the text around them has the outcome. */
+const RECORD_TYPES: Readonly<Record<Protocol, ReadonlySet<string>>> = {
   messages: new Set(MESSAGES_RECORDS),
   responses: new Set(Object.keys(RESPONSES_ITEMS).filter((type) => !type.startsWith("compaction"))),
   chat: new Set(),
@@ -18,7 +18,7 @@ const RECORDS: Readonly<Record<Protocol, ReadonlySet<string>>> = {
 };
 
 /**
- * Returns text and media; nothing for a block that is dropped and named.
+ * Returns a block as text and media; an empty list if it is dropped, which is added to `dropped`.
  * @throws {GatewayError} `invalid`, for content that the model must read and that cannot be flattened
  */
 export function flattenVendorSpecific(
@@ -27,7 +27,7 @@ export function flattenVendorSpecific(
 ): ContentBlock[] {
   const type = typeOf(value);
   // In an assistant message of chat these are unknown entries of `reasoning_details`.
-  if (RECORDS[from].has(type) || (from === "chat" && role === "assistant")) {
+  if (RECORD_TYPES[from].has(type) || (from === "chat" && role === "assistant")) {
     dropped.add(from === "chat" ? PARAMETER_NAMES.chat.signed : type);
     return [];
   }
@@ -46,26 +46,28 @@ export function flattenVendorSpecific(
   return mark === undefined ? blocks : [...blocks.slice(0, -1), { ...last, cache: mark }];
 }
 
-/** The type of a block; of a part of Gemini's, the member that it has. */
+/** Returns the type of a block; for Gemini, whose parts have no type, the name of the part's member. */
 function typeOf(value: JsonObject): string {
   if (typeof value.type === "string") return value.type;
   return Object.keys(value).find((name) => name !== "thoughtSignature" && name !== "thought") ?? "unknown";
 }
 
-/** Flattens a block of the messages protocol; undefined or nothing if it has no text. */
+/** Flattens a block of the messages protocol. Returns undefined or an empty list if it cannot be flattened. */
 function flattenBlock(
   value: JsonObject,
   { type, dropped }: { type: string; dropped: UnsupportedParameters },
 ): ContentBlock[] | undefined {
   switch (type) {
     case "search_result": {
-      const head = [line("Title", value.title), line("Source", value.source)].filter((text) => text !== "");
-      const body = texts(value.content).join("\n");
-      nameCitations(value, dropped);
-      return [{ type: "text", text: [head.join("\n"), body].filter((text) => text !== "").join("\n\n") }];
+      const header = [labelledLine("Title", value.title), labelledLine("Source", value.source)].filter((text) =>
+        text !== ""
+      );
+      const body = textsOf(value.content).join("\n");
+      reportCitations(value, dropped);
+      return [{ type: "text", text: [header.join("\n"), body].filter((text) => text !== "").join("\n\n") }];
     }
     case "document":
-      nameCitations(value, dropped);
+      reportCitations(value, dropped);
       return flattenDocument(value);
     case "tool_reference":
       return [{ type: "text", text: `[Loaded tool: ${textOf(value.tool_name)}]` }];
@@ -81,8 +83,8 @@ function flattenBlock(
 
 function flattenDocument({ title, context, source }: JsonObject): ContentBlock[] | undefined {
   const content = isObject(source) && Array.isArray(source.content) ? source.content.filter(isObject) : [];
-  const head = [line("Document", title), line("Context", context)].filter((text) => text !== "");
-  const blocks: ContentBlock[] = head.length === 0 ? [] : [{ type: "text", text: head.join("\n") }];
+  const header = [labelledLine("Document", title), labelledLine("Context", context)].filter((text) => text !== "");
+  const blocks: ContentBlock[] = header.length === 0 ? [] : [{ type: "text", text: header.join("\n") }];
   for (const part of content) {
     const media = part.type === "image" && isObject(part.source) ? readImage(part.source) : undefined;
     if (part.type === "text") blocks.push({ type: "text", text: textOf(part.text) });
@@ -103,7 +105,7 @@ function readImage({ type, url, data, media_type: mediaType }: JsonObject): Medi
   }
 }
 
-function nameCitations({ citations }: JsonObject, dropped: UnsupportedParameters): void {
+function reportCitations({ citations }: JsonObject, dropped: UnsupportedParameters): void {
   if (isObject(citations) && citations.enabled === true) dropped.add("citations");
 }
 
@@ -111,11 +113,11 @@ function readMark(value: Json | undefined): CacheMark | undefined {
   return isObject(value) ? { ttl: value.ttl === "1h" ? "1h" : "5m" } : undefined;
 }
 
-function texts(value: Json | undefined): string[] {
+function textsOf(value: Json | undefined): string[] {
   return Array.isArray(value) ? value.filter(isObject).map(({ text }) => textOf(text)) : [];
 }
 
-function line(label: string, value: Json | undefined): string {
+function labelledLine(label: string, value: Json | undefined): string {
   return textOf(value) === "" ? "" : `${label}: ${textOf(value)}`;
 }
 

@@ -1,10 +1,10 @@
-/** Decodes `{"input":"…"}` while it arrives, in pieces of any size. */
+/** Decodes the text in `{"input":"…"}` while the JSON arrives, in pieces of any size. */
 import { isObject, JsonError, parseJson } from "../../json/mod.ts";
 import { isHighSurrogate } from "../../text.ts";
 
-/** Arguments that begin otherwise are kept up to this many characters and parsed whole; longer ones pass unchanged. */
+/** Limit of arguments that begin in another way and are kept to be parsed at the end; longer ones pass unchanged. */
 const MAX_KEPT = 1_048_576;
-/** Most characters before the input: some models write endless white space. */
+/** Limit of characters before the input: some models write endless white space. */
 const MAX_OPENING = 1_024;
 
 const OPENING = /^\s*\{\s*"input"\s*:\s*"/;
@@ -22,24 +22,24 @@ const ESCAPES: Readonly<Record<string, string>> = {
   t: "\t",
 };
 
-/** A decoder of one call's arguments. The joined results of `push` and `end` are the input. */
+/** A decoder of one call's arguments. The results of `push` and `end`, joined, are the input. */
 export interface InputDecoder {
   push(text: string): string;
   end(): string;
 }
 
 /**
- * Decodes the member `input`: while it arrives if it comes first, at the end otherwise. Arguments that are not an
- * object with such a text are themselves the input.
+ * Creates a decoder of the member `input`. It decodes the text while it arrives if the member is the first one, else at
+ * the end. Arguments that are not an object with this text are themselves the input.
  */
 export function inputDecoder(): InputDecoder {
   let state: "opening" | "text" | "other" | "raw" | "over" = "opening";
-  let buffered = "";
+  let pending = "";
 
   function decodeText(piece: string): string {
-    const { text, rest, closed } = decodeString(buffered + piece);
-    buffered = closed ? "" : rest;
-    if (closed) state = "over";
+    const { text, unread, isClosed } = decodeString(pending + piece);
+    pending = isClosed ? "" : unread;
+    if (isClosed) state = "over";
     return text;
   }
 
@@ -53,34 +53,34 @@ export function inputDecoder(): InputDecoder {
         case "text":
           return decodeText(piece);
       }
-      buffered += piece;
+      pending += piece;
       if (state === "opening") {
-        const opening = OPENING.exec(buffered);
+        const opening = OPENING.exec(pending);
         if (opening !== null) {
           state = "text";
-          const source = buffered.slice(opening[0].length);
-          buffered = "";
-          return decodeText(source);
+          const beginning = pending.slice(opening[0].length);
+          pending = "";
+          return decodeText(beginning);
         }
-        if (buffered.length > MAX_OPENING || !OPENING_SO_FAR.test(buffered)) state = "other";
+        if (pending.length > MAX_OPENING || !OPENING_SO_FAR.test(pending)) state = "other";
       }
-      if (buffered.length <= MAX_KEPT) return "";
+      if (pending.length <= MAX_KEPT) return "";
       state = "raw";
-      const all = buffered;
-      buffered = "";
+      const all = pending;
+      pending = "";
       return all;
     },
     end() {
-      const unfinished = buffered;
-      buffered = "";
-      // The remainder of text that was cut short is half a character.
-      return state === "opening" || state === "other" ? wholeInput(unfinished) : "";
+      const remaining = pending;
+      pending = "";
+      // What is left of an incomplete text is at most half a character or escape, and is dropped.
+      return state === "opening" || state === "other" ? inputOf(remaining) : "";
     },
   };
 }
 
-/** Returns the input of complete arguments. */
-function wholeInput(text: string): string {
+/** Returns the input in complete arguments. */
+function inputOf(text: string): string {
   try {
     const value = parseJson(text);
     return isObject(value) && typeof value.input === "string" ? value.input : text;
@@ -92,38 +92,38 @@ function wholeInput(text: string): string {
 
 /**
  * Decodes the inside of a JSON string as far as possible.
- * @returns the text, and the remainder for the next piece: half an escape, or half a surrogate pair
+ * @returns the text, and what to put before the next piece: half an escape, or half a surrogate pair
  */
-function decodeString(source: string): { text: string; rest: string; closed: boolean } {
+function decodeString(source: string): { text: string; unread: string; isClosed: boolean } {
   let text = "";
-  let at = 0;
-  while (at < source.length) {
+  let index = 0;
+  while (index < source.length) {
     const special = /["\\]/g;
-    special.lastIndex = at;
+    special.lastIndex = index;
     const next = special.exec(source)?.index ?? source.length;
-    text += source.slice(at, next);
-    at = next;
-    if (source[at] === '"') return { text, rest: "", closed: true };
-    if (at === source.length) break;
-    const escape = readEscape(source, at);
+    text += source.slice(index, next);
+    index = next;
+    if (source[index] === '"') return { text, unread: "", isClosed: true };
+    if (index === source.length) break;
+    const escape = readEscape(source, index);
     if (escape === undefined) break;
     text += escape.text;
-    at += escape.length;
+    index += escape.length;
   }
-  const rest = source.slice(at);
+  const unread = source.slice(index);
   const last = text.charCodeAt(text.length - 1);
-  if (!isHighSurrogate(last)) return { text, rest, closed: false };
-  // The next piece may bring the other half of the character. Its spelling does not matter.
-  const half = `\\u${last.toString(16)}`;
-  return { text: text.slice(0, -1), rest: half + rest, closed: false };
+  if (!isHighSurrogate(last)) return { text, unread, isClosed: false };
+  // The next piece may bring the other half of the character, so this half waits as an escape.
+  const escapedHalf = `\\u${last.toString(16)}`;
+  return { text: text.slice(0, -1), unread: escapedHalf + unread, isClosed: false };
 }
 
 /** Reads the escape at a backslash; undefined while it is incomplete. An invalid escape stays as it is. */
-function readEscape(source: string, at: number): { text: string; length: number } | undefined {
-  const letter = source[at + 1];
+function readEscape(source: string, index: number): { text: string; length: number } | undefined {
+  const letter = source[index + 1];
   if (letter === undefined) return undefined;
   if (letter !== "u") return { text: ESCAPES[letter] ?? `\\${letter}`, length: 2 };
-  const digits = source.slice(at + 2, at + 6);
+  const digits = source.slice(index + 2, index + 6);
   if (/^[0-9a-f]{4}$/i.test(digits)) return { text: String.fromCharCode(parseInt(digits, 16)), length: 6 };
   return digits.length < 4 && /^[0-9a-f]*$/i.test(digits) ? undefined : { text: "\\u", length: 2 };
 }

@@ -1,4 +1,4 @@
-/** Short legal names for long or illegal ones. The same text always gets the same name. */
+/** Checks names against an upstream's rules, and makes parts of legal names from a hash or by replacing characters. */
 import { hash } from "node:crypto";
 import type { TextRule } from "../upstream_codec.ts";
 
@@ -6,24 +6,24 @@ const DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
 /** Returns the first `length` (at most 40) base62 digits of a text's hash. */
 export function hashText(text: string, length: number): string {
-  let rest = BigInt(`0x${hash("sha256", text, "hex")}`);
+  let remaining = BigInt(`0x${hash("sha256", text, "hex")}`);
   let digits = "";
-  for (; digits.length < length; rest /= 62n) digits += DIGITS[Number(rest % 62n)];
+  for (; digits.length < length; remaining /= 62n) digits += DIGITS[Number(remaining % 62n)];
   return digits;
 }
 
-/** Expressions for whole texts, by those for one character. */
-const WHOLE = new WeakMap<RegExp, RegExp>();
+/** Patterns for whole texts, by the pattern for one character. */
+const TEXT_PATTERNS = new WeakMap<RegExp, RegExp>();
 
-/** True if a rule accepts a text. */
+/** True if a rule allows a text. */
 export function isLegal(text: string, { legal, max, exact }: TextRule): boolean {
   if (exact === true ? text.length !== max : text.length > max) return false;
-  let pattern = WHOLE.get(legal);
-  if (pattern === undefined) WHOLE.set(legal, pattern = new RegExp(`^(?:${legal.source})+$`));
+  let pattern = TEXT_PATTERNS.get(legal);
+  if (pattern === undefined) TEXT_PATTERNS.set(legal, pattern = new RegExp(`^(?:${legal.source})+$`));
   return pattern.test(text);
 }
 
-/** Replaces every character that a rule does not accept. */
+/** Replaces every character that a rule does not allow. */
 export function replaceIllegalCharacters(text: string, rule: TextRule, replacement: string): string {
   return Array.from(text, (character) => isLegal(character, { legal: rule.legal, max: 2 }) ? character : replacement)
     .join("");

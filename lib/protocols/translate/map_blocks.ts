@@ -1,36 +1,36 @@
-/** Maps the blocks of a conversation. */
+/** Applies a function to every block of a conversation, in steps. */
 import type { ContentBlock, ContentBlockOf, Message, Prompt } from "../canonical/types.ts";
 
-/** Maps one block: the same block if nothing changes, another block, or a list of blocks. */
+/** Maps one block: returns the same block if nothing changes, another block, or a list of blocks. */
 export type MapBlock = (block: ContentBlock, role: Message["role"]) => ContentBlock | readonly ContentBlock[];
 
-/** Blocks mapped in one step: to make a name or an id legal takes some microseconds. */
-const BLOCKS_AT_ONCE = 256;
+/** Blocks mapped in one step: some changes, such as a new id, take a few microseconds per block. */
+const BLOCKS_PER_STEP = 256;
 
 /**
- * Returns the prompt with every block mapped, in steps; blocks inside a tool result come before the result. A message
- * that loses its last block is removed. If nothing changes, the prompt and its messages keep their identity.
+ * Returns the prompt with every block mapped, in steps. Blocks inside a tool result are mapped before the result. A
+ * message without any block left is removed. If nothing changes, the same prompt is returned.
  */
 export function* mapPrompt(prompt: Prompt, map: MapBlock): Generator<void, Prompt> {
   return withMessages(prompt, yield* mapMessages(prompt.messages, map));
 }
 
-/** Returns the prompt with other messages; the same prompt if they are the same. */
+/** Returns the prompt with other messages; the same prompt if the messages are its own. */
 export function withMessages(prompt: Prompt, messages: Message[]): Prompt {
   return messages === prompt.messages ? prompt : { ...prompt, messages };
 }
 
-/** Items mapped in one step: each may have many members. */
-const ITEMS_AT_ONCE = 64;
+/** Items mapped in one step: an item may have many members. */
+const ITEMS_PER_STEP = 64;
 
 /** Maps a list, in steps; returns the same list if nothing changes. */
-export function* mapEach<T>(items: T[], step: (item: T) => T): Generator<void, T[]> {
+export function* mapEach<T>(items: T[], map: (item: T) => T): Generator<void, T[]> {
   let mapped: T[] | undefined;
   let index = 0;
   for (const item of items) {
-    const result = step(item);
+    const result = map(item);
     if (result !== item) (mapped ??= [...items])[index] = result;
-    if (++index % ITEMS_AT_ONCE === 0) yield;
+    if (++index % ITEMS_PER_STEP === 0) yield;
   }
   return mapped ?? items;
 }
@@ -38,14 +38,14 @@ export function* mapEach<T>(items: T[], step: (item: T) => T): Generator<void, T
 function* mapMessages(messages: Message[], map: MapBlock): Generator<void, Message[]> {
   let mapped: Message[] | undefined;
   let index = 0;
-  let mappedBlocks = 0;
+  let blocksSinceYield = 0;
   for (const message of messages) {
-    // Most messages have few blocks. A generator for each would cost more than its blocks.
-    const blocks = message.blocks.length <= BLOCKS_AT_ONCE
+    // Most messages have few blocks: a generator for each message would take longer than its blocks.
+    const blocks = message.blocks.length <= BLOCKS_PER_STEP
       ? mapBlocks(message, map)
       : yield* mapManyBlocks(message, map);
-    if ((mappedBlocks += message.blocks.length) >= BLOCKS_AT_ONCE) {
-      mappedBlocks = 0;
+    if ((blocksSinceYield += message.blocks.length) >= BLOCKS_PER_STEP) {
+      blocksSinceYield = 0;
       yield;
     }
     if (blocks !== message.blocks) {
@@ -63,10 +63,10 @@ function* mapMessages(messages: Message[], map: MapBlock): Generator<void, Messa
 function* mapManyBlocks({ role, blocks }: Message, map: MapBlock): Generator<void, ContentBlock[]> {
   const mapped: ContentBlock[] = [];
   let isSame = true;
-  for (let at = 0; at < blocks.length; at += BLOCKS_AT_ONCE) {
-    const batch = blocks.slice(at, at + BLOCKS_AT_ONCE);
-    const result = mapBlocks({ role, blocks: batch }, map);
-    isSame &&= result === batch;
+  for (let start = 0; start < blocks.length; start += BLOCKS_PER_STEP) {
+    const slice = blocks.slice(start, start + BLOCKS_PER_STEP);
+    const result = mapBlocks({ role, blocks: slice }, map);
+    isSame &&= result === slice;
     for (const block of result) mapped.push(block);
     yield;
   }
@@ -97,6 +97,6 @@ function withMappedResult(
   return blocks === block.blocks ? block : { ...block, blocks };
 }
 
-function isBlock(mapped: ContentBlock | readonly ContentBlock[]): mapped is ContentBlock {
-  return !Array.isArray(mapped);
+function isBlock(result: ContentBlock | readonly ContentBlock[]): result is ContentBlock {
+  return !Array.isArray(result);
 }

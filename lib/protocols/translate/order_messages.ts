@@ -1,22 +1,22 @@
 /**
- * Orders messages. A round is an assistant message and its answers; every call of a round gets exactly one result,
- * directly after it.
+ * Puts messages into an order that upstreams accept. A round is an assistant message and the messages that answer it.
+ * Every call of a round gets exactly one result, directly after it.
  */
 import type { ContentBlock, ContentBlockOf, Message, Prompt } from "../canonical/types.ts";
 import type { AdaptTarget } from "./adapt_target.ts";
 
-const OPENING = ".";
-const CONTINUE =
+const OPENING_TEXT = ".";
+const CONTINUE_TEXT =
   "Your last message is unfinished. Continue it exactly where it ends: write only what comes next, and " +
   "repeat nothing of it.";
 
 /**
- * Puts the messages in legal order.
- * - A result without its call becomes text of the user; a call without a result gets a placeholder result, because no
+ * Puts the messages into an order that the target accepts.
+ * - A result without a call becomes text of the user. A call without a result gets a placeholder result, because no
  *   upstream accepts an open call. Results come first, in the order of their calls.
  * - If roles must alternate, adjacent messages of one role are merged, and later system messages follow the user
- *   message. A conversation that does not begin with the user gets a `.` of the user first.
- * - A final assistant text that the upstream cannot continue is followed by a request of the user to continue it.
+ *   message. A conversation that does not begin with the user gets a user message `.` first.
+ * - A final assistant text that the upstream cannot continue gets a user message that asks the model to continue it.
  */
 export function orderMessages(prompt: Prompt, target: AdaptTarget): Prompt {
   if (isOrdered(prompt.messages)) return prompt;
@@ -24,11 +24,12 @@ export function orderMessages(prompt: Prompt, target: AdaptTarget): Prompt {
   const [head, rounds] = splitRounds(pairCalls(prompt.messages));
   const ordered = rounds.flatMap((round) => alternates ? mergeRound(round) : orderRound(round));
   const messages = [...head, ...(alternates ? beginWithUser(ordered) : ordered)];
-  return { ...prompt, messages: endOf(messages, target) };
+  return { ...prompt, messages: fitEnd(messages, target) };
 }
 
 /**
- * True if a system message comes first, then user and assistant alternate, the user is last, and there are no tools.
+ * True if the messages need no change: system messages first, then user and assistant in turn, the user last, and no
+ * calls or results.
  */
 function isOrdered(messages: readonly Message[]): boolean {
   let last: Message["role"] = "system";
@@ -40,7 +41,10 @@ function isOrdered(messages: readonly Message[]): boolean {
   return last === "user";
 }
 
-/** Splits off leading system messages. Each round begins with the first assistant message after a user message. */
+/**
+ * Returns the leading system messages, and the rounds after them. Each round begins with the first assistant message
+ * after a user message.
+ */
 function splitRounds(messages: readonly Message[]): [Message[], Message[][]] {
   const begin = messages.findIndex(({ role }) => role !== "system");
   if (begin < 0) return [[...messages], []];
@@ -69,64 +73,63 @@ function mergeRound(round: readonly Message[]): Message[] {
   ];
 }
 
+/** Returns one message with the blocks and unknown members of all; undefined if there are none. */
 function merge(messages: readonly Message[]): Message | undefined {
   const [first] = messages;
   if (first === undefined || messages.length === 1) return first;
-  const unknownOfMessages = messages.flatMap(({ unknownMembers }) =>
-    unknownMembers === undefined ? [] : [unknownMembers]
-  );
-  const [unknownMembers] = unknownOfMessages;
+  const memberSets = messages.flatMap(({ unknownMembers }) => unknownMembers === undefined ? [] : [unknownMembers]);
+  const [unknownMembers] = memberSets;
   return {
     role: first.role,
     blocks: messages.flatMap(({ blocks }) => blocks),
     ...(unknownMembers !== undefined && {
       unknownMembers: {
         from: unknownMembers.from,
-        members: Object.assign({}, ...unknownOfMessages.map(({ members }) => members)),
+        members: Object.assign({}, ...memberSets.map(({ members }) => members)),
       },
     }),
   };
 }
 
-/** Keeps messages apart, but moves results up to the message of their calls. */
+/** Returns the messages of a round unmerged, with each result moved to the message of its call. */
 function orderRound(round: readonly Message[]): Message[] {
   const results = resultsOf(round.filter(({ role }) => role === "user"));
   const ordered: Message[] = [];
-  const split = new Map<Message, Message>();
+  const newMessages = new Map<Message, Message>();
   for (const message of round) {
     if (message.role === "user") {
       const blocks = message.blocks.filter(({ type }) => type !== "tool_result");
       if (blocks.length === 0 && message.blocks.length > 0) continue;
-      const begunWith = split.get(message);
+      const newMessage = newMessages.get(message);
       // Text that came with the last result stays in its message.
-      if (begunWith !== undefined && begunWith === ordered.at(-1)) begunWith.blocks.push(...blocks);
-      else ordered.push(begunWith === undefined ? { ...message, blocks } : { role: "user", blocks });
+      if (newMessage !== undefined && newMessage === ordered.at(-1)) newMessage.blocks.push(...blocks);
+      else ordered.push(newMessage === undefined ? { ...message, blocks } : { role: "user", blocks });
       continue;
     }
     ordered.push(message);
-    if (message.role === "assistant") ordered.push(...resultMessages(resultsFor(message, results), split));
+    if (message.role === "assistant") ordered.push(...resultMessages(resultsFor(message, results), newMessages));
   }
   return ordered;
 }
 
 /**
- * Returns results as messages, one for each message they came in.
- * @param split the first new message of each original one, which keeps its unknown members
+ * Returns results as messages, one for each original message.
+ * @param newMessages receives the first new message of each original message, which keeps its unknown members
  */
-function resultMessages(results: readonly Result[], split: Map<Message, Message>): Message[] {
+function resultMessages(results: readonly Result[], newMessages: Map<Message, Message>): Message[] {
   const messages: Message[] = [];
-  let before: Message | undefined;
+  let lastSource: Message | undefined;
   for (const { block, source } of results) {
     const last = messages.at(-1);
-    if (last !== undefined && source !== undefined && source === before) {
+    if (last !== undefined && source !== undefined && source === lastSource) {
       last.blocks.push(block);
       continue;
     }
-    before = source;
-    const message: Message = source !== undefined && !split.has(source)
+    lastSource = source;
+    const message: Message = source !== undefined && !newMessages.has(source)
       ? { ...source, blocks: [block] }
       : { role: "user", blocks: [block] };
-    if (source !== undefined && !split.has(source)) split.set(source, message);
+    if (source !== undefined && !newMessages.has(source)) newMessages.set(source, message);
     messages.push(message);
   }
   return messages;
@@ -138,7 +141,7 @@ interface Result {
   source: Message | undefined;
 }
 
-/** The results in messages, by the ids of their calls. */
+/** Returns the results in messages, by the ids of their calls. */
 function resultsOf(users: readonly Message[]): ReadonlyMap<string, Result> {
   const results = new Map<string, Result>();
   for (const source of users) {
@@ -164,49 +167,50 @@ function missingResult({ id, custom }: ContentBlockOf<"tool_call">): ContentBloc
 }
 
 function beginWithUser(messages: readonly Message[]): Message[] {
-  return messages[0]?.role === "user" ? [...messages] : [userSays(OPENING), ...messages];
+  return messages[0]?.role === "user" ? [...messages] : [userMessage(OPENING_TEXT), ...messages];
 }
 
-function endOf(messages: Message[], { dialect, protocol, dropped }: AdaptTarget): Message[] {
+/** Makes the last message one that the upstream can answer or continue. */
+function fitEnd(messages: Message[], { dialect, protocol, dropped }: AdaptTarget): Message[] {
   const { alternates, prefill } = dialect;
-  const at = messages.findLastIndex(({ role }) => role !== "system");
-  const last = messages[at];
+  const lastIndex = messages.findLastIndex(({ role }) => role !== "system");
+  const last = messages[lastIndex];
   if (last?.role !== "assistant") return messages;
-  if (at < messages.length - 1) {
+  if (lastIndex < messages.length - 1) {
     if (prefill) return messages;
     // A final system message becomes a user message, so that it can be answered.
-    const following = messages.slice(at + 1).map((message): Message => ({ ...message, role: "user" }));
-    const merged = alternates ? merge(following) : undefined;
-    return [...messages.slice(0, at + 1), ...(merged === undefined ? following : [merged])];
+    const userMessages = messages.slice(lastIndex + 1).map((message): Message => ({ ...message, role: "user" }));
+    const merged = alternates ? merge(userMessages) : undefined;
+    return [...messages.slice(0, lastIndex + 1), ...(merged === undefined ? userMessages : [merged])];
   }
   if (!prefill) {
     dropped.add("prefill");
-    return [...messages, userSays(CONTINUE)];
+    return [...messages, userMessage(CONTINUE_TEXT)];
   }
-  return protocol === "messages" ? messages.with(at, trimEnd(last)) : messages;
+  return protocol === "messages" ? messages.with(lastIndex, trimEnd(last)) : messages;
 }
 
-/** Anthropic refuses a prefill that ends with white space. */
+/** Removes white space at the end of a message. Anthropic refuses a prefill that ends with it. */
 function trimEnd(message: Message): Message {
   const last = message.blocks.at(-1);
   if (last?.type !== "text") return message;
   return { ...message, blocks: [...message.blocks.slice(0, -1), { ...last, text: last.text.trimEnd() }] };
 }
 
-function userSays(text: string): Message {
+function userMessage(text: string): Message {
   return { role: "user", blocks: [{ type: "text", text }] };
 }
 
-const ORPHAN = "Result of a tool call that is no longer part of this conversation:";
+const ORPHAN_TEXT = "Result of a tool call that is no longer part of this conversation:";
 
 /**
- * Gives every call a unique id, its result the same, and turns results without a call into text. A result belongs to
- * the first open call with its id since the previous user message. An empty id belongs to nothing: such a call gets an
- * id, such a result becomes text.
+ * Gives every call and its result a unique id, and turns results without a call into text. A result belongs to the
+ * first call of the round that has its id and no result yet. An empty id matches nothing: a call with one gets another
+ * id, a result with one becomes text.
  */
 function pairCalls(messages: readonly Message[]): Message[] {
-  const ids = uniqueIds();
-  /** Calls of this round: their new ids by the client's ids. Those before `next` have a result. */
+  const makeUnique = uniqueIdMaker();
+  /** New ids of this round's calls, by the client's ids. Those before the index `next` have a result. */
   let calls = new Map<string, { ids: string[]; next: number }>();
   let answered = false;
   return messages.map((message): Message => {
@@ -216,15 +220,15 @@ function pairCalls(messages: readonly Message[]): Message[] {
     const blocks: ContentBlock[] = [];
     for (const block of message.blocks) {
       if (block.type === "tool_call") {
-        const id = ids(block.id);
+        const id = makeUnique(block.id);
         const known = calls.get(block.id);
         if (known !== undefined) known.ids.push(id);
         else if (block.id !== "") calls.set(block.id, { ids: [id], next: 0 });
         blocks.push(id === block.id ? block : { ...block, id });
       } else if (block.type === "tool_result") {
-        const open = message.role === "user" ? calls.get(block.callId) : undefined;
-        const id = open?.ids[open.next++];
-        if (id === undefined) blocks.push({ type: "text", text: ORPHAN }, ...block.blocks);
+        const sameId = message.role === "user" ? calls.get(block.callId) : undefined;
+        const id = sameId?.ids[sameId.next++];
+        if (id === undefined) blocks.push({ type: "text", text: ORPHAN_TEXT }, ...block.blocks);
         else blocks.push(id === block.callId ? block : { ...block, callId: id });
       } else blocks.push(block);
     }
@@ -237,10 +241,10 @@ function isPaired({ type }: ContentBlock): boolean {
   return type === "tool_call" || type === "tool_result";
 }
 
-/** Some models number their calls from 0 in every message: repeated ids get another number, the same each time. */
-function uniqueIds(): (id: string) => string {
+/** Returns a function that makes ids unique: some models number their calls from 0 in every message. Deterministic. */
+function uniqueIdMaker(): (id: string) => string {
   const seen = new Set<string>();
-  /** Numbers given to each id, so that the next one is found at once. */
+  /** The last number given to each id. */
   const counts = new Map<string, number>();
   return (id) => {
     let unique = id;

@@ -1,53 +1,55 @@
-/** Machines that change an answer after it was read from the target. */
+/** Machines that change the events of an answer after it was read from the target. */
 import { finishEvent, settledReason } from "../canonical/finish.ts";
 import type { Machine, ReplyEvent } from "../canonical/types.ts";
 
-/** Chains machines: the output of each is the input of the next. After a finish or an error the chain is over. */
+/** Chains machines: the output of each is the input of the next. After a finish or an error the chain emits nothing. */
 export function chainMachines(machines: readonly Machine<ReplyEvent, ReplyEvent>[]): Machine<ReplyEvent, ReplyEvent> {
-  let isDone = false;
+  let isOver = false;
 
   function run(events: ReplyEvent[], from: number): ReplyEvent[] {
     let passed = events;
-    for (let at = from; at < machines.length && passed.length > 0; at++) passed = through(machines[at], passed);
+    for (let index = from; index < machines.length && passed.length > 0; index++) {
+      passed = pushEvents(machines[index], passed);
+    }
     return passed;
   }
 
-  function cut(events: ReplyEvent[]): ReplyEvent[] {
-    for (let at = 0; at < events.length; at++) {
-      const type = events[at]?.type;
+  function cutAfterEnd(events: ReplyEvent[]): ReplyEvent[] {
+    for (let index = 0; index < events.length; index++) {
+      const type = events[index]?.type;
       if (type !== "finish" && type !== "error") continue;
-      isDone = true;
-      return events.slice(0, at + 1);
+      isOver = true;
+      return events.slice(0, index + 1);
     }
     return events;
   }
 
   return {
-    push: (event) => isDone ? [] : cut(run([event], 0)),
-    end: () => isDone ? [] : cut(machines.flatMap((machine, index) => run(machine.end(), index + 1))),
+    push: (event) => isOver ? [] : cutAfterEnd(run([event], 0)),
+    end: () => isOver ? [] : cutAfterEnd(machines.flatMap((machine, index) => run(machine.end(), index + 1))),
   };
 }
 
-function through(machine: Machine<ReplyEvent, ReplyEvent> | undefined, events: ReplyEvent[]): ReplyEvent[] {
+function pushEvents(machine: Machine<ReplyEvent, ReplyEvent> | undefined, events: ReplyEvent[]): ReplyEvent[] {
   if (machine === undefined) return events;
   const [event] = events;
-  // Usually there is one event.
+  // Most calls have one event.
   if (events.length === 1 && event !== undefined) return machine.push(event);
   return events.flatMap((event) => machine.push(event));
 }
 
 /**
- * Corrects the end of an answer: the reason is `tool_use` exactly if there is a tool call (`length` excepted), calls
- * without a name are dropped, and blank arguments become `{}`.
+ * Creates a machine that corrects the end of an answer: the reason is `tool_use` exactly if there is a tool call
+ * (`length` excepted), calls without a name are dropped, and blank arguments become `{}`.
  *
- * A call that `length` cut short keeps its incomplete arguments: in a stream they are already sent.
+ * A call that `length` cut off keeps its incomplete arguments: in a stream they are already sent.
  */
 export function normalizeFinish(): Machine<ReplyEvent, ReplyEvent> {
   let calls = 0;
-  /** Blocks dropped so far; later indices move down. */
-  let emptyBlocks = 0;
-  let skipping = false;
-  /** White space before the first character of arguments; undefined elsewhere. */
+  /** Number of blocks dropped so far, by which later indices are lowered. */
+  let droppedBlocks = 0;
+  let isDropping = false;
+  /** White space before the first character of a call's arguments; undefined outside of it. */
   let blank: string | undefined;
 
   return {
@@ -55,35 +57,35 @@ export function normalizeFinish(): Machine<ReplyEvent, ReplyEvent> {
       switch (event.type) {
         case "open": {
           const { block } = event;
-          skipping = block.type === "tool_call" && block.name.trim() === "";
+          isDropping = block.type === "tool_call" && block.name.trim() === "";
           blank = block.type === "tool_call" && block.custom !== true ? "" : undefined;
-          if (skipping) {
-            emptyBlocks++;
+          if (isDropping) {
+            droppedBlocks++;
             return [];
           }
           if (block.type === "tool_call") calls++;
-          return [{ ...event, index: event.index - emptyBlocks }];
+          return [{ ...event, index: event.index - droppedBlocks }];
         }
         case "delta": {
-          if (skipping) return [];
-          if (blank === undefined && emptyBlocks === 0) return [event];
+          if (isDropping) return [];
+          if (blank === undefined && droppedBlocks === 0) return [event];
           const text = (blank ?? "") + event.text;
           if (blank !== undefined && text.trim() === "") {
             blank = text;
             return [];
           }
           blank = undefined;
-          return [{ ...event, index: event.index - emptyBlocks, text }];
+          return [{ ...event, index: event.index - droppedBlocks, text }];
         }
         case "close": {
-          if (skipping) return [];
-          const index = event.index - emptyBlocks;
+          if (isDropping) return [];
+          const index = event.index - droppedBlocks;
           const empty: ReplyEvent[] = blank === undefined ? [] : [{ type: "delta", index, text: "{}" }];
           blank = undefined;
           return [...empty, { ...event, index }];
         }
         case "citation":
-          return skipping ? [] : [{ ...event, index: event.index - emptyBlocks }];
+          return isDropping ? [] : [{ ...event, index: event.index - droppedBlocks }];
         case "finish":
           return [finishEvent(settledReason(event.reason, calls > 0), event)];
         default:
@@ -95,16 +97,16 @@ export function normalizeFinish(): Machine<ReplyEvent, ReplyEvent> {
 }
 
 /**
- * For clients of the messages protocol: drops hidden reasoning after the last text of an answer without tool calls.
- * Chat and Gemini sign a streamed answer at its end, but Claude Code prints only the last block of an answer. Anthropic
- * drops the same: reasoning from before the user's next message.
+ * Creates a machine for clients of the messages protocol. It drops hidden reasoning after the last text of an answer
+ * without tool calls: chat and Gemini sign a streamed answer at its end, but Claude Code prints only the last block of
+ * an answer. The signature is not needed: Anthropic drops reasoning from before the user's next message.
  */
 export function dropTrailingSignatures(): Machine<ReplyEvent, ReplyEvent> {
   let hasText = false;
   let hasCalls = false;
   /** Index of the open hidden block. */
   let hidden: number | undefined;
-  let queued: ReplyEvent[] = [];
+  let held: ReplyEvent[] = [];
 
   return {
     push(event) {
@@ -115,11 +117,11 @@ export function dropTrailingSignatures(): Machine<ReplyEvent, ReplyEvent> {
         hidden = isLate ? event.index : undefined;
       }
       if (hidden !== undefined && "index" in event && event.index === hidden) {
-        queued.push(event);
+        held.push(event);
         return [];
       }
-      const before = event.type === "finish" ? [] : queued;
-      queued = [];
+      const before = event.type === "finish" ? [] : held;
+      held = [];
       return [...before, event];
     },
     end: () => [],

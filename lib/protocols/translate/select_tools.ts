@@ -1,33 +1,33 @@
-/** Drops tools that the upstream does not know, and fits the tool choice to the others. */
+/** Drops tools that the upstream does not know, and fits the tool choice to those that are left. */
 import type { Prompt, Protocol, Tool, ToolChoice } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import { PARAMETER_NAMES } from "../canonical/parameter_names.ts";
 import type { AdaptTarget } from "./adapt_target.ts";
 
 /**
- * Drops hosted tools of other vendors and names them (`tools.web_search`), reduces an `allowed` choice to its tools,
- * and removes a choice without tools. In the client's own protocol `allowed` stays.
+ * Drops hosted tools of other vendors and adds them to `dropped` (`tools.web_search`), reduces the tools to those of an
+ * `allowed` choice, and removes a choice if there are no tools. In the client's own protocol `allowed` stays.
  * @throws {GatewayError} `invalid`, if the choice forces a tool that is missing or dropped
  */
 export function selectTools(prompt: Prompt, target: AdaptTarget): Prompt {
   const { hostedFrom } = target.dialect;
   const tools = prompt.tools.filter((tool) => {
-    const known = tool.type !== "hosted" || hostedFrom.includes(tool.from);
-    if (!known) target.dropped.add(`tools.${hostedType(tool)}`);
-    return known;
+    const isKnown = tool.type !== "hosted" || hostedFrom.includes(tool.from);
+    if (!isKnown) target.dropped.add(`tools.${hostedType(tool)}`);
+    return isKnown;
   });
-  const { toolChoice, parallelToolCalls, ...unknownMembers } = prompt;
-  // Without tools of the client's own a choice is meaningless, but losing one that forces a call is named.
-  const isVoid = prompt.tools.length === 0;
-  if (isVoid && toolChoice !== undefined && toolChoice.type !== "auto" && toolChoice.type !== "none") {
+  const { toolChoice, parallelToolCalls, ...others } = prompt;
+  // Without tools a choice is meaningless, but the loss of one that forces a call is reported.
+  const hasNoTools = prompt.tools.length === 0;
+  if (hasNoTools && toolChoice !== undefined && toolChoice.type !== "auto" && toolChoice.type !== "none") {
     target.dropped.add("tool_choice");
   }
-  const selected = isVoid ? { tools } : choose({ ...prompt, tools }, target);
+  const chosen = hasNoTools ? { tools } : fitChoice({ ...prompt, tools }, target);
   return {
-    ...unknownMembers,
-    ...selected,
-    // It concerns tools only, and some upstreams refuse it alone.
-    ...(parallelToolCalls !== undefined && selected.tools.length > 0 && { parallelToolCalls }),
+    ...others,
+    ...chosen,
+    // Some upstreams refuse it without tools.
+    ...(parallelToolCalls !== undefined && chosen.tools.length > 0 && { parallelToolCalls }),
   };
 }
 
@@ -35,13 +35,13 @@ function hostedType({ value }: Extract<Tool, { type: "hosted" }>): string {
   return typeof value.type === "string" ? value.type : Object.keys(value)[0] ?? "hosted";
 }
 
-/** True if a choice of this name means the tool. Some clients put the namespace before the name. */
+/** True if a choice of this name refers to the tool. Some clients put the namespace before the name. */
 export function isToolNamed(tool: Tool, name: string): boolean {
   if (tool.type === "hosted") return tool.value.name === name;
   return tool.name === name || (tool.namespace !== undefined && `${tool.namespace}.${tool.name}` === name);
 }
 
-function choose(
+function fitChoice(
   { protocol, tools, toolChoice }: Prompt,
   target: AdaptTarget,
 ): { tools: Tool[]; toolChoice?: ToolChoice } {
@@ -66,7 +66,7 @@ function choose(
       }
       if (tools.length === 0) return { tools };
       if (protocol === target.protocol) return { tools, toolChoice };
-      // Without any tools, past calls in the conversation would be unexplained.
+      // The tools stay, because past calls in the conversation may refer to them.
       if (allowed.length === 0) return { tools, toolChoice: { type: "none" } };
       return { tools: allowed, toolChoice: { type: toolChoice.mode } };
     }

@@ -1,18 +1,18 @@
-/** Enforces the stop sequences that the upstream is not given. */
+/** Splits stop sequences between upstream and gateway, and ends answers at those that the gateway enforces. */
 import { PARAMETER_NAMES } from "../canonical/parameter_names.ts";
 import type { Machine, Prompt, ReplyEvent, TokenUsage } from "../canonical/types.ts";
 import { isHighSurrogate } from "../../text.ts";
 import type { AdaptTarget } from "./adapt_target.ts";
 
-/** A prompt with the stop sequences for its upstream, and those for the gateway. */
+/** A prompt with the stop sequences for its upstream, and those that the gateway enforces. */
 export interface SplitStopSequences {
   prompt: Prompt;
-  emulated: string[];
+  gatewayStops: string[];
 }
 
 /**
- * Splits the stop sequences: the upstream gets as many as it accepts, in their order. Empty ones and those with half a
- * character are dropped.
+ * Splits the stop sequences: the upstream gets the first ones, as many as it accepts. Empty ones and those with half a
+ * surrogate pair are dropped.
  */
 export function splitStopSequences(
   prompt: Prompt,
@@ -21,63 +21,63 @@ export function splitStopSequences(
   const all = [...new Set(prompt.stop)];
   const stops = all.filter((stop) => stop !== "" && stop.isWellFormed());
   if (stops.length < all.length) dropped.add(PARAMETER_NAMES[prompt.protocol].stop);
-  const maxSequences = row.supported_parameters.includes("stop") ? dialect.stops : 0;
-  // Anthropic refuses white space alone.
+  const maxStops = row.supported_parameters.includes("stop") ? dialect.stops : 0;
+  // Anthropic refuses stop sequences of only white space.
   const usable = stops.filter((stop) => protocol !== "messages" || stop.trim() !== "");
-  const native = new Set(usable.slice(0, maxSequences));
+  const upstreamStops = new Set(usable.slice(0, maxStops));
   return {
-    prompt: { ...prompt, stop: stops.filter((stop) => native.has(stop)) },
-    emulated: stops.filter((stop) => !native.has(stop)),
+    prompt: { ...prompt, stop: stops.filter((stop) => upstreamStops.has(stop)) },
+    gatewayStops: stops.filter((stop) => !upstreamStops.has(stop)),
   };
 }
 
 /**
- * Ends an answer at the first stop sequence in its text, which is cut off. Holds back text that could be the beginning
- * of one. Does not search reasoning and tool arguments. The usage of a cut answer is what its start reported of the
- * input.
- * @param stops texts of one or more whole characters
+ * Creates a machine that ends an answer before the first stop sequence in its text. It holds back text that could be
+ * the beginning of one, and does not search reasoning and tool arguments. The usage of an answer that it ends has only
+ * the input counts that the start of the answer reported.
+ * @param stops texts that are not empty and have no half of a surrogate pair
  */
 export function enforceStopSequences(stops: readonly string[]): Machine<ReplyEvent, ReplyEvent> {
   const longest = Math.max(...stops.map((stop) => stop.length));
-  let known: TokenUsage = {};
+  let startUsage: TokenUsage = {};
   /** Text that is held back; undefined outside of text blocks. */
-  let queued: string | undefined;
-  let isDone = false;
+  let held: string | undefined;
+  let isOver = false;
 
   function search(index: number, text: string): ReplyEvent[] {
     const match = firstMatch(text, stops);
     if (match === undefined) {
       const end = wholeCharacters(text, Math.max(0, text.length - longest + 1));
-      queued = text.slice(end);
+      held = text.slice(end);
       return delta(index, text.slice(0, end));
     }
-    isDone = true;
+    isOver = true;
     return [
       ...delta(index, text.slice(0, match.start)),
       { type: "close", index },
-      { type: "finish", reason: "stop_sequence", stopSequence: match.stop, usage: known },
+      { type: "finish", reason: "stop_sequence", stopSequence: match.stop, usage: startUsage },
     ];
   }
 
   return {
     push(event) {
-      if (isDone) return [];
+      if (isOver) return [];
       switch (event.type) {
         case "start": {
           // The output count at the start is a guess.
           const { completion: _, reasoning: __, ...input } = event.usage ?? {};
-          known = input;
+          startUsage = input;
           return [event];
         }
         case "open":
-          queued = event.block.type === "text" ? "" : undefined;
+          held = event.block.type === "text" ? "" : undefined;
           return [event];
         case "delta":
-          return queued === undefined ? [event] : search(event.index, queued + event.text);
+          return held === undefined ? [event] : search(event.index, held + event.text);
         case "close": {
-          const pendingText = queued ?? "";
-          queued = undefined;
-          return [...delta(event.index, pendingText), event];
+          const heldText = held ?? "";
+          held = undefined;
+          return [...delta(event.index, heldText), event];
         }
         default:
           return [event];
@@ -88,17 +88,17 @@ export function enforceStopSequences(stops: readonly string[]): Machine<ReplyEve
 }
 
 /**
- * Returns the match that is complete first, so that the answer does not depend on the pieces of its text; of two that
- * end together, the longer.
+ * Returns the match that ends first, so that the answer does not depend on how its text is split into pieces; the
+ * longer one of two that end at the same position.
  */
 function firstMatch(text: string, stops: readonly string[]): { stop: string; start: number } | undefined {
   let best: { stop: string; start: number } | undefined;
   for (const stop of stops) {
     const start = text.indexOf(stop);
     if (start < 0) continue;
-    const before = best === undefined ? Infinity : best.start + best.stop.length;
+    const bestEnd = best === undefined ? Infinity : best.start + best.stop.length;
     const end = start + stop.length;
-    if (end < before || (end === before && best !== undefined && stop.length > best.stop.length)) {
+    if (end < bestEnd || (end === bestEnd && best !== undefined && stop.length > best.stop.length)) {
       best = { stop, start };
     }
   }

@@ -13,7 +13,7 @@ import { hashText, isLegal, replaceIllegalCharacters } from "./legal_names.ts";
 import { mapPrompt } from "./map_blocks.ts";
 import { isToolNamed } from "./select_tools.ts";
 
-/** A tool in the client's terms. */
+/** A tool as the client names it. */
 interface Original {
   name: string;
   namespace?: string;
@@ -23,15 +23,16 @@ interface Original {
 /** A prompt whose tools have legal names. */
 export interface RenamedTools {
   prompt: Prompt;
-  /** Restores the client's names in the tool calls of an answer. Unknown names pass. */
+  /** Creates a machine that restores the client's names in the tool calls of an answer. Unknown names stay. */
   restore: () => Machine<ReplyEvent, ReplyEvent>;
 }
 
+/** Base62 digits of the hash in a generated name. */
 const HASH_LENGTH = 8;
 
 /**
- * Makes tool names legal and unique, in steps: in the tools, in past calls and in the choice. Without namespaces, `ns` and `name`
- * become `ns__name`. A name that is legal and free stays.
+ * Makes tool names legal and unique in the tools, in past calls and in the choice, in steps. If the upstream has no
+ * namespaces, `ns` and `name` become `ns__name`. A name that is legal and not taken stays.
  */
 export function* renameTools(prompt: Prompt, dialect: Dialect): Generator<void, RenamedTools> {
   const names = new WireNames(dialect);
@@ -67,32 +68,32 @@ function byName(tools: readonly Tool[]): Map<string, Original[]> {
   return Map.groupBy(tools.filter((tool) => tool.type !== "hosted").map(originalOf), ({ name }) => name);
 }
 
-/** Returns the tool of a past call. Clients may omit its namespace or kind: the first best match counts. */
-function calledTool(call: ContentBlockOf<"tool_call">, candidates: readonly Original[] = []): Original {
+/** Returns the tool of a past call. Clients may omit its namespace or kind, so the best match counts. */
+function calledTool(call: ContentBlockOf<"tool_call">, sameNamed: readonly Original[] = []): Original {
   let called: Original = call;
-  let best = -1;
-  for (const original of candidates) {
+  let bestQuality = -1;
+  for (const original of sameNamed) {
     if (call.namespace !== undefined && original.namespace !== call.namespace) continue;
     const isSameKind = (original.custom === true) === (call.custom === true);
-    const fit = !isSameKind ? 0 : original.namespace === call.namespace ? 2 : 1;
-    if (fit <= best) continue;
+    const matchQuality = !isSameKind ? 0 : original.namespace === call.namespace ? 2 : 1;
+    if (matchQuality <= bestQuality) continue;
     called = original;
-    best = fit;
+    bestQuality = matchQuality;
   }
   return called;
 }
 
-/** Returns the thing under another name; the same thing if the name is the same. */
+/** Returns a tool or call under another name; the same object if the name is the same. */
 function rename<T extends { name: string; namespace?: string }>(
-  value: T,
+  object: T,
   { name, namespace }: { name: string; namespace?: string },
 ): T {
-  if (value.name === name && value.namespace === namespace) return value;
-  const { namespace: _, ...rest } = value;
-  return { ...rest, name, ...(namespace !== undefined && { namespace }) } as T;
+  if (object.name === name && object.namespace === namespace) return object;
+  const { namespace: _, ...others } = object;
+  return { ...others, name, ...(namespace !== undefined && { namespace }) } as T;
 }
 
-/** A choice has a bare name: the first tool of that name counts. */
+/** Renames the tools of a choice. A choice has only a name: of several tools with it, the first one counts. */
 function renameChoice(
   choice: ToolChoice,
   { tools, names }: { tools: readonly Tool[]; names: WireNames },
@@ -101,9 +102,9 @@ function renameChoice(
     matching.flatMap((tool) => tool.type === "hosted" ? [] : [names.of(originalOf(tool)).name]);
   switch (choice.type) {
     case "tool": {
-      const sameName = tools.filter((tool) => isToolNamed(tool, choice.name));
-      const sameKind = sameName.filter((tool) => (tool.type === "custom") === (choice.custom === true));
-      const [name] = wireNames(sameKind.length > 0 ? sameKind : sameName);
+      const named = tools.filter((tool) => isToolNamed(tool, choice.name));
+      const sameKind = named.filter((tool) => (tool.type === "custom") === (choice.custom === true));
+      const [name] = wireNames(sameKind.length > 0 ? sameKind : named);
       return name === undefined ? choice : { ...choice, name };
     }
     case "allowed": {
@@ -118,11 +119,11 @@ function renameChoice(
   }
 }
 
-/** The names given so far. */
+/** The upstream's names of tools, and the client's names by them. */
 class WireNames {
   readonly #rule: TextRule;
   readonly #keepsNamespaces: boolean;
-  readonly #wire = new Map<string, { name: string; namespace?: string }>();
+  readonly #wireNames = new Map<string, { name: string; namespace?: string }>();
   readonly #originals = new Map<string, Original>();
 
   constructor({ toolName, namespaces }: Dialect) {
@@ -130,7 +131,7 @@ class WireNames {
     this.#keepsNamespaces = namespaces;
   }
 
-  /** Lets a tool keep its legal name before others get a generated one. */
+  /** Reserves the legal name of a tool, so that no other tool gets it as a generated name. */
   reserve(tool: Tool): void {
     if (tool.type === "hosted") {
       const { name } = tool.value;
@@ -145,15 +146,15 @@ class WireNames {
   of({ name, namespace, custom }: Original): { name: string; namespace?: string } {
     const seed = () => JSON.stringify([namespace ?? null, name, custom === true]);
     const key = namespace === undefined ? `${custom === true ? "custom" : "function"} ${name}` : seed();
-    const known = this.#wire.get(key);
+    const known = this.#wireNames.get(key);
     if (known !== undefined) return known;
-    const keptNamespace = this.#keepsNamespaces ? namespace : undefined;
-    const joined = namespace !== undefined && keptNamespace === undefined ? `${namespace}__${name}` : name;
+    const wireNamespace = this.#keepsNamespaces ? namespace : undefined;
+    const joined = namespace !== undefined && wireNamespace === undefined ? `${namespace}__${name}` : name;
     const wire = {
-      name: this.#free(joined, { seed, namespace: keptNamespace }),
-      ...(keptNamespace !== undefined && { namespace: keptNamespace }),
+      name: this.#legalName(joined, { seed, wireNamespace }),
+      ...(wireNamespace !== undefined && { namespace: wireNamespace }),
     };
-    this.#wire.set(key, wire);
+    this.#wireNames.set(key, wire);
     this.#originals.set(wireKey(wire), {
       name,
       ...(namespace !== undefined && { namespace }),
@@ -162,20 +163,21 @@ class WireNames {
     return wire;
   }
 
+  /** Returns the event with the client's name, if it opens a call of a known tool. */
   restore(event: ReplyEvent): ReplyEvent {
     if (event.type !== "open" || event.block.type !== "tool_call") return event;
     const original = this.#originals.get(wireKey(event.block));
     return original === undefined ? event : { ...event, block: { ...event.block, ...original } };
   }
 
-  /** Returns the name itself if it is legal and free, else its legal characters and a hash. */
-  #free(name: string, { seed, namespace }: { seed: () => string; namespace: string | undefined }): string {
-    const isTaken = (name: string) => this.#originals.has(wireKey({ name, namespace }));
+  /** Returns the name if it is legal and not taken, else its legal characters and a hash. */
+  #legalName(name: string, { seed, wireNamespace }: { seed: () => string; wireNamespace: string | undefined }): string {
+    const isTaken = (name: string) => this.#originals.has(wireKey({ name, namespace: wireNamespace }));
     if (isLegal(name, this.#rule) && !isTaken(name)) return name;
-    const line = isLegal("_", this.#rule) ? "_" : "";
-    const clean = replaceIllegalCharacters(name, this.#rule, line);
+    const separator = isLegal("_", this.#rule) ? "_" : "";
+    const clean = replaceIllegalCharacters(name, this.#rule, separator);
     for (let salt = 0;; salt++) {
-      const suffix = `${line}${hashText(salt === 0 ? seed() : `${seed()}${salt}`, HASH_LENGTH)}`;
+      const suffix = `${separator}${hashText(salt === 0 ? seed() : `${seed()}${salt}`, HASH_LENGTH)}`;
       const candidate = clean.slice(0, Math.max(0, this.#rule.max - suffix.length)) + suffix;
       if (!isTaken(candidate)) return candidate;
     }

@@ -40,16 +40,16 @@ Deno.test("BlockSerializer emits the first sequence at once, and holds others un
   assertEquals(events, [{ type: "delta", index: 1, text: "c" }, { type: "close", index: 1 }]);
 });
 
-Deno.test("BlockSerializer.waiting counts waiting events only", () => {
+Deno.test("BlockSerializer.waitingSize counts waiting events only", () => {
   const { lanes } = gather();
   const [first, second, third] = [lanes.addSequence(), lanes.addSequence(), lanes.addSequence()];
   first.open({ type: "text" });
   first.delta("x".repeat(1000));
-  assertEquals(lanes.waiting, 0);
+  assertEquals(lanes.waitingSize, 0);
   const grows = (say: () => void, least: number) => {
-    const before = lanes.waiting;
+    const before = lanes.waitingSize;
     say();
-    assert(lanes.waiting >= before + least, `${lanes.waiting} after ${before}`);
+    assert(lanes.waitingSize >= before + least, `${lanes.waitingSize} after ${before}`);
   };
   grows(() => second.open({ type: "tool_call", id: "x".repeat(1000), name: "y" }), 1000);
   grows(() => second.delta("x"), 32);
@@ -58,7 +58,7 @@ Deno.test("BlockSerializer.waiting counts waiting events only", () => {
   grows(() => second.end({ issuer: "vendor", value: "x".repeat(1000) }), 1000);
   grows(() => third.open({ type: "text" }), 32);
   first.end();
-  assertEquals(lanes.waiting, 0);
+  assertEquals(lanes.waitingSize, 0);
 });
 
 Deno.test("BlockSerializer keeps every sequence complete and in order, for any interleaving", () => {
@@ -75,7 +75,7 @@ Deno.test("BlockSerializer keeps every sequence complete and in order, for any i
       }
       const { lane, texts } = chosen;
       const act = below(6);
-      if (!lane.opened && act < 5) {
+      if (!lane.isOpen && act < 5) {
         lane.open({ type: "text" });
         texts.push("");
       } else if (act < 4) {
@@ -96,6 +96,6 @@ Deno.test("BlockSerializer keeps every sequence complete and in order, for any i
     }
     grammar.push({ type: "finish", reason: "end", usage: {} });
     assertEquals(heard, entered.flatMap(({ texts }) => texts));
-    assertEquals(lanes.waiting, 0);
+    assertEquals(lanes.waitingSize, 0);
   }
 });

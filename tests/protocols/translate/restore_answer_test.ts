@@ -40,12 +40,12 @@ Deno.test("stop sequences are split between upstream and gateway", () => {
   ];
   for (const [claim, stop, target, theirs, ours] of cases) {
     const shared = splitStopSequences(promptOf([], { stop }), target);
-    assertEquals([shared.prompt.stop, shared.emulated], [theirs, ours], claim);
+    assertEquals([shared.prompt.stop, shared.gatewayStops], [theirs, ours], claim);
     assertEquals(target.dropped.names, [], claim);
   }
   const target = targetOf("chat");
   assertEquals(
-    splitStopSequences(promptOf([], { protocol: "messages", stop: ["", "\ud83d", "\ude00"] }), target).emulated,
+    splitStopSequences(promptOf([], { protocol: "messages", stop: ["", "\ud83d", "\ude00"] }), target).gatewayStops,
     [],
   );
   assertEquals(target.dropped.names, ["stop_sequences"]);
