@@ -59,7 +59,7 @@ const EXCEPTIONS: Readonly<Record<string, readonly string[]>> = {
   ],
   "lib/limits/sliding_window.ts": [
     // Requests, tokens or slots.
-    "const given = Math.min(amount, bucket.amount);",
+    "const removed = Math.min(amount, bucket.amount);",
   ],
 };
 
