@@ -35,7 +35,7 @@ const EXCEPTIONS: Readonly<Record<string, readonly string[]>> = {
   ],
   "lib/store/postgres/ledger_clock.ts": [
     // Milliseconds.
-    "const aheadMs = Number(row?.ms) + (measuredAt - begun) / 2 - now();",
+    "const aheadMs = Number(row?.ms) + (measuredAt - startedAt) / 2 - now();",
   ],
   "lib/billing/image_tokens.ts": [
     // Pixels and tokens, rounded as the official formula says.

@@ -73,7 +73,7 @@ export async function countReply(blocks: ContentBlock[], counter: TokenCounter):
   return { completion: reasoning + visible, reasoning };
 }
 
-/** Counts parts and yields to the event loop after each slice of work. */
+/** Counts parts, and yields to the event loop after every few milliseconds of work. */
 class PartCounter {
   readonly #counter: TokenCounter;
   /** Work since the last yield, in characters. */

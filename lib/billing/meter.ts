@@ -224,7 +224,7 @@ export class Meter {
     this.#requestId = requestId;
   }
 
-  /** Records targets that were passed over because they could not be asked. */
+  /** Records targets that were passed over because they were unavailable. */
   skip(targets: readonly TargetRefusal[]): void {
     this.#skipped = targets;
   }
@@ -314,7 +314,7 @@ export class Meter {
     return { sheet, details };
   }
 
-  /** Ends the request without a charge: `failed`, or `refused` if no upstream was asked. Never rejects. */
+  /** Ends the request without a charge: `failed`, or `refused` if no attempt was made. Never rejects. */
   async fail(status: number, reason: EntryReason): Promise<void> {
     if (this.#ended) return;
     this.#ended = true;

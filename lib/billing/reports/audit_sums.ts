@@ -173,7 +173,7 @@ export async function checkLaterSums(
         findings.add({
           kind: "day_sum",
           message: `${sumName(table.step, step)}, ${
-            (JSON.parse(name) as string[]).map((each) => JSON.stringify(each)).join(", ")
+            (JSON.parse(name) as string[]).map((part) => JSON.stringify(part)).join(", ")
           }: ` +
             `the entries add up to other sums of ${wrong.join(", ")}`,
         });

@@ -89,16 +89,16 @@ export async function sumUpstreams(
 ): Promise<UpstreamSum[]> {
   const { since, upstream, prices } = query;
   await requireEntries(ledger, { since, by: "upstream" });
-  const wanted = new WantedSums(config, upstream);
+  const selected = new SelectedSums(config, upstream);
   // The store has no sums at other prices.
-  const isComplete = prices === undefined && addDays(wanted, await ledger.upstreamDays(query, query.signal));
+  const isComplete = prices === undefined && addDays(selected, await ledger.upstreamDays(query, query.signal));
   if (!isComplete) {
-    wanted.clear();
-    await addEntries(wanted, ledger, query);
+    selected.clear();
+    await addEntries(selected, ledger, query);
   }
   // Checked again, because entries may be pruned during the reading.
   await requireEntries(ledger, { since, by: "upstream" });
-  const sums = wanted.list();
+  const sums = selected.list();
   if (upstream !== undefined && sums.length === 0 && !Object.hasOwn(config.upstreams, upstream)) {
     throw new ReportQueryError(
       `Cannot find upstream "${upstream}": it is not configured and has no requests`,
@@ -109,7 +109,7 @@ export async function sumUpstreams(
 }
 
 /** Collects sums of one upstream or of all, by the upstreams' names of models. */
-class WantedSums {
+class SelectedSums {
   readonly #modelOf: ReturnType<typeof upstreamModels>;
   readonly #upstream: string | undefined;
   readonly #sums = new Map<string, UpstreamSum>();
@@ -119,13 +119,13 @@ class WantedSums {
     this.#upstream = upstream;
   }
 
-  /** Returns the sum that these requests belong to; `undefined` if they are of another upstream than the wanted one. */
+  /** Returns the sum that these requests belong to; `undefined` if they are of an upstream that was not requested. */
   of({ upstream, model: id, day }: { upstream: string; model: string; day: number }): UpstreamSum | undefined {
     if (upstream === "" || (this.#upstream !== undefined && upstream !== this.#upstream)) return undefined;
     const model = this.#modelOf({ upstream, model: id });
     const name = [upstream, model, day].join("\n");
     let sum = this.#sums.get(name);
-    if (sum === undefined) this.#sums.set(name, sum = { upstream, model, day, ...nothing() });
+    if (sum === undefined) this.#sums.set(name, sum = { upstream, model, day, ...emptyFigures() });
     return sum;
   }
 
@@ -139,9 +139,9 @@ class WantedSums {
 }
 
 /** Adds sums of the store. Returns false if a cost at an upstream cannot be computed without single entries. */
-function addDays(wanted: WantedSums, days: readonly UpstreamDaySum[]): boolean {
+function addDays(selected: SelectedSums, days: readonly UpstreamDaySum[]): boolean {
   for (const day of days) {
-    const sum = wanted.of(day);
+    const sum = selected.of(day);
     if (sum === undefined) continue;
     const upstreamCost = day.hasTargetPrice ? day.targetCost : catalogCost(day);
     if (upstreamCost === undefined) return false;
@@ -169,7 +169,7 @@ function catalogCost({ sheet, tokens, cost, overrun }: UpstreamDaySum): Amount |
 }
 
 async function addEntries(
-  wanted: WantedSums,
+  selected: SelectedSums,
   ledger: Pick<LedgerStore, "entriesWithin">,
   { since, until, prices, only = {}, signal }: UpstreamQuery,
 ): Promise<void> {
@@ -179,9 +179,9 @@ async function addEntries(
     const last = page.at(-1);
     page = await ledger.entriesWithin({ since: last?.at ?? since, after: last?.seq ?? 0, until, limit: PAGE_ENTRIES });
     for (const entry of page) {
-      if (!isWanted(entry, only)) continue;
-      const sum = wanted.of({ ...entry, day: dayOf(entry.at) });
-      if (sum !== undefined) add(sum, entry, costOf(sum.model, entry));
+      if (!matchesFilter(entry, only)) continue;
+      const sum = selected.of({ ...entry, day: dayOf(entry.at) });
+      if (sum !== undefined) addEntry(sum, entry, costOf(sum.model, entry));
     }
     await yieldToEventLoop();
     signal?.throwIfAborted();
@@ -196,13 +196,13 @@ function sortUpstreamSums(sums: readonly UpstreamSum[]): Promise<UpstreamSum[]> 
   );
 }
 
-function isWanted({ keyId, group, model, details = {} }: KeptEntry, only: UsageFilter): boolean {
+function matchesFilter({ keyId, group, model, details = {} }: KeptEntry, only: UsageFilter): boolean {
   const { user, tags = [] } = details;
   return (only.keyId ?? keyId) === keyId && (only.group ?? group) === group && (only.model ?? model) === model &&
     (only.user ?? user) === user && (only.tag === undefined || tags.includes(only.tag));
 }
 
-function nothing(): Omit<UpstreamSum, "upstream" | "model" | "day"> {
+function emptyFigures(): Omit<UpstreamSum, "upstream" | "model" | "day"> {
   return {
     requests: 0,
     attempts: 0,
@@ -216,7 +216,7 @@ function nothing(): Omit<UpstreamSum, "upstream" | "model" | "day"> {
   };
 }
 
-function add(sum: UpstreamSum, entry: KeptEntry, { amount, isKnown }: UpstreamCost): void {
+function addEntry(sum: UpstreamSum, entry: KeptEntry, { amount, isKnown }: UpstreamCost): void {
   const { requests, failed, tokens, images, cost } = figuresOf(entry);
   sum.requests += requests;
   sum.attempts += entry.attempts;
@@ -258,7 +258,7 @@ function upstreamCosts(prices: UpstreamPrices | undefined): (model: string, entr
     const { extras = [], upstream_usd } = details ?? {};
     const listed = prices?.get(model);
     if (listed !== undefined) {
-      const amount = costOfTokens(tokens, listed) + costOfExtras(repriced(extras, listed), listed);
+      const amount = costOfTokens(tokens, listed) + costOfExtras(repriceExtras(extras, listed), listed);
       return { amount, isKnown: true };
     }
     if (upstream_usd !== undefined) return { amount: parseUsd(upstream_usd), isKnown: true };
@@ -270,7 +270,10 @@ function upstreamCosts(prices: UpstreamPrices | undefined): (model: string, entr
 }
 
 /** Returns the extras at the prices of an upstream. */
-function repriced(extras: readonly BilledExtra[], prices: Readonly<Partial<Record<string, string>>>): BilledExtra[] {
+function repriceExtras(
+  extras: readonly BilledExtra[],
+  prices: Readonly<Partial<Record<string, string>>>,
+): BilledExtra[] {
   return extras.map((extra) => ({ ...extra, price: prices[extra.item] ?? "0" }));
 }
 

@@ -1,16 +1,17 @@
-/** The journal's file: lines that are synced when they are written. */
+/** The file of a journal: appends lines and syncs them to the disk, and reads lines in chunks. */
 import { dirname, resolve } from "node:path";
 import { messageOf } from "../../errors.ts";
 import { makeFile, syncFolder } from "../folder.ts";
-import { takeFile } from "../sqlite/owner_lock.ts";
+import { takeFileOwnership } from "../sqlite/owner_lock.ts";
 import { StoreError } from "../store.ts";
 
-/** Longest line, in bytes. Longer lines are never written. */
+/** Longest line, in bytes. Longer ones are never written, and are damage when they are read. */
 export const MAX_LINE_BYTES = 32 * 1024 * 1024;
 
-/** Bytes read at a time. */
+/** Bytes that are read at a time. */
 const CHUNK_BYTES = 256 * 1024;
 
+/** Code of the line feed. */
 const NEWLINE = 10;
 
 /** A line of the file. */
@@ -22,14 +23,14 @@ export interface Line {
 }
 
 /**
- * Opens a file exclusively, creating its folder (0700) and the file (0600) if they are missing.
- * @throws {StoreError} if that fails, or another process has it
+ * Opens a file for this process alone. Creates its folder (0700) and the file (0600) if they are missing.
+ * @throws {StoreError} if it cannot be opened, or another process has it
  */
 export function openJournalFile(path: string): JournalFile {
   const opened: { close(): void }[] = [];
   try {
     const file = resolve(path);
-    opened.unshift(takeFile(file));
+    opened.unshift(takeFileOwnership(file));
     const isNew = makeFile(file);
     const writer = Deno.openSync(file, { append: true });
     opened.unshift(writer);
@@ -39,11 +40,11 @@ export function openJournalFile(path: string): JournalFile {
     return new JournalFile({ writer, reader, opened });
   } catch (cause) {
     for (const each of opened) each.close();
-    throw new StoreError(`Cannot open the journal "${path}": ${whyNot(cause)}`, { cause });
+    throw new StoreError(`Cannot open the journal "${path}": ${reasonOf(cause)}`, { cause });
   }
 }
 
-/** A file of lines. One call at a time. */
+/** A file of lines. A call must not begin before the previous one has ended. */
 export class JournalFile {
   readonly #writer: Deno.FsFile;
   readonly #reader: Deno.FsFile;
@@ -58,7 +59,7 @@ export class JournalFile {
     this.#length = writer.statSync().size;
   }
 
-  /** Length, in bytes. */
+  /** Length of the file, in bytes. */
   get length(): number {
     return this.#length;
   }
@@ -69,14 +70,15 @@ export class JournalFile {
   }
 
   /**
-   * Appends a line. It is synced when this resolves; if it rejects, the line is not in the file, or the file is broken.
+   * Appends a line. It is synced when the promise resolves; if it rejects, the line is not in the file, or the file is
+   * broken.
    */
   async write(line: Uint8Array): Promise<void> {
     if (this.#broken !== undefined) throw this.#broken;
     try {
       for (let at = 0; at < line.length;) at += await this.#writer.write(line.subarray(at));
     } catch (cause) {
-      // A full disk may have room again later, so a partial line must not stay before the next one.
+      // A full disk may have room again later, so that a partial line must not stay before the next one.
       await this.cut(this.#length);
       throw cause;
     }
@@ -96,19 +98,23 @@ export class JournalFile {
 
   /** Reads the lines from this offset. An incomplete last line is left out. */
   async *lines(from: number): AsyncGenerator<Line> {
-    let [at, rest, isTooLong] = [from, new Uint8Array(), false];
-    while (at + rest.length < this.#length) {
-      const before = rest.length;
-      rest = joined(rest, await this.#readAt(at + before));
-      if (rest.length === before) return;
+    // `buffer` has the bytes from offset `at` on that were read but not yielded.
+    let [at, buffer, isTooLong] = [from, new Uint8Array(), false];
+    while (at + buffer.length < this.#length) {
+      const before = buffer.length;
+      buffer = joined(buffer, await this.#readAt(at + before));
+      if (buffer.length === before) return;
       let start = 0;
-      for (let end = rest.indexOf(NEWLINE, before); end >= 0; end = rest.indexOf(NEWLINE, start)) {
-        yield { text: isTooLong ? undefined : new TextDecoder().decode(rest.subarray(start, end)), end: at + end + 1 };
+      for (let end = buffer.indexOf(NEWLINE, before); end >= 0; end = buffer.indexOf(NEWLINE, start)) {
+        yield {
+          text: isTooLong ? undefined : new TextDecoder().decode(buffer.subarray(start, end)),
+          end: at + end + 1,
+        };
         [start, isTooLong] = [end + 1, false];
       }
-      if (rest.length - start > MAX_LINE_BYTES) [start, isTooLong] = [rest.length, true];
+      if (buffer.length - start > MAX_LINE_BYTES) [start, isTooLong] = [buffer.length, true];
       at += start;
-      rest = rest.slice(start);
+      buffer = buffer.slice(start);
     }
   }
 
@@ -117,7 +123,10 @@ export class JournalFile {
     for (const each of this.#opened) each.close();
   }
 
-  /** After a failed sync the state of the disk is unknown, and the next sync may succeed without the lost data. */
+  /**
+   * Runs a write. If it fails, the file is broken: after a failed sync the state of the disk is unknown, and a later
+   * sync may succeed although data was lost.
+   */
   async #onDisk(work: () => Promise<void>): Promise<void> {
     try {
       await work();
@@ -140,9 +149,9 @@ function joined(one: Uint8Array<ArrayBuffer>, other: Uint8Array): Uint8Array<Arr
   return both;
 }
 
-function whyNot(cause: unknown): string {
-  const why = messageOf(cause);
-  return /another gateway/.test(why)
+function reasonOf(cause: unknown): string {
+  const reason = messageOf(cause);
+  return /another gateway/.test(reason)
     ? 'another gateway uses it; set a different "nodes.journal" path for each node'
-    : why;
+    : reason;
 }
