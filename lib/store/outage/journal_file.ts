@@ -27,19 +27,19 @@ export interface Line {
  * @throws {StoreError} if it cannot be opened, or another process has it
  */
 export function openJournalFile(path: string): JournalFile {
-  const opened: { close(): void }[] = [];
+  const resources: { close(): void }[] = [];
   try {
     const file = resolve(path);
-    opened.unshift(takeFileOwnership(file));
+    resources.unshift(takeFileOwnership(file));
     const isNew = makeFile(file);
     const writer = Deno.openSync(file, { append: true });
-    opened.unshift(writer);
+    resources.unshift(writer);
     const reader = Deno.openSync(file, { read: true });
-    opened.unshift(reader);
+    resources.unshift(reader);
     if (isNew) syncFolder(dirname(file));
-    return new JournalFile({ writer, reader, opened });
+    return new JournalFile({ writer, reader, resources });
   } catch (cause) {
-    for (const each of opened) each.close();
+    for (const resource of resources) resource.close();
     throw new StoreError(`Cannot open the journal "${path}": ${reasonOf(cause)}`, { cause });
   }
 }
@@ -48,14 +48,16 @@ export function openJournalFile(path: string): JournalFile {
 export class JournalFile {
   readonly #writer: Deno.FsFile;
   readonly #reader: Deno.FsFile;
-  readonly #opened: readonly { close(): void }[];
+  readonly #resources: readonly { close(): void }[];
   #length: number;
   #broken: Error | undefined;
 
-  constructor({ writer, reader, opened }: { writer: Deno.FsFile; reader: Deno.FsFile; opened: { close(): void }[] }) {
+  constructor(
+    { writer, reader, resources }: { writer: Deno.FsFile; reader: Deno.FsFile; resources: { close(): void }[] },
+  ) {
     this.#writer = writer;
     this.#reader = reader;
-    this.#opened = opened;
+    this.#resources = resources;
     this.#length = writer.statSync().size;
   }
 
@@ -120,7 +122,7 @@ export class JournalFile {
 
   /** Closes the file. */
   close(): void {
-    for (const each of this.#opened) each.close();
+    for (const resource of this.#resources) resource.close();
   }
 
   /**

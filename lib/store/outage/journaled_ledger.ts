@@ -63,7 +63,7 @@ export function journaled(ledger: LedgerStore, parts: JournaledParts): Journaled
       await reach.close();
       await journal?.close();
     },
-    append: (given) => entries.append(given),
+    append: (newEntries) => entries.append(newEntries),
     hold: (hold) => reach.ask(() => ledger.hold(hold)),
     left: (claim) => reach.ask(() => ledger.left(claim)),
     spending: (spenders) => reach.ask(() => ledger.spending(spenders)),
@@ -143,7 +143,7 @@ class EntryWriter {
       const isNew = await this.#replayBatch(journal, entries);
       rise();
       this.#replayed.entries += entries.length;
-      this.#replayed.not_new += isNew.filter((each) => !each).length;
+      this.#replayed.not_new += isNew.filter((isEntryNew) => !isEntryNew).length;
     });
     this.#parts.log({ level: "info", event: "journal_replayed", ...this.#replayed });
     this.#replayed = { entries: 0, not_new: 0 };
@@ -164,7 +164,7 @@ class EntryWriter {
       return [true];
     }
     const isNew: boolean[] = [];
-    for (const each of entries) isNew.push(...await this.#replayBatch(journal, [each]));
+    for (const single of entries) isNew.push(...await this.#replayBatch(journal, [single]));
     return isNew;
   }
 }
