@@ -298,8 +298,8 @@ export interface LedgerStore {
     signal?: AbortSignal,
   ): Promise<UpstreamDaySum[]>;
   /**
-   * Reads the sums of the first day or hour that comes after `after` and has any, by their names as JSON. They are from
-   * one snapshot. Returns `undefined` after the last day or hour.
+   * Reads the sums of the first day or hour that comes after `after` and has any, by their names as JSON.
+   * Returns `undefined` after the last day or hour.
    */
   sumsOfStep(kind: SumKind, after: number): Promise<{ step: number; sums: Map<string, bigint[]> } | undefined>;
   /** Returns how far the sums that are made in the background have come. */

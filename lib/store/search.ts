@@ -61,7 +61,7 @@ export function matchesFilter(entry: Entry, filter: EntryFilter): boolean {
   const { since, until, keyId, group, model, upstream, endpoint, status, failed, reason, user, tag } = filter;
   const { minCost, minMs } = filter;
   const [ownReason, ownUser, ownTags] = searchedValues(entry);
-  const allows = (wanted: unknown, own: unknown) => wanted === undefined || wanted === own;
+  const allows = (filtered: unknown, actual: unknown) => filtered === undefined || filtered === actual;
   return entry.at >= since && entry.at < until && allows(keyId, entry.keyId) && allows(group, entry.group) &&
     allows(model, entry.model) && allows(upstream, entry.upstream) && allows(endpoint, entry.endpoint) &&
     allows(reason, ownReason) && allows(user, ownUser) &&
@@ -186,10 +186,10 @@ export const BOUND_COLUMNS: Readonly<Record<EntryOrder, string>> = {
 
 /** Merges two lists in the order of a search, up to its limit. */
 export function mergeEntries(
-  found: readonly KeptEntry[],
+  entries: readonly KeptEntry[],
   more: readonly KeptEntry[],
   search: EntrySearch,
 ): KeptEntry[] {
-  if (more.length === 0) return [...found];
-  return [...found, ...more].sort((one, other) => compareEntries(one, other, search.order)).slice(0, search.limit);
+  if (more.length === 0) return [...entries];
+  return [...entries, ...more].sort((one, other) => compareEntries(one, other, search.order)).slice(0, search.limit);
 }

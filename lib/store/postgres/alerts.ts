@@ -2,7 +2,7 @@
 import type { AlertStore, ClaimedAlert } from "../alerts.ts";
 import type { Sql } from "./client.ts";
 
-/** Opens the alerts of a migrated database. Each statement is atomic, so that nodes may call it concurrently. */
+/** Opens the alerts of a migrated database. Nodes may use them concurrently, as each change is one statement. */
 export function openPostgresAlerts(sql: Sql): AlertStore {
   return {
     async add({ id, at, body, subject, begins, repeatMs, rememberUntil, isSent }) {

@@ -16,7 +16,7 @@ export interface ReadKey {
   changed: bigint;
 }
 
-/** Opens the keys of a migrated database. */
+/** Opens the keys of a migrated database. A call without an origin is one statement. */
 export function openPostgresKeys(sql: Sql): KeyStore {
   return {
     add: (key, origin) => changeKey(sql, { id: key.id, action: "create_key", origin }, (tx) => insertKey(tx, key)),

@@ -78,7 +78,7 @@ export function openPostgresLedger(
     for (;;) {
       const overdue = await readOverdue(sql, { until, most: VOIDED_PER_STATEMENT, graceMs });
       if (overdue.length === 0) return ids;
-      const lost = overdue.map((each) => lostEntry(each, time));
+      const lost = overdue.map((hold) => lostEntry(hold, time));
       const isNew = await writer.enter(lost, until);
       // If one of them was renewed or has ended meanwhile, none is voided, and the next round reads them all again.
       if (isNew !== undefined) ids.push(...overdue.filter((_, index) => isNew[index]).map(({ id }) => id));
@@ -112,7 +112,7 @@ export function openPostgresLedger(
       const [open, ahead] = await Promise.all([readHolds(sql), clock.ahead()]);
       // Readers compare with the wall clock, which may have been set since the start, by this many milliseconds.
       const clockChange = Math.trunc(now() - offset - monotonic());
-      return open.map((each) => ({ ...each, leaseUntil: each.leaseUntil - Number(ahead) + clockChange }));
+      return open.map((hold) => ({ ...hold, leaseUntil: hold.leaseUntil - Number(ahead) + clockChange }));
     },
     find: async (id) => isStorableText(id) ? await findEntry(sql, id) : undefined,
     spenders: (from) => readSpenders(sql, from),

@@ -5,7 +5,7 @@ import type { Sql } from "./client.ts";
 import { entryRow, type SheetRow } from "./ledger_rows.ts";
 import { retryConflicts } from "./ledger_retry.ts";
 
-/** Most tries of a write, each of which another node forestalls. */
+/** Most tries of a write. A try fails if another node writes first. */
 const MAX_TRIES = 1_000;
 
 /**

@@ -81,7 +81,7 @@ function* copyAll(from: DatabaseSync, to: DatabaseSync): Generator<void> {
   from.exec("BEGIN");
   const schema = from.prepare("SELECT type, name, sql FROM sqlite_schema WHERE sql IS NOT NULL").all()
     .map(({ type, name, sql }) => ({ type: String(type), name: String(name), sql: String(sql) }));
-  const [tables, others] = [schema.filter(isTable), schema.filter((each) => !isTable(each))];
+  const [tables, others] = [schema.filter(isTable), schema.filter((object) => !isTable(object))];
   for (const { name, sql } of tables) {
     // SQLite creates this table itself, with the first AUTOINCREMENT table.
     if (name !== SEQUENCE_TABLE) to.exec(sql);

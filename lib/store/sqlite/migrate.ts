@@ -36,17 +36,17 @@ export interface Preview {
 /**
  * Checks a file before anything is written to it: completely if it must be migrated, otherwise with quick checks if
  * this process will serve from it.
- * @param own whether this process will serve from the file
+ * @param isOwner whether this process will serve from the file
  * @throws {Error} if it is damaged, newer, or belongs to another program
  */
-export function previewFile(file: string, own: boolean): Preview {
+export function previewFile(file: string, isOwner: boolean): Preview {
   // If a crash has interrupted a write, only a writable connection can undo it.
   const db = new DatabaseSync(file, { readOnly: !exists(`${file}-journal`) });
   try {
     db.exec(`PRAGMA busy_timeout = ${BUSY_MS}`);
     const version = knownVersion(db);
     if (version > 0 && version < MIGRATIONS.length) checkAll(db);
-    else if (own && version > 0) {
+    else if (isOwner && version > 0) {
       checkStructure(db);
       checkLastEntries(db);
     }
@@ -67,13 +67,13 @@ export function makeTables(db: DatabaseSync): void {
 /**
  * Migrates an older file in one transaction, after copying it. Checks the last entries in their new form before the
  * commit. A rejected file stays unchanged.
- * @param own whether this process owns the file
+ * @param isOwner whether this process owns the file
  * @returns the facts of the migration; `undefined` if another process was faster
  * @throws {Error} if a gateway serves from it, unless this process owns it
  */
-export function migrateFile(file: string, own: boolean): Migrated | undefined {
+export function migrateFile(file: string, isOwner: boolean): Migrated | undefined {
   // No gateway of an older version may run meanwhile: it relies on the schema as it is.
-  using _ownership = own ? undefined : takeForMigration(file);
+  using _ownership = isOwner ? undefined : takeForMigration(file);
   const db = new DatabaseSync(file);
   let copy: string | undefined;
   try {
