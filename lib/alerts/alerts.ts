@@ -114,6 +114,7 @@ class LineWatch {
   }
 }
 
+/** Dependencies of the loops. */
 interface AlertLoopParts {
   current: () => Gateway;
   write: (entry: LogEntry) => void;

@@ -10,6 +10,7 @@ export const TOKENS_PER_MESSAGE = 3;
 /** Tokens of the start of the answer. */
 export const TOKENS_OF_PRIMER = 3;
 
+/** Anthropic's formula for images: the longer side is scaled down to this, then a token counts for 750 pixels. */
 const MAX_IMAGE_SIDE = 1568;
 const PIXELS_PER_TOKEN = 750;
 /** Tokens of an image of unknown size and of a PDF page, which vendors read as an image and its text. */

@@ -130,7 +130,10 @@ export class Reservation {
     return this.#takeLimits(limitRequests, { id, forMs: terms.forMs, skipStatuses: true, running });
   }
 
-  /** @param options `running`: the model under which other nodes know the request; undefined: they do not know it */
+  /**
+   * Reserves limits under an id of their own.
+   * @param options `running`: the model under which other nodes know the request; undefined: they do not know it
+   */
   #takeLimits(
     limitRequests: readonly LimitRequest[],
     { id, running, ...options }:

@@ -6,16 +6,16 @@
  * all these keys in one slot: a script reads and changes several limits at once. The keys after the prefix:
  *
  * - `r:NAME`, `t:NAME`: requests and tokens of an owner. A hash of amounts by bucket; a bucket is named by its end,
- * counted in buckets since 1970. Further fields are the sum `s`, and the first and last bucket, `f` and `l`. A script
- * reads the whole hash only to remove expired buckets, and to compute a wait.
+ *   counted in buckets since 1970. Further fields are the sum `s`, and the first and last bucket, `f` and `l`. A script
+ *   reads the whole hash only to remove expired buckets, and to compute a wait.
  * - `c:NAME`: concurrency of an owner. A sorted set of leases, named `NODE/ID`, by their ends.
  * - `nodes`: a sorted set of the nodes by the ends of their sessions. Any node that finds an ended session frees its
- * slots, a batch at a time.
+ *   slots, a batch at a time.
  * - `held:NODE`: a hash of the running requests of a node, by their ids. A value is a line with the facts for the
- * ledger, followed by the limits. The script that deletes a field, or the limits in it, also releases what they
- * reserved. A value without limits belongs to a request that has ended, but whose ledger entry is not durable yet.
+ *   ledger, followed by the limits. The script that deletes a field, or the limits in it, also releases what they
+ *   reserved. A value without limits belongs to a request that has ended, but whose ledger entry is not durable yet.
  * - `lost`: a hash of the requests that ran when their node's session ended, until a node has entered them into the
- * ledger.
+ *   ledger.
  * - `reach`: a sorted set of the nodes that can reach their shared store, by the time of its last answer.
  *
  * All keys expire by themselves. Limits are passed as lines `UR LIMIT COST NAME`: `U` is the letter of the unit, `R` is

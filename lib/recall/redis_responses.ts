@@ -10,6 +10,7 @@ import type { ResponseOwner, SharedResponses } from "./recall.ts";
 import type { KeptResponse } from "./recent_responses.ts";
 import { openResponse, sealResponse } from "./seal_response.ts";
 
+/** Prefix of all keys. */
 const PREFIX = "sluice:recall";
 
 /** Shortest interval between two log lines about an unreachable Redis, in milliseconds. */

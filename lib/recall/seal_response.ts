@@ -5,6 +5,7 @@ import { seal, unseal } from "./seal.ts";
 const encoder = new TextEncoder();
 const decoder = new TextDecoder("utf-8", { fatal: true });
 
+/** Purpose of the encryption, with the version of the format. */
 const PURPOSE = "sluice recall 1";
 /** Size of the field with the length of the header, in bytes. */
 const LENGTH_BYTES = 4;

@@ -18,7 +18,7 @@ export interface SharedConfig {
 
 /** The shared configuration of the nodes. */
 export interface SharedConfigs {
-  /** The latest text; `undefined` if there is none. */
+  /** Reads the latest text; `undefined` if there is none. */
   latest(): Promise<SharedConfig | undefined>;
   /** Stores a text for all nodes and returns its version. If it equals the latest text, returns the version of that. */
   put(text: string): Promise<number>;

@@ -156,7 +156,7 @@ FOR EACH ROW EXECUTE FUNCTION ledger_start_moves();
 
 // Plans must not depend on table statistics: a table that was empty a moment ago grows fast. Sequential scans are off,
 // which makes their estimated cost so high that the server would use JIT, at 30 ms per statement. So JIT is off, too.
-const PLANS = "SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET jit = off";
+const PLAN_SETTINGS = "SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET jit = off";
 
 // There is one writer at a time, under an advisory lock: a lock on the head's row would be written to the WAL even if
 // nothing is entered. All transactions that lock several holds do so in the order of their numbers.
@@ -165,7 +165,7 @@ CREATE FUNCTION ledger_write(
   expected_seq bigint, expected_check bigint, known_sheets integer,
   given_ids json, new_sheets json, new_entries json, void_at bigint,
   OUT outcome text, OUT head_seq bigint, OUT head_check bigint, OUT entered json, OUT sheets json, OUT sheet_count bigint
-) LANGUAGE plpgsql ${PLANS} AS $body$
+) LANGUAGE plpgsql ${PLAN_SETTINGS} AS $body$
 #variable_conflict use_column
 DECLARE
   ids text[] := ARRAY(SELECT json_array_elements_text(given_ids));
@@ -222,7 +222,7 @@ BEGIN
 END $body$;
 
 -- Forgets the oldest entries, as many as that at most, up to the first that is not before the day. Returns how many.
-CREATE FUNCTION ledger_prune(before_day bigint, most integer) RETURNS bigint LANGUAGE plpgsql ${PLANS} AS $body$
+CREATE FUNCTION ledger_prune(before_day bigint, most integer) RETURNS bigint LANGUAGE plpgsql ${PLAN_SETTINGS} AS $body$
 #variable_conflict use_column
 DECLARE
   begin_seq bigint;

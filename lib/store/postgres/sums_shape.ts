@@ -2,18 +2,20 @@
 import { addingBlocks, addingSums, BLOCK, BLOCK_KINDS, BLOCK_NAMES, HOURS_KEPT, SUM_TABLES } from "../sums.ts";
 import type { SumKind } from "../days.ts";
 
-const COUNTS = `requests bigint NOT NULL, failed bigint NOT NULL, prompt bigint NOT NULL,
+// Definitions of columns that several tables have.
+const COUNT_COLUMNS = `requests bigint NOT NULL, failed bigint NOT NULL, prompt bigint NOT NULL,
   input_cache_read bigint NOT NULL, input_cache_write_5m bigint NOT NULL, input_cache_write_1h bigint NOT NULL,
   completion bigint NOT NULL, reasoning bigint NOT NULL, images bigint NOT NULL`;
 
-const AMOUNTS = "cost numeric NOT NULL, overrun numeric NOT NULL, saved numeric NOT NULL";
+const AMOUNT_COLUMNS = "cost numeric NOT NULL, overrun numeric NOT NULL, saved numeric NOT NULL";
 
-const OWNER = `day bigint NOT NULL, key_id text COLLATE "C" NOT NULL, group_name text COLLATE "C" NOT NULL,
+const OWNER_COLUMNS = `day bigint NOT NULL, key_id text COLLATE "C" NOT NULL, group_name text COLLATE "C" NOT NULL,
   model text COLLATE "C" NOT NULL`;
 
-const UPSTREAM = 'upstream text COLLATE "C" NOT NULL, price_version bigint NOT NULL, has_target_price boolean NOT NULL';
+const UPSTREAM_COLUMNS =
+  'upstream text COLLATE "C" NOT NULL, price_version bigint NOT NULL, has_target_price boolean NOT NULL';
 
-const ATTEMPTS = "counted bigint NOT NULL, attempts bigint NOT NULL, target_cost numeric NOT NULL";
+const ATTEMPT_COLUMNS = "counted bigint NOT NULL, attempts bigint NOT NULL, target_cost numeric NOT NULL";
 
 // `sums_head`: the last entry in the sums, and their first day; entries of earlier days were pruned before. `saved` may
 // be negative. `price_version` is 0 for entries without a price sheet.
@@ -25,13 +27,13 @@ CREATE TABLE sums_head (
 ) WITH (fillfactor = 10);
 INSERT INTO sums_head SELECT 1, seq, day + 1 FROM ledger_start;
 CREATE TABLE upstream_days (
-  ${OWNER}, ${UPSTREAM},
-  ${COUNTS}, ${AMOUNTS}, ${ATTEMPTS},
+  ${OWNER_COLUMNS}, ${UPSTREAM_COLUMNS},
+  ${COUNT_COLUMNS}, ${AMOUNT_COLUMNS}, ${ATTEMPT_COLUMNS},
   PRIMARY KEY (day, key_id, group_name, model, upstream, price_version, has_target_price)
 ) WITH (fillfactor = 70);
 CREATE TABLE user_days (
-  ${OWNER}, end_user text COLLATE "C" NOT NULL, tags text COLLATE "C" NOT NULL,
-  ${COUNTS}, ${AMOUNTS},
+  ${OWNER_COLUMNS}, end_user text COLLATE "C" NOT NULL, tags text COLLATE "C" NOT NULL,
+  ${COUNT_COLUMNS}, ${AMOUNT_COLUMNS},
   PRIMARY KEY (day, key_id, group_name, model, end_user, tags)
 ) WITH (fillfactor = 70);
 -- Which blocks of 2,000 entries have an entry with a name, such as a model, and the bounds of those entries.
@@ -52,7 +54,7 @@ CREATE INDEX entry_blocks_by_block ON entry_blocks (block);
 const TARGET_USD = `CASE WHEN strpos(e.details, '"upstream_usd"') > 0 THEN e.details::json ->> 'upstream_usd' END`;
 
 /** Expressions for the names of an entry `e` in tables of sums, if they differ from its columns. */
-const NAMES: Readonly<Record<string, string>> = {
+const NAME_EXPRESSIONS: Readonly<Record<string, string>> = {
   day: "e.at / 86400000",
   hour: "e.at / 3600000",
   price_version: "coalesce(e.price_version, 0)::bigint",
@@ -65,7 +67,7 @@ const NAMES: Readonly<Record<string, string>> = {
  * Expressions for the figures of an entry `e`, if they differ from its columns. Prices have at most twelve decimals, so
  * that truncation only removes zeros after the decimal point.
  */
-const FIGURES: Readonly<Record<string, string>> = {
+const FIGURE_EXPRESSIONS: Readonly<Record<string, string>> = {
   requests: "1",
   failed: "(e.ending IN ('failed', 'refused', 'lost'))::integer",
   saved: `coalesce(trunc(1000000000000 * p.factor::numeric * (
@@ -79,7 +81,7 @@ const FIGURES: Readonly<Record<string, string>> = {
 
 /** Returns the expression for a name or figure of an entry `e` with its price sheet `p`. */
 export function entryColumn(name: string): string {
-  return NAMES[name] ?? FIGURES[name] ?? `e.${name}`;
+  return NAME_EXPRESSIONS[name] ?? FIGURE_EXPRESSIONS[name] ?? `e.${name}`;
 }
 
 /** Returns a join of entries, as `e`, with their price sheets, as `p`. */
@@ -88,7 +90,7 @@ export function withSheets(entries: string): string {
 }
 
 /** Names by which entries are grouped before they are added to the sums and blocks. */
-const GROUPED = ["day", ...SUM_TABLES.upstreams.names, ...SUM_TABLES.users.names, ...BLOCK_NAMES];
+const GROUPED_NAMES = ["day", ...SUM_TABLES.upstreams.names, ...SUM_TABLES.users.names, ...BLOCK_NAMES];
 
 /** Expressions for the first day or hour of each kind of sums. */
 const FIRST_STEPS: Readonly<Record<SumKind, string>> = {
@@ -122,12 +124,12 @@ function blockSelect(): string {
   ].join(" UNION ALL ");
 }
 
-const PLANS = "SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET jit = off";
+const PLAN_SETTINGS = "SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET jit = off";
 
 /** Returns the definition of the function that adds a range of entries, at most a block, to these kinds of sums. */
 function sumRange(kinds: readonly SumKind[], { declared, last }: { declared: string; last: string }): string {
-  const names = [...new Set([...kinds.map((kind) => SUM_TABLES[kind].step), ...GROUPED])];
-  return `FUNCTION ledger_sum_range(from_seq bigint, to_seq bigint) RETURNS void LANGUAGE plpgsql ${PLANS} AS $body$
+  const names = [...new Set([...kinds.map((kind) => SUM_TABLES[kind].step), ...GROUPED_NAMES])];
+  return `FUNCTION ledger_sum_range(from_seq bigint, to_seq bigint) RETURNS void LANGUAGE plpgsql ${PLAN_SETTINGS} AS $body$
 #variable_conflict use_column
 DECLARE
   first bigint := (SELECT first_day FROM sums_head);
@@ -158,7 +160,7 @@ END $body$;
 const FUNCTIONS = `
 CREATE ${sumRange(["upstreams", "users"], { declared: "", last: "UPDATE sums_head SET seq = to_seq;" })}
 -- Sums up the next block, if all of its entries exist and no other process does. True if another one is complete.
-CREATE FUNCTION ledger_sum_up() RETURNS boolean LANGUAGE plpgsql ${PLANS} AS $body$
+CREATE FUNCTION ledger_sum_up() RETURNS boolean LANGUAGE plpgsql ${PLAN_SETTINGS} AS $body$
 DECLARE
   last_seq bigint := (SELECT seq FROM ledger_head);
   head_seq bigint;
@@ -191,7 +193,7 @@ CREATE TRIGGER ledger_start_sums BEFORE UPDATE ON ledger_start
 FOR EACH ROW EXECUTE FUNCTION ledger_sum_before_pruning();
 
 -- The entries without sums, where they are few.
-CREATE FUNCTION ledger_tail() RETURNS SETOF entries LANGUAGE plpgsql STABLE ${PLANS} AS $body$
+CREATE FUNCTION ledger_tail() RETURNS SETOF entries LANGUAGE plpgsql STABLE ${PLAN_SETTINGS} AS $body$
 BEGIN
   RETURN QUERY SELECT * FROM entries WHERE seq > (SELECT h.seq FROM sums_head h) ORDER BY seq;
 END $body$;
@@ -215,8 +217,8 @@ const HOURS_FUNCTION = sumRange(["upstreams", "hours", "users"], {
  */
 export const HOURS_STEP: string = `
 CREATE TABLE upstream_hours (
-  ${OWNER.replace("day", "hour")}, ${UPSTREAM},
-  ${COUNTS}, ${AMOUNTS}, ${ATTEMPTS},
+  ${OWNER_COLUMNS.replace("day", "hour")}, ${UPSTREAM_COLUMNS},
+  ${COUNT_COLUMNS}, ${AMOUNT_COLUMNS}, ${ATTEMPT_COLUMNS},
   PRIMARY KEY (hour, key_id, group_name, model, upstream, price_version, has_target_price)
 ) WITH (fillfactor = 70);
 ALTER TABLE sums_head ADD COLUMN first_hour bigint NOT NULL DEFAULT 0;

@@ -81,7 +81,7 @@ export function openBlocks(
         const floor: Value[] = worst === undefined ? [-1, 0] : [orderValue(worst, order), worst.seq];
         return rows.all(from, to, ...values, ...floor, limit);
       };
-      // First the entries that are in no block yet: few, unless the sums are still being made after a migration.
+      // First the entries that are in no block yet: few, unless many sums are still to be made.
       const { seq } = prepareSumsHead(db)();
       const last = Number(db.prepare("SELECT max(seq) AS seq FROM entries").get()?.seq ?? 0);
       for (let to = last; to > seq; to -= BLOCK) yield rowsOf(Math.max(seq, to - BLOCK), to);

@@ -6,14 +6,15 @@
  * background, through a second descriptor. A commit is durable when a sync that began after it has ended, because:
  *
  * - A sync concerns the file, not the descriptor: `fdatasync` writes everything that any descriptor has written to the
- * file before. So all frames up to those of the commit are on the disk, and recovery finds each frame whose
- * predecessors are there.
+ *   file before. So all frames up to those of the commit are on the disk, and recovery finds each frame whose
+ *   predecessors are there.
  * - A checkpoint may meanwhile have moved the commit into the database, and a later write may have restarted the log
- * and overwritten its frames. With NORMAL as with FULL, SQLite syncs the log before a checkpoint copies from it, the
- * database before the log may be restarted, and the header of the new log before its first frames. So the commit is
- * durable in the database before its frames are overwritten. This requires that no connection uses `synchronous = OFF`.
+ *   and overwritten its frames. With NORMAL as with FULL, SQLite syncs the log before a checkpoint copies from it, the
+ *   database before the log may be restarted, and the header of the new log before its first frames. So the commit is
+ *   durable in the database before its frames are overwritten. This requires that no connection uses
+ *   `synchronous = OFF`.
  * - The file of the log stays while this process has the database open: SQLite deletes it only under a lock that
- * excludes every other connection. The descriptor is opened after the connection has read, so that the file exists.
+ *   excludes every other connection. The descriptor is opened after the connection has read, so that the file exists.
  * - SQLite syncs the folder with the first sync of a new log, so that the name of the file is durable, too.
  *
  * No locks are lost: POSIX drops all locks of a process on a file when the process closes any descriptor of the file.
