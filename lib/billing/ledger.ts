@@ -87,7 +87,7 @@ export function createLedger(
   function note(entry: Entry): Promise<void> {
     const isRefused = entry.ending === "refused" && entry.held === 0n;
     if (isRefused && !refusals.take(entry.keyId)) return Promise.resolve();
-    if (store.takes !== false || entry.held > 0n) return queue.note(entry);
+    if (store.isWritable !== false || entry.held > 0n) return queue.note(entry);
     log({ level: "warn", event: "entry_not_written", request_id: entry.id, cause: "no_room" });
     leases.end(entry.id, false);
     return Promise.resolve();
@@ -96,7 +96,7 @@ export function createLedger(
   return {
     get healthy() {
       // What the store reports takes precedence: its next write may go to a journal instead.
-      return store.takes ?? queue.healthy;
+      return store.isWritable ?? queue.healthy;
     },
     get queued() {
       return queue.length;

@@ -235,7 +235,7 @@ export interface LedgerStore {
    * Whether requests that cost money may begin, because their entries can be written as far as is known. Absent: they
    * always may.
    */
-  readonly takes?: boolean;
+  readonly isWritable?: boolean;
   /**
    * The clock of leases, in Unix milliseconds, unaffected by changes of the wall clock. Absent: the caller uses a clock
    * that does not jump while a hold is open.

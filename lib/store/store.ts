@@ -55,7 +55,7 @@ export interface SharedStore {
   /**
    * Returns the milliseconds since the store's last answer, `undefined` while it is unreachable. Absent if it is local.
    */
-  heardMs?(): number | undefined;
+  msSinceAnswer?(): number | undefined;
 }
 
 /** Whether the store is reachable from this node. */

@@ -38,11 +38,11 @@ export interface JournaledParts {
  */
 export interface JournaledLedger extends LedgerStore {
   /** Whether requests that cost money may begin, because their entries can be written as far as is known. */
-  readonly takes: boolean;
+  readonly isWritable: boolean;
   /** Returns whether the store is reachable, and the number of waiting entries. */
   reach(): StoreReach;
   /** Returns the milliseconds since the store's last answer; `undefined` while it is unreachable. */
-  heardMs(): number | undefined;
+  msSinceAnswer(): number | undefined;
   /** Stops the background work and closes the journal. The store stays open. */
   close(): Promise<void>;
 }
@@ -53,12 +53,12 @@ export function journaled(ledger: LedgerStore, parts: JournaledParts): Journaled
   const entries = new EntryWriter(ledger, parts);
   const { reach } = entries;
   return {
-    get takes() {
+    get isWritable() {
       return reach.isUp && entries.waiting === 0 || (journal?.hasRoom ?? false);
     },
     ...(ledger.clock !== undefined && { clock: ledger.clock }),
     reach: () => ({ up: reach.isUp, downMs: reach.downMs, waiting: entries.waiting }),
-    heardMs: () => reach.heardMs,
+    msSinceAnswer: () => reach.msSinceAnswer,
     async close() {
       await reach.close();
       await journal?.close();

@@ -131,7 +131,7 @@ export class Reach {
   }
 
   /** Milliseconds since the last answer; `undefined` during an outage. */
-  get heardMs(): number | undefined {
+  get msSinceAnswer(): number | undefined {
     return this.#isUp ? this.#parts.monotonic() - this.#answeredAt : undefined;
   }
 

@@ -134,7 +134,7 @@ async function openServing({ url, isPooled, opened }: Opening, options: SharedSt
     shared: {
       ...nodeState,
       reach: () => reachOf(ledger, changes),
-      heardMs: () => changes.isUp ? ledger.heardMs() : undefined,
+      msSinceAnswer: () => changes.isUp ? ledger.msSinceAnswer() : undefined,
     },
     close: () => opened.disposeAsync(),
   };
