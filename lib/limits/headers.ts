@@ -32,7 +32,7 @@ export interface LimitHeaderOptions {
   /** Unix time in milliseconds: Anthropic's headers hold points in time, OpenAI's hold durations. */
   now: () => number;
   /** Vendor whose names are used. */
-  words: LimitHeaderStyle;
+  style: LimitHeaderStyle;
   /** Milliseconds until a refused request may be retried; absent: it was not refused. */
   refusedMs?: number | undefined;
 }
@@ -43,7 +43,7 @@ export interface LimitHeaderOptions {
  */
 export function writeLimitHeaders(
   statuses: readonly LimitStatus[],
-  { now, words, refusedMs }: LimitHeaderOptions,
+  { now, style, refusedMs }: LimitHeaderOptions,
 ): [name: string, value: string][] {
   const headers: [string, string][] = [];
   let latestMs: number | undefined;
@@ -51,16 +51,16 @@ export function writeLimitHeaders(
     const tightest = tightestOf(statuses, unit);
     if (tightest === undefined) continue;
     const { limitRequest: { limit }, remaining, resetMs } = tightest;
-    const names = NAMES[words][unit];
+    const names = NAMES[style][unit];
     latestMs = Math.max(latestMs ?? 0, resetMs);
     headers.push(
       [names[0], `${limit}`],
       [names[1], `${remaining}`],
-      [names[2], words === "openai" ? writeDuration(resetMs) : writeTime(now() + resetMs)],
+      [names[2], style === "openai" ? writeDuration(resetMs) : writeTime(now() + resetMs)],
     );
   }
   const unifiedMs = refusedMs ?? latestMs;
-  if (words === "anthropic" && unifiedMs !== undefined) {
+  if (style === "anthropic" && unifiedMs !== undefined) {
     headers.push(
       ["anthropic-ratelimit-unified-status", refusedMs === undefined ? "allowed" : "rejected"],
       ["anthropic-ratelimit-unified-reset", `${Math.ceil((now() + unifiedMs) / 1000)}`],
