@@ -80,7 +80,7 @@ export function timesFactor(amount: Amount, { digits, decimals }: Factor): Amoun
 
 /**
  * Returns the amount whose product with the factor is `product`; `undefined` if there is none, or if the factor is 0,
- * so that any amount would do.
+ * in which case any amount would do.
  */
 export function withoutFactor(product: Amount, { digits, decimals }: Factor): Amount | undefined {
   const scaled = product * 10n ** BigInt(decimals);

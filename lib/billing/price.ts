@@ -112,7 +112,7 @@ function contextSheets(prices: TieredPrices, scope: SheetScope): ContextSheets {
 }
 
 /**
- * Returns the highest price of each class by input size. The final input may be smaller than expected, so that prices
+ * Returns the highest price of each class by input size. The final input may be smaller than expected, so prices
  * below a threshold count above it, too.
  */
 function dearestSheets(all: readonly ContextSheets[]): ContextSheets {

@@ -40,7 +40,7 @@ export interface AdmissionTerms {
   within?: (left: Amount) => Amount;
   /** The longest time that the request can last, in milliseconds. */
   forMs: number;
-  /** True: the answer is not streamed, so that its headers need the limit statuses only at its end. */
+  /** True: the answer is not streamed, so its headers need the limit statuses only at its end. */
   whole?: boolean;
 }
 

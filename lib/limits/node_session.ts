@@ -60,7 +60,7 @@ export class NodeSession {
     this.#running = running;
   }
 
-  /** Whether the node has a session, so that Redis does the counting. */
+  /** Whether the node has a session, so Redis does the counting. */
   get healthy(): boolean {
     return this.#commands !== undefined;
   }

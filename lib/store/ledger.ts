@@ -65,7 +65,7 @@ export interface UserSum {
   charged: Amount;
 }
 
-/** Returns the account of an end user of a key. Key ids have no line breaks, so that it is unambiguous. */
+/** Returns the account of an end user of a key. Key ids have no line breaks, so it is unambiguous. */
 export function userAccount(keyId: string, user: string): string {
   return `${keyId}\n${user}`;
 }
@@ -257,7 +257,7 @@ export interface LedgerStore {
   renew(ids: readonly string[], leaseUntil: number): Promise<void>;
   /**
    * Writes entries, each id once, and ends their holds. The entries are durable when the promise resolves. If it
-   * rejects, none was written, unless the disk failed so that the state is unknown; then the ledger accepts nothing
+   * rejects, none was written, unless the disk failed and the state is unknown; then the ledger accepts nothing
    * more.
    * @returns whether each entry is new
    * @throws {RangeError} for an entry with a number or amount that cannot be stored exactly

@@ -62,7 +62,7 @@ export class LaterSums {
     }
   }
 
-  /** Returns whether the limit is reached, so that some sums of the kind may be missing. */
+  /** Returns whether the limit is reached, so some sums of the kind may be missing. */
   isFull(kind: SumKind): boolean {
     return this.#computed[kind].count === MAX_SUMS;
   }
@@ -165,7 +165,7 @@ export async function checkLaterSums(
       const stored = sums.get(name) ?? [];
       const wrong = SUM_TABLES[kind].figures.filter((figure, index) => {
         const [actual, min, more] = [stored[index] ?? 0n, least[index] ?? 0n, added?.[index]];
-        // Savings may be negative, so that their sums may also shrink.
+        // Savings may be negative, so their sums may also shrink.
         if (figure === "saved" && (more !== undefined || isPartial)) return false;
         return actual < min && !walk.later.isFull(kind) || !isPartial && actual > min + (more ?? 0n);
       });

@@ -45,7 +45,7 @@ export class UserSums {
 }
 
 /**
- * Compares the sums of end users with the entries. Sums may grow meanwhile, so that each is read before and after the
+ * Compares the sums of end users with the entries. Sums may grow meanwhile, so each is read before and after the
  * newest entries: the computed sum must be at least the former and at most the latter.
  */
 export async function checkUsers(

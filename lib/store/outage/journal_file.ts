@@ -80,7 +80,7 @@ export class JournalFile {
     try {
       for (let at = 0; at < line.length;) at += await this.#writer.write(line.subarray(at));
     } catch (cause) {
-      // A full disk may have room again later, so that a partial line must not stay before the next one.
+      // A full disk may have room again later, so a partial line must not stay before the next one.
       await this.cut(this.#length);
       throw cause;
     }

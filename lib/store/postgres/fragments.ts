@@ -8,7 +8,7 @@ export const DIALECT: SqlDialect = { position: "strpos", statusOfName: "split_pa
 /** Returns a part of a statement, with the values as its parameters. */
 export function fragmentOf(sql: Sql, [text, ...values]: SqlText): ReturnType<Sql> {
   const strings = text.split("?");
-  // Postgres infers the type of a parameter from what it is compared with, so that integers may be sent as text.
+  // Postgres infers the type of a parameter from what it is compared with, so integers may be sent as text.
   const parameters = values.map((value) => typeof value === "bigint" ? value.toString() : value);
   return sql(Object.assign(strings, { raw: strings }), ...parameters);
 }

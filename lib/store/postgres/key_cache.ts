@@ -158,7 +158,7 @@ class CachedKeys implements Pick<KeyStore, "findByHash" | "add" | "change" | "re
     }
   }
 
-  /** Caches a key for outages only: it may have changed, so that it is read again before any other use. */
+  /** Caches a key for outages only: it may have changed, so it is read again before any other use. */
   #cacheForOutages(key: ReadKey): void {
     if (this.#cached.size < this.#maxKeys && !this.#changing.has(key.record.id)) this.#cache(key, true);
   }

@@ -45,7 +45,7 @@ interface PageQuery {
   condition: ReturnType<Sql>;
   /** Order by which the rows are selected, as SQL. */
   order: string;
-  /** Order of the result, as SQL; absent: the same. Amounts are texts there, so that it must not use them. */
+  /** Order of the result, as SQL; absent: the same. Amounts are texts there, so it must not use them. */
   pageOrder?: string;
   limit: number;
 }

@@ -50,7 +50,7 @@ async function searchBlocks(
   const blocks = await readBlocks(sql, search);
   for (let at = 0, count = FIRST_BLOCKS; at < blocks.length; at += count, count = Math.min(2 * count, MAX_BLOCKS)) {
     const page = blocks.slice(at, at + count).filter((block) => mayHaveBetter(block, found[limit - 1], order));
-    // The blocks are in order of their bounds, so that no later block may have any either.
+    // The blocks are in order of their bounds, so no later block may have any either.
     if (page.length === 0) break;
     const ranges = page.map(({ block }) => ({ from: block * BLOCK, to: Math.min(head, (block + 1) * BLOCK) }));
     found = mergeEntries(found, await readMatching(sql, search, ranges), search);

@@ -65,7 +65,7 @@ const NAME_EXPRESSIONS: Readonly<Record<string, string>> = {
 
 /**
  * Expressions for the figures of an entry `e`, if they differ from its columns. Prices have at most twelve decimals, so
- * that truncation only removes zeros after the decimal point.
+ * truncation only removes zeros after the decimal point.
  */
 const FIGURE_EXPRESSIONS: Readonly<Record<string, string>> = {
   requests: "1",
@@ -156,7 +156,7 @@ END $body$;
 }
 
 // The lock on the row of `sums_head` makes processes add up entries one after the other. Entries become visible in
-// order of seq, so that none of a range is missing.
+// order of seq, so none of a range is missing.
 const FUNCTIONS = `
 CREATE ${sumRange(["upstreams", "users"], { declared: "", last: "UPDATE sums_head SET seq = to_seq;" })}
 -- Sums up the next block, if all of its entries exist and no other process does. True if another one is complete.

@@ -1,6 +1,6 @@
 /**
  * Keeps charged and held amounts of keys and groups in the memory of the process that owns the ledger, and decides with
- * them which requests a budget allows. Decisions are synchronous, so that they never interleave.
+ * them which requests a budget allows. Decisions are synchronous, so they never interleave.
  */
 import { dayOf, NO_TOKENS } from "../days.ts";
 import type { BudgetClaim, Entry, Hold, HoldAnswer, Spender, Spending } from "../ledger.ts";
@@ -43,7 +43,7 @@ export class Accounts {
 
   /**
    * Holds the amount in all claimed budgets, or in none. A repeated call for an open hold returns the same answer.
-   * Amounts are kept per key and group, not per budget, so that a new budget includes earlier charges and holds.
+   * Amounts are kept per key and group, not per budget, so a new budget includes earlier charges and holds.
    */
   hold(hold: Hold): HoldAnswer {
     if (this.#holds.has(hold.id)) return { held: true };

@@ -172,7 +172,7 @@ function openVersions(db: DatabaseSync): Versions {
   let version = 0;
   /**
    * True if the file was checked in this turn of the event loop. All requests of a turn arrived before it began, so
-   * that one check sees every change that was made before any of them was sent. A check takes 5 to 7 µs.
+   * one check sees every change that was made before any of them was sent. A check takes 5 to 7 µs.
    */
   let isFresh = false;
 

@@ -29,7 +29,7 @@ export const SELECTED_ENTRY: string = ENTRY_COLUMNS.map((name) =>
 export interface EntryRows {
   /**
    * Inserts rows, as `entryValues` makes them. Returns false if an id exists already: other rows may have been
-   * inserted, so that the transaction must be rolled back.
+   * inserted, so the transaction must be rolled back.
    */
   insert(rows: readonly ColumnValue[][]): boolean;
   /** Returns the seq of the last entry ever written; 0 if there was none. */

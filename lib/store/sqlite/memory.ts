@@ -35,7 +35,7 @@ export function openMemoryAlerts(): AlertStore {
 }
 
 /**
- * Opens reports. A database in memory has a single connection without snapshots, so that sums are read without pauses.
+ * Opens reports. A database in memory has a single connection without snapshots, so sums are read without pauses.
  */
 function openMemoryReports(db: DatabaseSync): Parameters<typeof openOwnedLedger>[1] {
   const work = prepareUsage(db);

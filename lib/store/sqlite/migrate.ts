@@ -14,7 +14,7 @@ import { atomically } from "./transaction.ts";
 export function knownVersion(db: DatabaseSync): number {
   const version = readNumber(db, "user_version");
   if (version > MIGRATIONS.length) throw newerStore(version, MIGRATIONS.length);
-  // Steps and their number are written in one transaction, so that a file with tables but without a version belongs to
+  // Steps and their number are written in one transaction, so a file with tables but without a version belongs to
   // another program.
   if (version === 0 && db.prepare("SELECT 1 FROM sqlite_schema LIMIT 1").get() !== undefined) {
     throw new Error("it is a database of another program, with tables of its own");

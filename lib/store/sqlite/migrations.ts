@@ -36,7 +36,7 @@ export const MIGRATIONS: readonly string[] = [
   ) STRICT;
   CREATE UNIQUE INDEX keys_name_in_use ON keys (name) WHERE revoked_at IS NULL;`,
 
-  // Ids are never reused, so that remaining pieces cannot become part of another answer.
+  // Ids are never reused, so remaining pieces cannot become part of another answer.
   `CREATE TABLE answers (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     scope TEXT NOT NULL,

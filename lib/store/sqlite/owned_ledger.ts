@@ -1,6 +1,6 @@
 // deno-lint-ignore-file require-await -- calls that throw must reject
 /**
- * The ledger in a SQLite database, for the process that owns it. Only the owner writes entries, so that the accounts
+ * The ledger in a SQLite database, for the process that owns it. Only the owner writes entries, so the accounts
  * and the last entry in its memory always match the database.
  */
 import type { DatabaseSync } from "node:sqlite";
@@ -51,7 +51,7 @@ export function openOwnedLedger(
       return answer;
     },
     async left(claim) {
-      // The sums of a key are few and have an index, so that they are read synchronously.
+      // The sums of a key are few and have an index, so they are read synchronously.
       if (claim.scope === "group") await accounts.loadCharged(claim, charged);
       return accounts.left(claim);
     },
@@ -156,7 +156,7 @@ class Writer {
     } catch (error) {
       if (error !== DUPLICATE_ID) throw error;
     }
-    // Duplicates are rare, so that the ids are looked up only now.
+    // Duplicates are rare, so the ids are looked up only now.
     const seen = new Set<string>();
     const isNew = (id: string) => seen.size < seen.add(id).size && !this.#rows.entries.has(id);
     return this.#write(entries, this.#prepareBatch(entries, isNew));

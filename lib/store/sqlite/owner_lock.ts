@@ -10,7 +10,7 @@ export interface Ownership {
 
 /**
  * Takes ownership by an exclusive transaction on a lock file, a tiny database. The operating system frees the locks of
- * SQLite when the process ends, so that a crash leaves no stale lock. The owned file itself cannot be locked this way,
+ * SQLite when the process ends, so a crash leaves no stale lock. The owned file itself cannot be locked this way,
  * because other commands read it and change keys meanwhile.
  * @param file path of the lock file, which must exist
  * @throws {Error} if another process owns it

@@ -15,7 +15,7 @@
  *   `synchronous = OFF`.
  * - The file of the log stays while this process has the database open: SQLite deletes it only under a lock that
  *   excludes every other connection. The descriptor is opened after the connection has read, so that the file exists.
- * - SQLite syncs the folder with the first sync of a new log, so that the name of the file is durable, too.
+ * - SQLite syncs the folder with the first sync of a new log, so the name of the file is durable, too.
  *
  * No locks are lost: POSIX drops all locks of a process on a file when the process closes any descriptor of the file.
  * SQLite locks the database and the `-shm` file, which nothing but SQLite may ever open. It does not lock the log.
@@ -37,7 +37,7 @@ export class WalSync {
    * Resolves when all commits up to now are durable. One sync serves all calls that were made before it began.
    *
    * After a failure every call rejects: the operating system may have dropped pages that it could not write, and report
-   * the next sync as successful, so that the state of the file is unknown.
+   * the next sync as successful, so the state of the file is unknown.
    */
   durable(): Promise<void> {
     if (this.#current === undefined) return this.#startSync();
