@@ -27,7 +27,7 @@ const EXCEPTIONS: Readonly<Record<string, readonly string[]>> = {
   ],
   "lib/billing/token_bound.ts": [
     // Tokens, fewer than a thousand million.
-    "const tokens = Number(afterInput / price);",
+    "const tokens = Number(remaining / price);",
   ],
   "lib/store/days.ts": [
     // Days and hours.
@@ -39,14 +39,14 @@ const EXCEPTIONS: Readonly<Record<string, readonly string[]>> = {
   ],
   "lib/billing/image_tokens.ts": [
     // Pixels and tokens, rounded as the official formula says.
-    "const short = Math.floor((2 * HIGH_TIER * shorter + longer) / (2 * longer));",
-    "return Math.ceil(HIGH_TIER * short * (2_000_000 + width * height) / 4_000_000);",
+    "const tokensOfShorterSide = Math.floor((2 * TOKENS_OF_LONGER_SIDE * shorter + longer) / (2 * longer));",
+    "return Math.ceil(TOKENS_OF_LONGER_SIDE * tokensOfShorterSide * (2_000_000 + width * height) / 4_000_000);",
   ],
   "lib/billing/reports/latencies.ts": [
     // Milliseconds and requests.
-    "const places = Math.max(1, Math.ceil(PLACES / steps.length));",
+    "const samplesPerStep = Math.max(1, Math.ceil(SAMPLES_PER_PERIOD / steps.length));",
     "const weight = requests / Math.max(1, count);",
-    "const placeAt = (place: number) => since + Math.floor(place * (until - since) / places);",
+    "const startOf = (sample: number) => since + Math.floor(sample * (until - since) / samples);",
   ],
   "lib/billing/reports/time_series.ts": [
     // Milliseconds.
@@ -59,7 +59,7 @@ const EXCEPTIONS: Readonly<Record<string, readonly string[]>> = {
   ],
   "lib/limits/sliding_window.ts": [
     // Requests, tokens or slots.
-    "const returned = Math.min(amount, bucket.amount);",
+    "const removed = Math.min(amount, bucket.amount);",
   ],
 };
 

@@ -1,4 +1,4 @@
-/** The alerts of a serving process: sources and delivery loops. */
+/** Runs the alerts of a serving process: creates them from log lines and budgets, stores, delivers and prunes them. */
 import { keyNames } from "../billing/reports/usage.ts";
 import type { Gateway } from "../gateway.ts";
 import type { LogEntry } from "../log_events.ts";
@@ -14,36 +14,39 @@ import { publish, type PublisherParts } from "./publisher.ts";
 import { sendAlert } from "./webhook.ts";
 import { Worker } from "./worker.ts";
 
-/** Interval of checks of budgets and due alerts, in milliseconds. */
+/** Interval of checks for budget alerts and due deliveries, in milliseconds. */
 const CHECK_MS = 5_000;
 
 /** Interval of pruning, in milliseconds. */
 const PRUNE_MS = 3_600_000;
 
 /** Retention of delivered alerts, in milliseconds. */
-const KEEP_MS = 30 * DAY_MS;
+const RETENTION_MS = 30 * DAY_MS;
 
-/** Time in which a repeated log line is ignored, in milliseconds. */
-const SAME_MS = 10_000;
+/** Time after a log line in which lines that would create the same alert are ignored, in milliseconds. */
+const REPEAT_WINDOW_MS = 10_000;
 
-/** Most queued alerts, and most remembered log lines. */
-const MAX_WAITING = 100;
-const MAX_SEEN = 1_000;
+/** Most log lines that wait to become alerts, and most entries of each memory of former lines. */
+const MAX_QUEUED_LINES = 100;
+const MAX_REMEMBERED = 1_000;
 
 /**
- * Creates alerts from log lines and budgets. Lines are read from the start of the process, alerts are sent from `start`
- * to `end`.
+ * The alerts of a process. Log lines are read from the start of the process on; alerts are stored and sent between
+ * `start` and `end`.
  */
 export interface Alerts {
   /** Logs an entry, and creates alerts from it. */
   readonly log: (entry: LogEntry) => void;
-  /** Starts storing and sending alerts. */
+  /**
+   * Starts storing and sending alerts.
+   * @param current returns the gateway, which a reload of the configuration replaces
+   */
   start(current: () => Gateway): void;
-  /** Stops. Unsent alerts are sent after the next start, or by another node. */
+  /** Stops the work. Unsent alerts are sent after the next start, or by another node. */
   end(): Promise<void>;
 }
 
-/** Wraps a log. @param write writes an entry */
+/** Creates the alerts of a process. @param write writes an entry to the log */
 export function createAlerts(write: (entry: LogEntry) => void): Alerts {
   const budgets = new BudgetWatch();
   const lines = new LineWatch();
@@ -63,52 +66,55 @@ export function createAlerts(write: (entry: LogEntry) => void): Alerts {
   };
 }
 
-/** A log line that creates an alert, with the last failure of its target. */
+/** A log line that creates an alert, with the last `target_failed` line of its upstream and model. */
 interface AlertLine {
   line: LogEntry;
   failure: LogEntry | undefined;
 }
 
-/** Queues log lines that create alerts. */
+/** Selects and queues the log lines that create alerts. */
 class LineWatch {
-  #waiting: AlertLine[] = [];
-  readonly #seen = new Map<string, { type: string; at: number }>();
+  #queued: AlertLine[] = [];
+  /** Type and monotonic time of the last alert, by its subject. */
+  readonly #lastAlerts = new Map<string, { type: string; at: number }>();
   /** The last `target_failed` by upstream and model. */
   readonly #failures = new Map<string, LogEntry>();
 
-  /** Returns whether the entry creates an alert. */
+  /** Reads a log line. Returns whether it was queued, because it creates an alert. */
   read(line: LogEntry): boolean {
     const target = `${line.upstream}/${line.model}`;
     if (line.event === "target_failed") this.#remember(target, line);
     const draft = alertOf(line);
-    if (draft === undefined || this.#waiting.length === MAX_WAITING || this.#isRepeated(draft)) return false;
-    this.#waiting.push({ line, failure: this.#failures.get(target) });
+    if (draft === undefined || this.#queued.length === MAX_QUEUED_LINES || this.#isRepeated(draft)) return false;
+    this.#queued.push({ line, failure: this.#failures.get(target) });
     return true;
   }
 
+  /** Returns the queued lines and empties the queue. */
   take(): AlertLine[] {
-    const lines = this.#waiting;
-    this.#waiting = [];
+    const lines = this.#queued;
+    this.#queued = [];
     return lines;
   }
 
   #remember(target: string, line: LogEntry): void {
     const [oldest] = this.#failures.keys();
-    if (this.#failures.size === MAX_SEEN && oldest !== undefined) this.#failures.delete(oldest);
+    if (this.#failures.size === MAX_REMEMBERED && oldest !== undefined) this.#failures.delete(oldest);
     this.#failures.set(target, line);
   }
 
   #isRepeated({ type, subject }: AlertDraft): boolean {
     const at = performance.now();
-    const last = this.#seen.get(subject);
-    if (last !== undefined && last.type === type && at - last.at < SAME_MS) return true;
-    const [oldest] = this.#seen.keys();
-    if (this.#seen.size === MAX_SEEN && oldest !== undefined) this.#seen.delete(oldest);
-    this.#seen.set(subject, { type, at });
+    const last = this.#lastAlerts.get(subject);
+    if (last !== undefined && last.type === type && at - last.at < REPEAT_WINDOW_MS) return true;
+    const [oldest] = this.#lastAlerts.keys();
+    if (this.#lastAlerts.size === MAX_REMEMBERED && oldest !== undefined) this.#lastAlerts.delete(oldest);
+    this.#lastAlerts.set(subject, { type, at });
     return false;
   }
 }
 
+/** Dependencies of the loops. */
 interface AlertLoopParts {
   current: () => Gateway;
   write: (entry: LogEntry) => void;
@@ -116,12 +122,12 @@ interface AlertLoopParts {
   lines: LineWatch;
 }
 
-/** Stores alerts, and delivers those in the store and in memory, each in a loop. */
+/** Runs the steps of storing, delivering and pruning alerts, each repeatedly and independently of the others. */
 class AlertLoops {
   readonly #parts: AlertLoopParts;
-  /** Stores alerts while the store is unreachable. */
+  /** Memory for alerts while the store is unreachable; absent until alerts are configured. */
   #fallback: AlertStore | undefined;
-  readonly #ending = new AbortController();
+  readonly #shutdown = new AbortController();
   readonly #timers = new Set<ReturnType<typeof setTimeout>>();
   readonly #collector: Worker;
   readonly #watcher: Worker;
@@ -148,7 +154,7 @@ class AlertLoops {
   }
 
   async end(): Promise<void> {
-    this.#ending.abort(new Error("The gateway is shutting down"));
+    this.#shutdown.abort(new Error("The gateway is shutting down"));
     for (const timer of this.#timers) clearTimeout(timer);
     const workers = [this.#collector, this.#watcher, this.#pruner, ...this.#senders];
     await Promise.all(workers.map((worker) => worker.end()));
@@ -166,7 +172,7 @@ class AlertLoops {
   }
 
   #later(ms: number, run: () => void): void {
-    if (this.#ending.signal.aborted) return;
+    if (this.#shutdown.signal.aborted) return;
     const timer = setTimeout(() => {
       this.#timers.delete(timer);
       run();
@@ -185,7 +191,7 @@ class AlertLoops {
     for (const sender of this.#senders) sender.wake();
   }
 
-  /** Absent: the line names no key, or the store does not answer. */
+  /** Returns the name of a key; undefined if the line has no key, or the store does not answer. */
   async #keyName(id: unknown): Promise<string | undefined> {
     if (typeof id !== "string") return undefined;
     const { store: { keys }, config } = this.#parts.current();
@@ -203,7 +209,7 @@ class AlertLoops {
     if (isNew) { for (const sender of this.#senders) sender.wake(); }
   }
 
-  /** Absent: no alerts are configured. */
+  /** Returns the parts for publishing; undefined if no alerts are configured. */
   #publisher(): PublisherParts | undefined {
     const { config: { alerts }, store, now } = this.#parts.current();
     if (alerts === undefined) return undefined;
@@ -214,7 +220,7 @@ class AlertLoops {
   async #deliver(store: AlertStore | undefined, wake: () => void): Promise<void> {
     const { config: { alerts, private_networks }, now } = this.#parts.current();
     if (alerts === undefined || store === undefined) return;
-    const { signal } = this.#ending;
+    const { signal } = this.#shutdown;
     const target = { alerts, private_networks };
     await deliverDue({
       store,
@@ -227,5 +233,5 @@ class AlertLoops {
 }
 
 async function prune({ config, store, now }: Gateway): Promise<void> {
-  if (config.alerts !== undefined) await store.alerts.prune({ until: now() - KEEP_MS, now: now() });
+  if (config.alerts !== undefined) await store.alerts.prune({ until: now() - RETENTION_MS, now: now() });
 }

@@ -1,4 +1,4 @@
-/** Finds budgets that exceed a threshold, by regular checks of keys and groups with new charges. */
+/** Creates alerts about budgets that reach a threshold: checks the keys, groups and end users with new charges. */
 import { budgetClaim } from "../billing/budgets.ts";
 import { formatUsd } from "../billing/money.ts";
 import { budgetOfKey, configuredKeys, userBudgetOfKey } from "../billing/reports/budget_report.ts";
@@ -18,52 +18,55 @@ import {
 } from "../store/ledger.ts";
 import type { AlertDraft } from "./event.ts";
 
-/** Age of entries checked at start, in milliseconds: the previous process may have missed them. */
+/** Age of entries that are checked at start, in milliseconds: the previous process may not have checked them. */
 const FIRST_CHECK_MS = 3_600_000;
 
-/** 100 percent. */
-const WHOLE = 100;
+/** Percentage of a whole budget. */
+const ALL_PERCENT = 100;
 
-/** Most remembered thresholds, so that the store is asked once about each. */
-const MAX_PASSED = 10_000;
+/** Most reported thresholds that are remembered, so that the store is asked only once about each. */
+const MAX_REPORTED = 10_000;
 
-/** Most end users that one check looks at: clients may invent users. */
+/** Most end users that one check reads: clients may invent users. */
 const MAX_USERS = 10_000;
 
 /** A key, a group, or an end user of a key with a budget. */
 interface BudgetHolder {
   scope: BudgetClaim["scope"];
-  /** As in claims. */
+  /** Id as in `BudgetClaim`. */
   id: string;
   name: string;
   group: string;
   /** The end user; `null` for keys and groups. */
   user: string | null;
   budget: Budget;
-  /** The budget refused a request of the end user since the last check. */
+  /** Whether the budget refused a request of the end user since the last check; absent for keys and groups. */
   isRefused?: boolean;
 }
 
 /** The parts of a gateway that the watch reads. */
 type Watched = Pick<Gateway, "config" | "store" | "now">;
 
-/** Stores an alert; `isSent` false: only marks its threshold as reported. */
+/** Stores an alert. With `isSent` false, it is not sent, and only its threshold counts as reported. */
 type Publish = (draft: AlertDraft, isSent: boolean) => Promise<void>;
 
-/** Watches budgets. Each threshold is reported once per period; if several are exceeded at once, only the highest. */
+/** Watches budgets. Each threshold is reported once per period; of several reached at once, only the highest is. */
 export class BudgetWatch {
-  readonly #passed = new Set<string>();
+  /** Subjects of reported thresholds. */
+  readonly #reported = new Set<string>();
   /** Keys and groups with an exhausted budget, such as `key key_1`. */
   readonly #exhausted = new Set<string>();
+  /** Seq after which the next check reads entries; undefined before the first check. */
   #after: number | undefined;
+  /** Unix time of the last check, in milliseconds. */
   #checkedAt: number | undefined;
 
-  /** Reads a log line: a budget that refuses requests counts as exhausted, although a small rest is unspent. */
+  /** Reads a log line: a budget that refuses a request counts as exhausted, although a small amount is unspent. */
   read({ event, scope, id }: LogEntry): void {
     if (event === "budget_exhausted") this.#exhausted.add(`${scope} ${id}`);
   }
 
-  /** Checks budgets with charges since the last check. @throws the store's errors */
+  /** Checks the budgets that have been charged since the last check. @throws the store's errors */
   async check({ config, store, now }: Watched, publish: Publish): Promise<void> {
     const percents = config.alerts?.budget_percent ?? [];
     if (percents.length === 0) return;
@@ -83,7 +86,7 @@ export class BudgetWatch {
       for (const [index, holder] of holders.entries()) {
         const [claim, spending] = [claims[index], amounts[index]];
         if (claim === undefined || spending === undefined || claim.budget === 0n) continue;
-        // An invented user has spent nothing.
+        // A client may invent an end user, who has spent nothing.
         const isRefused = holder.isRefused ? spending.charged > 0n : exhausted.has(`${holder.scope} ${holder.id}`);
         const isExhausted = moment === at && isRefused;
         await this.#report({ holder, claim, spending, isExhausted }, { percents, publish });
@@ -100,40 +103,41 @@ export class BudgetWatch {
     { percents, publish }: { percents: readonly number[]; publish: Publish },
   ): Promise<void> {
     const { claim, spending, isExhausted } = state;
-    const passed = percents.filter((percent) =>
-      spending.charged * BigInt(WHOLE) >= claim.budget * BigInt(percent) || (isExhausted && percent <= WHOLE)
+    const reached = percents.filter((percent) =>
+      spending.charged * BigInt(ALL_PERCENT) >= claim.budget * BigInt(percent) ||
+      (isExhausted && percent <= ALL_PERCENT)
     ).sort((a, b) => b - a);
-    for (const [index, percent] of passed.entries()) {
+    for (const [index, percent] of reached.entries()) {
       const draft = budgetAlert(state, percent);
-      if (this.#passed.has(draft.subject)) continue;
+      if (this.#reported.has(draft.subject)) continue;
       await publish(draft, index === 0);
-      if (this.#passed.size === MAX_PASSED) this.#passed.clear();
-      this.#passed.add(draft.subject);
+      if (this.#reported.size === MAX_REPORTED) this.#reported.clear();
+      this.#reported.add(draft.subject);
     }
   }
 }
 
-/** The seq to start after: before the first entry of the last hour, else the last seq. */
+/** Returns the seq before the first entry of the last hour, or the last seq if there is no such entry. */
 async function firstSeq(ledger: LedgerStore, now: number): Promise<number> {
   const [first] = await ledger.entriesWithin({ since: now - FIRST_CHECK_MS, after: 0, until: now + 1, limit: 1 });
   return first === undefined ? (await ledger.spenders({})).seq : first.seq - 1;
 }
 
-/** All keys and groups charged by entries after a seq, and the last seq. */
+/** Reads all keys, groups and end users that entries after a seq have charged, and the last seq. */
 async function readSpenders(
   ledger: LedgerStore,
   after: number,
 ): Promise<{ seq: number; keys: Set<string>; groups: Set<string>; users: SpendingUsers }> {
   const users: SpendingUsers = new Map();
-  const found = { seq: after, keys: new Set<string>(), groups: new Set<string>(), users };
+  const spenders = { seq: after, keys: new Set<string>(), groups: new Set<string>(), users };
   for (;;) {
-    const begin = found.seq;
+    const begin = spenders.seq;
     const { seq, keys, groups, users: ofPage } = await ledger.spenders({ after: begin });
     for (const user of ofPage) addUser(users, user);
-    found.seq = seq;
-    for (const key of keys) found.keys.add(key);
-    for (const group of groups) found.groups.add(group);
-    if (seq - begin < SPENDERS_AT_ONCE) return found;
+    spenders.seq = seq;
+    for (const key of keys) spenders.keys.add(key);
+    for (const group of groups) spenders.groups.add(group);
+    if (seq - begin < SPENDERS_AT_ONCE) return spenders;
     await yieldToEventLoop();
   }
 }
@@ -148,6 +152,7 @@ function addUser(users: SpendingUsers, { keyId, user, refused }: Spenders["users
   users.set(account, { keyId, user, refused: refused || known?.refused === true });
 }
 
+/** Finds the budgets of keys, groups and end users. Those without a budget are left out. */
 async function holdersOf(
   { keys, groups, users }: { keys: readonly string[]; groups: readonly string[]; users: SpendingUsers },
   { config, store }: Pick<Gateway, "config" | "store">,
@@ -187,18 +192,18 @@ function budgetAlert(
   const { budget, since, until } = claim;
   const spent = formatUsd(spending.charged);
   const owner = ownerText(holder);
-  const whole = `${formatUsd(budget)} USD ${period === "total" ? "in total" : `per ${period}`}`;
+  const amount = `${formatUsd(budget)} USD ${period === "total" ? "in total" : `per ${period}`}`;
   const what = isExhausted
     ? `${owner}: a request was refused because it may cost more than is left of its budget; spent`
     : `${owner} has reached ${percent}% of its budget:`;
   return {
     type: "budget.threshold",
-    // The amount is part of the subject: after a raise, all thresholds apply again.
+    // The amount is part of the subject, so that all thresholds apply again after it was raised.
     subject: `budget of ${scope} ${id}${user === null ? "" : ` "${user}"`}, ${formatUsd(budget)} USD from day ` +
       `${since}: ${percent}%`,
     begins: true,
     rememberUntil: until === undefined ? Number.MAX_SAFE_INTEGER : (until + 1) * DAY_MS,
-    text: `${what} ${spent} of ${whole}`,
+    text: `${what} ${spent} of ${amount}`,
     data: {
       scope,
       id,

@@ -1,6 +1,6 @@
 /**
- * Delivers stored alerts: claims, sends and marks each. An alert that was sent but not marked is sent again with the
- * same id. Failed attempts are repeated with growing pauses, up to a limit.
+ * Delivers stored alerts: claims each of them, sends it, and marks it as delivered. An alert that was sent but not
+ * marked is sent again with the same id. Failed attempts are repeated after growing pauses, up to a limit.
  */
 import { faultOf } from "../causes.ts";
 import { GatewayError, nameOf } from "../errors.ts";
@@ -15,15 +15,15 @@ const LEASE_MS = SEND_MS + 5_000;
 /** Most attempts per alert: about seven hours with their pauses. */
 const MAX_ATTEMPTS = 12;
 
-/** First pause, growth factor, and longest pause, in milliseconds. */
+/** First pause in milliseconds, the factor by which pauses grow, and the longest pause in milliseconds. */
 const FIRST_PAUSE_MS = 1_000;
-const GROWTH = 3;
-const LONGEST_PAUSE_MS = 7_200_000;
+const PAUSE_GROWTH = 3;
+const MAX_PAUSE_MS = 7_200_000;
 
-/** Status by which a receiver declines further attempts. */
+/** Status with which a receiver declines further attempts. */
 const GONE = 410;
 
-/** Dependencies. */
+/** Dependencies of a delivery. */
 export interface DeliveryParts {
   store: AlertStore;
   /** Sends an alert and returns the response status; rejects without a response. */
@@ -66,13 +66,14 @@ async function deliver(alert: ClaimedAlert, { store, send, log, retryAfter, isOv
   retryAfter(pauseMs);
 }
 
-/** Pause after a number of failed attempts, in milliseconds. */
+/** Returns the pause after a number of failed attempts, in milliseconds. */
 export function pauseAfter(attempts: number): number {
-  return Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * GROWTH ** (attempts - 1));
+  return Math.min(MAX_PAUSE_MS, FIRST_PAUSE_MS * PAUSE_GROWTH ** (attempts - 1));
 }
 
 /**
- * Reason of a failed attempt: a status other than 2xx, or an error, whose message may contain the webhook's address.
+ * Sends an alert. Returns undefined if that succeeded, otherwise the facts to log: a status other than 2xx, or the name
+ * and kind of an error. The message of an error is left out, because it may contain the address of the webhook.
  */
 async function problemOf(
   send: () => Promise<number>,

@@ -1,6 +1,6 @@
-/** Alerts: an event with facts for programs and a sentence for people. */
+/** Types of alerts. An alert is an event with facts for programs and a sentence for people. */
 
-/** Types of alerts in the configuration. */
+/** All types of alerts, as the configuration names them. */
 export const ALERT_TYPES = [
   "budget.threshold",
   "upstream.down",
@@ -22,31 +22,31 @@ export type AlertFacts = Readonly<Record<string, string | number | null>>;
 /** A new alert. */
 export interface AlertDraft {
   type: AlertType;
-  /** Subject of the alert. Nodes that see the same event use the same subject. */
+  /** What the alert is about. Nodes that see the same event use the same subject. */
   subject: string;
-  /** False: the condition of this subject has ended. */
+  /** True: the condition of the subject has begun. False: it has ended. */
   begins: boolean;
   /** Time after which a lasting condition is reported again, in milliseconds; absent: never. */
   repeatMs?: number;
-  /** Time until which the subject is remembered, Unix time in milliseconds; absent: for 30 days. */
+  /** Unix time in milliseconds until which the subject is remembered; absent: for 30 days. */
   rememberUntil?: number;
-  /** One sentence. */
+  /** One sentence, without a full stop. */
   text: string;
   data: AlertFacts;
 }
 
-/** The body of a webhook. */
+/** The body that a webhook receives. */
 export interface AlertBody {
-  /** Constant across retries. */
+  /** Unique id, the same in all attempts. */
   id: string;
   type: AlertType | "test";
-  /** ISO 8601. */
+  /** Time of the event, in ISO 8601. */
   created: string;
   text: string;
   data: AlertFacts;
 }
 
-/** An alert for testing the webhook. */
+/** Creates an alert for testing the webhook. @param now Unix time in milliseconds */
 export function testAlert(now: number): AlertBody {
   return {
     id: `evt_test_${now}`,

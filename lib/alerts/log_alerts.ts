@@ -1,25 +1,26 @@
-/** Creates alerts from log lines, so that the log contains every fact of an alert. */
+/** Creates alerts from log lines, so that the log has every fact of an alert. */
 import type { LogEntry, LogEvent } from "../log_events.ts";
 import type { AlertDraft } from "./event.ts";
 
 /**
- * Time after which a lasting condition is reported again, in milliseconds: a gateway that stops does not report its
- * end.
+ * Time after which a lasting condition is reported again, in milliseconds. The end of a condition is not reported if
+ * the gateway stops before.
  */
 const REPEAT_MS = 3_600_000;
 
-/** Facts of an alert beside those of its line. */
+/** Facts of an alert that its line does not have. */
 export interface AlertContext {
-  /** The last `target_failed` of the upstream and model. */
+  /** The last `target_failed` line of the upstream and model. */
   failure?: LogEntry | undefined;
   /** Name of the client key `key_id`. */
   keyName?: string | undefined;
 }
 
-/** Creates an alert from a line; `undefined` if it is not worth one. */
+/** Creates an alert from a line; `undefined` if the line needs none. */
 type LineReader = (line: LogEntry, context: AlertContext) => AlertDraft | undefined;
 
-const LINES: Readonly<Partial<Record<LogEvent, LineReader>>> = {
+/** How the lines of each event become alerts. */
+const READERS: Readonly<Partial<Record<LogEvent, LineReader>>> = {
   breaker_opened: (line, context) => {
     const { failure } = context;
     const draft = breakerAlert(line, context, (what) => ({
@@ -95,14 +96,14 @@ const LINES: Readonly<Partial<Record<LogEvent, LineReader>>> = {
 };
 
 /** Log events that may create an alert. */
-export const LOGGED_ALERTS = Object.keys(LINES) as readonly LogEvent[];
+export const LOGGED_ALERTS = Object.keys(READERS) as readonly LogEvent[];
 
-/** The alert of a log line, if any. */
+/** Creates the alert of a log line; `undefined` if the line needs none. */
 export function alertOf(line: LogEntry, context: AlertContext = {}): AlertDraft | undefined {
-  return LINES[line.event]?.(line, context);
+  return READERS[line.event]?.(line, context);
 }
 
-/** The last failure as a sentence: the vendor's status and message, or why there was no answer. */
+/** Describes the last failure in a sentence: the vendor's status and message, or why there was no answer. */
 function failureText(failure: LogEntry | undefined): string {
   if (failure === undefined) return "";
   const { status, vendor_message: message, reason, fault } = failure;
@@ -114,29 +115,29 @@ function numberOf(value: unknown): number | null {
   return typeof value === "number" ? value : null;
 }
 
-/** A breaker may concern a single client key, whose own requests may be the cause. */
+/** Creates the alert of a circuit breaker, which may be that of one client key: its own requests may be the cause. */
 function breakerAlert(
   { upstream, model, scope, key_id }: LogEntry,
   { keyName }: AlertContext,
   describe: (what: string) => Pick<AlertDraft, "type" | "begins" | "repeatMs" | "text">,
 ): AlertDraft {
-  const isWhole = scope === "upstream";
+  const isWholeUpstream = scope === "upstream";
   const of = key_id === undefined ? "" : ` for requests of key "${keyName ?? key_id}"`;
   return {
-    ...describe(`Upstream "${upstream}"${isWhole ? "" : ` with model "${model}"`}${of}`),
-    subject: `upstream ${upstream}${isWhole ? "" : ` model ${model}`}${
+    ...describe(`Upstream "${upstream}"${isWholeUpstream ? "" : ` with model "${model}"`}${of}`),
+    subject: `upstream ${upstream}${isWholeUpstream ? "" : ` model ${model}`}${
       key_id === undefined ? "" : ` for key ${key_id}`
     }`,
     data: {
       upstream: String(upstream),
-      model: isWhole ? null : String(model),
+      model: isWholeUpstream ? null : String(model),
       key_id: String(key_id ?? "") || null,
       key_name: keyName ?? null,
     },
   };
 }
 
-/** @param down the sentence about the outage; absent: it is over */
+/** Creates the alert of a store. @param down the sentence about the outage; undefined: the outage is over */
 function storeAlert(store: "store" | "limits_store", down: string | undefined): AlertDraft {
   const begins = down !== undefined;
   return {

@@ -5,16 +5,16 @@ import { DAY_MS } from "../store/days.ts";
 import type { AddedAlert, AlertStore, NewAlert } from "../store/alerts.ts";
 import type { AlertBody, AlertDraft } from "./event.ts";
 
-/** Default time for which subjects are remembered, in milliseconds. */
+/** Time for which subjects are remembered by default, in milliseconds. */
 const REMEMBER_MS = 30 * DAY_MS;
 
-/** Time in which several nodes may see the same event, in milliseconds. */
-const SAME_MS = 60_000;
+/** Time within which several nodes may see the same event, in milliseconds. */
+const SAME_EVENT_MS = 60_000;
 
-/** Timeout of the store, in milliseconds. */
-const STORE_MS = 3_000;
+/** Longest wait for the store, in milliseconds. */
+const STORE_TIMEOUT_MS = 3_000;
 
-/** Dependencies and settings. */
+/** Dependencies and settings of `publish`. */
 export interface PublisherParts {
   store: AlertStore;
   /** Stores alerts while the store is unreachable. */
@@ -26,9 +26,9 @@ export interface PublisherParts {
 }
 
 /**
- * Stores an alert unless its subject is in that state already. Nodes that see the same event within a minute create the
- * same id, so that a receiver can recognize duplicates sent while the store was unreachable.
- * @param isSent false: only changes the state of the subject
+ * Stores an alert unless its subject is already in this state. Nodes that see the same event within a minute create the
+ * same id, so that a receiver can recognize duplicates that were sent while the store was unreachable.
+ * @param isSent false: the alert only changes the state of its subject, and is not sent
  */
 export async function publish(draft: AlertDraft, parts: PublisherParts, isSent = true): Promise<void> {
   const { store, fallback, events, now } = parts;
@@ -37,7 +37,7 @@ export async function publish(draft: AlertDraft, parts: PublisherParts, isSent =
   const isWanted = isSent && (events === undefined || events.includes(type));
   const add = (to: AlertStore) =>
     addUnderFreeId(to, (count) => {
-      const id = idOf([type, subject, Math.floor(at / SAME_MS), count]);
+      const id = idOf([type, subject, Math.floor(at / SAME_EVENT_MS), count]);
       const body: AlertBody = { id, type, created: new Date(at).toISOString(), text, data };
       const rememberUntil = draft.rememberUntil ?? at + REMEMBER_MS;
       return {
@@ -51,7 +51,7 @@ export async function publish(draft: AlertDraft, parts: PublisherParts, isSent =
         isSent: isWanted,
       };
     });
-  // A condition that started in memory ends in memory.
+  // A condition whose start was stored in memory ends there, too.
   if (!begins && await add(fallback) === "added") return;
   try {
     await withinTime(add(store));
@@ -60,6 +60,7 @@ export async function publish(draft: AlertDraft, parts: PublisherParts, isSent =
   }
 }
 
+/** Adds an alert. If its id exists, tries other ids, which `alert` makes from a count. */
 async function addUnderFreeId(to: AlertStore, alert: (count: number) => NewAlert): Promise<AddedAlert> {
   for (let count = 0;; count++) {
     const added = await to.add(alert(count));
@@ -71,9 +72,10 @@ function idOf(facts: readonly (string | number)[]): string {
   return `evt_${createHash("sha256").update(facts.join("\n")).digest("hex").slice(0, 24)}`;
 }
 
+/** Waits for the store with a timeout. @throws {Error} after it */
 async function withinTime(added: Promise<unknown>): Promise<void> {
   const late = Promise.withResolvers<never>();
-  const timer = setTimeout(() => late.reject(new Error("The store does not answer")), STORE_MS);
+  const timer = setTimeout(() => late.reject(new Error("The store does not answer")), STORE_TIMEOUT_MS);
   try {
     await Promise.race([added, late.promise]);
   } finally {

@@ -8,8 +8,8 @@ import type { AlertBody } from "./event.ts";
 /** Timeout of one attempt, in milliseconds. */
 export const SEND_MS = 10_000;
 
-/** Longest response read, in bytes; the connection of a longer one is closed. */
-const ANSWER_BYTES = 64 * 1024;
+/** Longest response that is read, in bytes; the connection of a longer one is closed. */
+const MAX_RESPONSE_BYTES = 64 * 1024;
 
 /** The settings for sending alerts. */
 export interface WebhookTarget {
@@ -17,12 +17,12 @@ export interface WebhookTarget {
   private_networks?: Config["private_networks"];
 }
 
-/** Circumstances of one attempt. */
+/** Options of one attempt. */
 export interface SendOptions {
   /** Unix time in milliseconds. */
   now: number;
   signal: AbortSignal;
-  /** Absent: 10 seconds. */
+  /** Timeout in milliseconds; absent: 10 seconds. */
   timeoutMs?: number;
 }
 
@@ -44,7 +44,7 @@ export async function sendAlert(
     onFallback: () => {},
   }).open({ idleConnections: 0 });
   try {
-    const answer = await transport.send({
+    const response = await transport.send({
       url,
       headers: {
         "content-type": "application/json",
@@ -57,16 +57,16 @@ export async function sendAlert(
       limits: { connectMs: timeoutMs, firstByteMs: timeoutMs, idleMs: timeoutMs, totalMs: timeoutMs },
     });
     // Some receivers rely on their response being read.
-    await answer.text(ANSWER_BYTES).catch(() => answer.cancel());
-    return answer.status;
+    await response.text(MAX_RESPONSE_BYTES).catch(() => response.cancel());
+    return response.status;
   } finally {
     transport.close();
   }
 }
 
 /**
- * The signature of a body, as for Stripe's webhooks: `t` is the time in Unix seconds, `v1` the hexadecimal HMAC-SHA256
- * of the time, a dot and the body.
+ * Returns the signature of a body in the format of Stripe's webhooks: `t` is the time in Unix seconds, `v1` the
+ * hexadecimal HMAC-SHA256 of the time, a dot and the body.
  * @param now Unix time in milliseconds
  */
 export function signatureOf(body: string, { secret, now }: { secret: string; now: number }): string {
@@ -74,7 +74,7 @@ export function signatureOf(body: string, { secret, now }: { secret: string; now
   return `t=${time},v1=${createHmac("sha256", secret).update(`${time}.${body}`).digest("hex")}`;
 }
 
-/** Escapes &, < and >, which are markup in Slack. */
+/** Returns the body for Slack, in which &, < and > are markup and must be escaped. */
 function slackText({ text }: AlertBody): string {
   const escaped = text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
   return JSON.stringify({ text: `Sluice: ${escaped}` });

@@ -1,4 +1,7 @@
-/** Runs a step whenever it is woken: one run at a time, and one more for all wakes during a run. */
+/**
+ * Runs a step whenever `wake` is called. Only one run is in progress at a time; calls during a run cause one more run
+ * after it.
+ */
 export class Worker {
   readonly #step: () => Promise<void>;
   readonly #failed: (error: unknown) => void;
@@ -7,7 +10,7 @@ export class Worker {
   #isOver = false;
   #isFailing = false;
 
-  /** @param failed called with the first error since the last successful run */
+  /** @param failed called with an error, unless the previous run failed as well */
   constructor(step: () => Promise<void>, failed: (error: unknown) => void) {
     this.#step = step;
     this.#failed = failed;

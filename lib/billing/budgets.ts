@@ -12,7 +12,10 @@ const DAYS_PER_WEEK = 7;
 /** 1970-01-01 was a Thursday: three days after a Monday. */
 const WEEKDAY_OF_FIRST_DAY = 3;
 
-/** First day of the period that contains `now` (Unix milliseconds), in UTC days since 1970-01-01; 0 for `total`. */
+/**
+ * Returns the first day of the period that contains `now` (Unix milliseconds), in UTC days since 1970-01-01; 0 for
+ * `total`.
+ */
 export function periodStart(period: Period, now: number): number {
   switch (period) {
     case "day":
@@ -26,7 +29,7 @@ export function periodStart(period: Period, now: number): number {
   }
 }
 
-/** First day of the next period; `undefined` for `total`, which never ends. */
+/** Returns the first day of the next period, as `periodStart` does; `undefined` for `total`, which never ends. */
 export function periodEnd(period: Period, now: number): number | undefined {
   switch (period) {
     case "day":
@@ -40,16 +43,17 @@ export function periodEnd(period: Period, now: number): number | undefined {
   }
 }
 
-/** First day of the month of a moment, plus `later` months. */
-function firstOfMonth(now: number, later: number): number {
+/** Returns the first day of the month that is `monthsLater` months after that of `now`. */
+function firstOfMonth(now: number, monthsLater: number): number {
   const date = new Date(now);
-  return dayOf(Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + later, 1));
+  return dayOf(Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + monthsLater, 1));
 }
 
 /**
- * The budgets that a request of this caller counts against: those of its end user, of the key and of the group. Those of
- * the user and the key are the key's own, or else the group's.
- * @param of `user`: the end user that the client names
+ * Returns the budgets that a request of this caller counts against, with their current periods: that of its end user,
+ * then that of the key, then that of the group. A key without a budget of its own has the one that its group sets for
+ * every key; the same holds for end users.
+ * @param request `user`: the end user that the client names; `now`: Unix time in milliseconds
  * @throws {GatewayError} `invalid` if the key's requests must name an end user and this one does not
  */
 export function budgetClaims(
@@ -57,13 +61,13 @@ export function budgetClaims(
   { user = "", now }: { user: string | undefined; now: number },
 ): BudgetClaim[] {
   const claims: BudgetClaim[] = [];
-  const ofUser = rules.user_budget ?? group.user_budget;
-  if (ofUser !== undefined) {
-    if (user === "" && ofUser.require_user) throw noUser();
-    claims.push(budgetClaim(ofUser, { scope: "user", id: userAccount(keyId, user), now }));
+  const userBudget = rules.user_budget ?? group.user_budget;
+  if (userBudget !== undefined) {
+    if (user === "" && userBudget.require_user) throw noUser();
+    claims.push(budgetClaim(userBudget, { scope: "user", id: userAccount(keyId, user), now }));
   }
-  const ofKey = rules.budget ?? group.key_budget;
-  if (ofKey !== undefined) claims.push(budgetClaim(ofKey, { scope: "key", id: keyId, now }));
+  const keyBudget = rules.budget ?? group.key_budget;
+  if (keyBudget !== undefined) claims.push(budgetClaim(keyBudget, { scope: "key", id: keyId, now }));
   if (group.budget !== undefined) claims.push(budgetClaim(group.budget, { scope: "group", id: groupName, now }));
   return claims;
 }
@@ -77,7 +81,7 @@ function noUser(): GatewayError {
   );
 }
 
-/** A budget with its current period. @param now Unix time in milliseconds */
+/** Returns a budget with the bounds of its current period. @param owner `now`: Unix time in milliseconds */
 export function budgetClaim(
   { usd, period }: Budget,
   { scope, id, now }: { scope: BudgetClaim["scope"]; id: string; now: number },
@@ -87,9 +91,9 @@ export function budgetClaim(
 }
 
 /**
- * The error for a request that exceeds a budget. For the budget of a key or its end user it says how much is left; for a
- * group's, only what the operator configured, so that clients cannot see what other keys spent.
- * @param maxCost the most that the request can cost
+ * Returns the error for a request that exceeds a budget. The message says how much is left of the budget of a key or an
+ * end user. For a group's budget it names only the configured amount, so that clients cannot see what other keys spent.
+ * @param cost `maxCost`: the most that the request can cost
  */
 export function budgetError(
   { claim, available, onHold }: Extract<HoldAnswer, { held: false }>,
@@ -123,7 +127,7 @@ function ownerText({ scope, id }: BudgetClaim): string {
   return user === "" ? "requests that name no end user" : `end user "${user}"`;
 }
 
-/** Describes the rest of a budget, which is negative if the budget was lowered after it was spent. */
+/** Describes what is left of a budget: less than 0 if the budget was lowered after it was spent. */
 function leftText(available: Amount, onHold: Amount): string {
   const text = `${formatUsd(available < 0n ? 0n : available)} USD is left`;
   return onHold > 0n ? `${text} and ${formatUsd(onHold)} USD is held for requests that are still running` : text;
@@ -140,7 +144,7 @@ function periodOf({ since, until }: BudgetClaim): Period {
   return days === 1 ? "day" : days === DAYS_PER_WEEK ? "week" : "month";
 }
 
-/** Dependencies. */
+/** Dependencies of `readGroupBudgets`. */
 export interface GroupBudgetParts {
   ledger: Pick<LedgerStore, "readAvailable">;
   config: Pick<Config, "groups">;
@@ -149,9 +153,10 @@ export interface GroupBudgetParts {
 }
 
 /**
- * Makes the ledger sum up the current period of each group budget in slices. Without this, the first request of a group
- * would sum a SQLite ledger synchronously: 0.15 s for a million sums per day. The ledger keeps the totals current
- * afterwards. Never rejects: a failed read repeats at the first request that needs it.
+ * Makes the ledger add up the current period of each group budget ahead of the first request, with pauses. Without
+ * this, the first request of a group would add up a SQLite ledger synchronously, which takes 0.15 s for a million sums
+ * per day. The ledger keeps the totals current afterwards. Never rejects: the first request that needs a total reads it
+ * again if this read failed.
  */
 export async function readGroupBudgets({ ledger, config, now }: GroupBudgetParts): Promise<void> {
   for (const [id, { budget }] of Object.entries(config.groups)) {

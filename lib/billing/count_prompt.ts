@@ -2,8 +2,9 @@
  * Estimates the tokens of a prompt or an answer.
  *
  * Exact under o200k_base: texts, reasoning, refusals, names and arguments of tool calls, tool results, tool
- * definitions, the answer's schema, file names, and the JSON of vendor-specific blocks. The frame is a rule of thumb: 3
- * tokens per message, and 3 for the start of the answer. Ids, citations, signatures and cache marks count nothing.
+ * definitions, the answer's schema, file names, and the JSON of vendor-specific blocks. The vendor's text around them
+ * is estimated: 3 tokens per message, and 3 for the start of the answer. Ids, citations, signatures and cache marks
+ * count nothing.
  *
  * Images count by Anthropic's published formula: width times height divided by 750, after scaling the longer side down
  * to 1,568 pixels. An image of unknown size, anything at a URL, and each page of a PDF count 1,600. `text/*` files
@@ -23,56 +24,60 @@ import {
 } from "./prompt_parts.ts";
 import { COUNTED_AT_ONCE, type TokenCounter } from "../o200k/mod.ts";
 
-/** Cost of a part in addition to its characters, in characters: a prompt may have very many short ones. */
-const EFFORT_PER_PART = 64;
-/** Base64 digits decoded between two pauses. Divisible by 4. */
+/** Work for a part besides that for its characters, as a number of characters: a prompt may have many short parts. */
+const WORK_PER_PART = 64;
+/** Base64 digits decoded between two pauses. Divisible by 4, because 4 digits make 3 bytes. */
 const DIGITS_PER_STEP = 65_536;
 
-/** Tokens of a prompt per message, so that a shorter prefix needs no second count. */
+/** Tokens of a prompt by message, from which the tokens of any shorter prefix can be added up. */
 export interface PromptTokens {
-  /** Tools, answer format, and the start of the answer. */
+  /** Tokens outside the messages: tools, answer format, and the start of the answer. */
   fixed: number;
-  /** `messages[i]` is the total of `prompt.messages[i]`. */
+  /** `messages[i]` is the number of tokens of `prompt.messages[i]`. */
   messages: number[];
 }
 
 /** Tokens of an answer. */
 export interface ReplyTokens {
-  /** Includes reasoning. */
+  /** All tokens, including those of reasoning. */
   completion: number;
   reasoning: number;
 }
 
-/** Counts the tokens of a prompt: the sum of `countMessages`. */
+/** Counts the tokens of a whole prompt. Yields to the event loop during long prompts. */
 export async function countPrompt(prompt: Prompt, counter: TokenCounter): Promise<number> {
   let { fixed: sum, messages } = await countMessages(prompt, counter);
   for (const tokens of messages) sum += tokens;
   return sum;
 }
 
-/** Counts the tokens of a prompt per message. Yields to the event loop during long prompts. */
+/** Counts the tokens of a prompt by message. Yields to the event loop during long prompts. */
 export async function countMessages(prompt: Prompt, counter: TokenCounter): Promise<PromptTokens> {
-  const tally = new Tally(counter);
+  const partCounter = new PartCounter(counter);
   await countPages(prompt);
-  const fixed = TOKENS_OF_PRIMER + await tally.count(fixedParts(prompt));
+  const fixed = TOKENS_OF_PRIMER + await partCounter.count(fixedParts(prompt));
   const messages: number[] = [];
-  for (const { blocks } of prompt.messages) messages.push(TOKENS_PER_MESSAGE + await tally.count(blockParts(blocks)));
+  for (const { blocks } of prompt.messages) {
+    messages.push(TOKENS_PER_MESSAGE + await partCounter.count(blockParts(blocks)));
+  }
   return { fixed, messages };
 }
 
-/** Counts the tokens of an answer: its texts, and the names and arguments of its tool calls, without any frame. */
+/**
+ * Counts the tokens of an answer: its texts, and the names and arguments of its tool calls, and nothing around them.
+ */
 export async function countReply(blocks: ContentBlock[], counter: TokenCounter): Promise<ReplyTokens> {
-  const tally = new Tally(counter);
-  const reasoning = await tally.count(blockParts(blocks.filter((block) => block.type === "reasoning")));
-  const visible = await tally.count(blockParts(blocks.filter((block) => block.type !== "reasoning")));
+  const partCounter = new PartCounter(counter);
+  const reasoning = await partCounter.count(blockParts(blocks.filter((block) => block.type === "reasoning")));
+  const visible = await partCounter.count(blockParts(blocks.filter((block) => block.type !== "reasoning")));
   return { completion: reasoning + visible, reasoning };
 }
 
-/** Counts parts and yields to the event loop after each slice of work. */
-class Tally {
+/** Counts parts, and yields to the event loop after every few milliseconds of work. */
+class PartCounter {
   readonly #counter: TokenCounter;
-  /** Characters counted since the last yield. */
-  #effort = 0;
+  /** Work since the last yield, in characters. */
+  #workSinceYield = 0;
 
   constructor(counter: TokenCounter) {
     this.#counter = counter;
@@ -81,11 +86,11 @@ class Tally {
   async count(parts: Iterable<PromptPart>): Promise<number> {
     let sum = 0;
     for (const part of parts) {
-      // `count` itself yields for longer texts.
+      // `countLong` itself yields during longer texts.
       const length = typeof part === "string" && part.length <= COUNTED_AT_ONCE ? part.length : 0;
-      this.#effort += EFFORT_PER_PART + length;
-      if (this.#effort > COUNTED_AT_ONCE) {
-        this.#effort = 0;
+      this.#workSinceYield += WORK_PER_PART + length;
+      if (this.#workSinceYield > COUNTED_AT_ONCE) {
+        this.#workSinceYield = 0;
         await yieldToEventLoop();
       }
       if (typeof part === "string") sum += await this.#counter.countLong(part);
@@ -104,7 +109,7 @@ class Tally {
   }
 }
 
-/** Decodes base64 as UTF-8, with pauses; undefined if it is not base64. */
+/** Decodes base64 as UTF-8, with pauses. Returns undefined if it is not base64. */
 function* decodeText(base64: string): Generator<void, string | undefined> {
   const decode = utf8Decoder();
   let text = "";

@@ -1,4 +1,4 @@
-/** Queue of entries for the ledger, which writes them in batches. */
+/** A queue of ledger entries that are written in batches, with retries while the store fails. */
 import { faultOf } from "../causes.ts";
 import { GatewayError, nameOf } from "../errors.ts";
 import type { Log } from "../log_events.ts";
@@ -8,7 +8,7 @@ import type { Leases } from "./leases.ts";
 /** Starts a timer of `ms` milliseconds; the returned function cancels it. */
 export type Later = (run: () => void, ms: number) => () => void;
 
-/** Dependencies. */
+/** Dependencies of a queue. */
 export interface EntryQueueParts {
   store: Pick<LedgerStore, "append">;
   /** Ends the hold of every entry that became durable or was given up. */
@@ -19,18 +19,22 @@ export interface EntryQueueParts {
   log: Log;
 }
 
-/** The queue. */
+/** A queue of entries to be written. */
 export interface EntryQueue {
-  /** True while the last write succeeded and none takes too long. */
+  /** False after a write has failed, until one succeeds, and while a write takes 5 seconds or more. */
   readonly healthy: boolean;
   /** Number of queued entries. */
   readonly length: number;
   /**
-   * Appends an entry. Resolves to whether it is new, once it is durable.
-   * @throws {GatewayError} `overloaded` after some seconds without success; the entry is then never written
+   * Appends an entry for which a request waits. Resolves once it is durable: true if it is new, false if an entry of
+   * this id existed.
+   * @throws {GatewayError} `overloaded` after 5 seconds without success; the entry is then never written
    */
   enter(entry: Entry): Promise<boolean>;
-  /** Appends an entry that no request waits for. Resolves at once while there is room, and never rejects. */
+  /**
+   * Appends an entry that no request waits for. Resolves at once, or if the queue is full, when the entry is durable or
+   * given up. Never rejects.
+   */
   note(entry: Entry): Promise<void>;
   /** Resolves when all entries queued so far are durable or given up. */
   flush(): Promise<void>;
@@ -38,44 +42,47 @@ export interface EntryQueue {
   close(): Promise<void>;
 }
 
-/** Entries of one write. */
-const BATCH = 256;
+/** Most entries of one write. */
+const MAX_BATCH = 256;
 /**
- * A write waits up to `GATHER_MS` for more entries if the previous one ended within `RECENT_MS` and had or left at
- * least `SEVERAL`: a write costs about 200,000 CPU cycles, each entry in it about 30.
+ * Under load, a write waits up to `MAX_GATHER_MS` for more entries: a write costs about 200,000 CPU cycles, each entry
+ * in it about 30. Load means that the previous write ended at most `RECENT_MS` ago, and that at least `BUSY_ENTRIES`
+ * entries were in it or were queued meanwhile.
  */
-const SEVERAL = 4;
+const BUSY_ENTRIES = 4;
 const RECENT_MS = 10;
-const GATHER_MS = 1;
+const MAX_GATHER_MS = 1;
 /**
- * Share of the previous batch that a write waits for. Clients whose requests ended in one batch send their next ones
- * about together; waiting for 75 % of them avoids tiny writes, and the others are queued while this one is written.
+ * Share of the previous load that a write waits for. Clients whose requests ended in one batch send their next requests
+ * at about the same time. Waiting for 75 % of them avoids tiny writes; the others are queued during the write.
  */
-const GATHERED = 0.75;
-/** Queue length above which every entry is waited for. */
+const GATHERED_SHARE = 0.75;
+/** Queue length from which on requests wait for all entries. */
 const MAX_QUEUED = 10_000;
-/** Time limit for an entry whose request waits for it, in milliseconds. */
-const WAIT_MS = 5_000;
-/** Time limit for other entries: the lease of a hold without renewals, in milliseconds. */
-const KEEP_MS = 60_000;
-/** Pause after a write that failed, in milliseconds: at first, and at most. */
+/** Time limit for an entry for which a request waits, in milliseconds. */
+const AWAITED_LIMIT_MS = 5_000;
+/** Time limit for other entries, in milliseconds: as long as the lease of a hold lasts without renewals. */
+const OTHER_LIMIT_MS = 60_000;
+/** Pause after a failed write, in milliseconds: the first one, and the longest one, as each failure doubles it. */
 const FIRST_PAUSE_MS = 20;
-const LONGEST_PAUSE_MS = 1_000;
+const MAX_PAUSE_MS = 1_000;
 /** Value of `retry-after`, in milliseconds. */
-const RETRY_MS = 1_000;
+const RETRY_AFTER_MS = 1_000;
 
-/** An entry on its way. */
+/** A queued entry. */
 interface Queued {
   entry: Entry;
+  /** Monotonic time at which it was queued, in milliseconds. */
   since: number;
   /** True if its request waits for it. */
-  urgent: boolean;
+  isAwaited: boolean;
+  /** Resolves when it is durable or given up; absent if nothing waits. */
   done?: PromiseWithResolvers<boolean>;
-  /** Writes that had worked when one with this entry alone failed. */
-  aloneAfter?: number;
+  /** Number of successful writes at the time when a write of only this entry failed; absent if none has failed. */
+  failedAloneAfter?: number;
 }
 
-const AT_ONCE = Promise.resolve();
+const RESOLVED = Promise.resolve();
 
 /** Creates an empty queue. */
 export function createEntryQueue(parts: EntryQueueParts): EntryQueue {
@@ -90,15 +97,15 @@ class BatchingQueue implements EntryQueue {
   #failing = false;
   #closing = false;
   /** Most entries of the next write. */
-  #room = BATCH;
+  #maxEntries = MAX_BATCH;
   #pauseMs = FIRST_PAUSE_MS;
   /** Number of successful writes. */
-  #worked = 0;
-  /** Entries that the last write had or left behind, and when it ended. */
-  #flow = 0;
-  #endedAt = 0;
-  /** Queue length that the next write waits for, and the function that ends the wait. */
-  #goal = 0;
+  #successes = 0;
+  /** Queue length when the last write ended, including its own entries, and the time of that. */
+  #lastLoad = 0;
+  #lastWriteEndedAt = 0;
+  /** Queue length for which the next write waits, and the function that ends the wait. */
+  #gatheredLength = 0;
   #endGathering: (() => void) | undefined;
   /** Number of pending flushes. */
   #flushing = 0;
@@ -112,31 +119,31 @@ class BatchingQueue implements EntryQueue {
   }
 
   get healthy(): boolean {
-    return !this.#failing && !(this.#writing && this.#parts.monotonic() - this.#writingSince >= WAIT_MS);
+    return !this.#failing && !(this.#writing && this.#parts.monotonic() - this.#writingSince >= AWAITED_LIMIT_MS);
   }
 
   enter(entry: Entry): Promise<boolean> {
     if (this.#closing) return Promise.reject(notEntered());
     const done = Promise.withResolvers<boolean>();
-    this.#push({ entry, since: this.#parts.monotonic(), urgent: true, done });
+    this.#push({ entry, since: this.#parts.monotonic(), isAwaited: true, done });
     return done.promise;
   }
 
   note(entry: Entry): Promise<void> {
     if (this.#closing) {
       this.#parts.leases.end(entry.id, false);
-      return AT_ONCE;
+      return RESOLVED;
     }
     const isFull = this.#queue.length >= MAX_QUEUED;
-    const queued = { entry, since: this.#parts.monotonic(), urgent: isFull };
+    const queued = { entry, since: this.#parts.monotonic(), isAwaited: isFull };
     this.#push(queued);
-    return isFull ? this.#done(queued).then(ignore, ignore) : AT_ONCE;
+    return isFull ? this.#outcomeOf(queued).then(nothing, nothing) : RESOLVED;
   }
 
   async flush(): Promise<void> {
     this.#flushing++;
     this.#endGathering?.();
-    await Promise.allSettled(this.#queue.map((queued) => this.#done(queued)));
+    await Promise.allSettled(this.#queue.map((queued) => this.#outcomeOf(queued)));
     this.#flushing--;
   }
 
@@ -149,71 +156,73 @@ class BatchingQueue implements EntryQueue {
     this.#queue.push(queued);
     // The first entry is written at once; those that arrive meanwhile share the next write.
     if (!this.#writing) void this.#write();
-    else if (this.#queue.length >= this.#goal) this.#endGathering?.();
+    else if (this.#queue.length >= this.#gatheredLength) this.#endGathering?.();
   }
 
   async #write(): Promise<void> {
     this.#writing = true;
     while (this.#queue.length > 0) {
       this.#writingSince = this.#parts.monotonic();
-      if (this.#flow >= SEVERAL && this.#writingSince - this.#endedAt < RECENT_MS) await this.#gather();
-      const batch = this.#queue.slice(0, this.#room);
+      if (this.#lastLoad >= BUSY_ENTRIES && this.#writingSince - this.#lastWriteEndedAt < RECENT_MS) {
+        await this.#gather();
+      }
+      const batch = this.#queue.slice(0, this.#maxEntries);
       const entries: Entry[] = [];
       for (const { entry } of batch) entries.push(entry);
-      let fresh: readonly boolean[];
+      let areNew: readonly boolean[];
       try {
-        fresh = await this.#parts.store.append(entries);
+        areNew = await this.#parts.store.append(entries);
       } catch (cause) {
         this.#fail(batch, cause);
         if (this.#queue.length > 0 && !isRefusal(cause)) await this.#pause();
         continue;
       }
-      this.#flow = this.#queue.length;
-      this.#endedAt = this.#parts.monotonic();
+      this.#lastLoad = this.#queue.length;
+      this.#lastWriteEndedAt = this.#parts.monotonic();
       this.#queue.splice(0, batch.length);
-      this.#succeed(batch, fresh);
+      this.#succeed(batch, areNew);
     }
     this.#writing = false;
   }
 
   #gather(): Promise<void> | undefined {
-    this.#goal = Math.min(this.#room, Math.ceil(this.#flow * GATHERED));
-    if (this.#queue.length >= this.#goal || this.#flushing > 0) return;
+    this.#gatheredLength = Math.min(this.#maxEntries, Math.ceil(this.#lastLoad * GATHERED_SHARE));
+    if (this.#queue.length >= this.#gatheredLength || this.#flushing > 0) return;
     const { promise, resolve } = Promise.withResolvers<void>();
     const end = () => {
       this.#endGathering = undefined;
-      callOff();
+      cancelTimer();
       resolve();
     };
-    const callOff = this.#parts.later(end, GATHER_MS);
+    const cancelTimer = this.#parts.later(end, MAX_GATHER_MS);
     this.#endGathering = end;
     return promise;
   }
 
-  #succeed(batch: readonly Queued[], fresh: readonly boolean[]): void {
+  #succeed(batch: readonly Queued[], areNew: readonly boolean[]): void {
     if (this.#failing) this.#parts.log({ level: "info", event: "ledger_recovered", waiting: this.#queue.length });
     this.#failing = false;
-    this.#worked++;
+    this.#successes++;
     this.#pauseMs = FIRST_PAUSE_MS;
-    this.#room = Math.min(BATCH, this.#room * 2);
+    this.#maxEntries = Math.min(MAX_BATCH, this.#maxEntries * 2);
     for (const [index, { entry, done }] of batch.entries()) {
       this.#parts.leases.end(entry.id, true);
-      done?.resolve(fresh[index] ?? false);
+      done?.resolve(areNew[index] ?? false);
     }
   }
 
   /** Retries in smaller writes after a failure, so that one invalid entry does not block the others. */
   #fail(batch: readonly Queued[], cause: unknown): void {
-    this.#room = Math.max(1, batch.length >> 1);
-    this.#flow = 0;
+    this.#maxEntries = Math.max(1, batch.length >> 1);
+    this.#lastLoad = 0;
     const now = this.#parts.monotonic();
     const [first] = batch;
     if (first !== undefined && batch.length === 1) {
       this.#queue.shift();
-      // It failed alone twice, and other entries succeeded in between: the entry is at fault, not the store.
-      const failsAgain = first.aloneAfter !== undefined && first.aloneAfter < this.#worked;
+      // The entry failed alone twice, and others were written in between: the entry is at fault, not the store.
+      const failsAgain = first.failedAloneAfter !== undefined && first.failedAloneAfter < this.#successes;
       if (failsAgain || isRefusal(cause)) return this.#giveUp(first, cause);
-      first.aloneAfter = this.#worked;
+      first.failedAloneAfter = this.#successes;
       this.#queue.push(first);
     }
     if (isRefusal(cause)) return;
@@ -227,17 +236,17 @@ class BatchingQueue implements EntryQueue {
       });
     }
     this.#failing = true;
-    const isLate = (queued: Queued) => now - queued.since >= this.#patience(queued);
+    const isLate = (queued: Queued) => now - queued.since >= this.#timeLimitOf(queued);
     const late = this.#queue.filter(isLate);
     this.#queue = this.#queue.filter((queued) => !isLate(queued));
     for (const queued of late) this.#giveUp(queued, cause);
   }
 
-  #patience({ urgent }: Queued): number {
-    return urgent || this.#closing ? WAIT_MS : KEEP_MS;
+  #timeLimitOf({ isAwaited }: Queued): number {
+    return isAwaited || this.#closing ? AWAITED_LIMIT_MS : OTHER_LIMIT_MS;
   }
 
-  #giveUp({ entry, urgent, done }: Queued, cause: unknown): void {
+  #giveUp({ entry, isAwaited, done }: Queued, cause: unknown): void {
     this.#parts.log({
       level: "error",
       event: "entry_not_written",
@@ -246,35 +255,36 @@ class BatchingQueue implements EntryQueue {
       fault: faultOf(cause),
     });
     this.#parts.leases.end(entry.id, false);
-    if (urgent) done?.reject(notEntered(cause));
+    if (isAwaited) done?.reject(notEntered(cause));
     else done?.resolve(false);
   }
 
+  /** Waits after a failure, each time twice as long. */
   #pause(): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#parts.later(resolve, this.#pauseMs);
-    this.#pauseMs = Math.min(LONGEST_PAUSE_MS, this.#pauseMs * 2);
+    this.#pauseMs = Math.min(MAX_PAUSE_MS, this.#pauseMs * 2);
     return promise;
   }
 
-  #done(queued: Queued): Promise<boolean> {
+  #outcomeOf(queued: Queued): Promise<boolean> {
     queued.done ??= Promise.withResolvers<boolean>();
     return queued.done.promise;
   }
 }
 
-/** The error of a request whose entry or hold could not be written. */
+/** Returns the error for a request whose entry or hold could not be written. */
 export function notEntered(cause?: unknown): GatewayError {
   return new GatewayError("overloaded", "The gateway cannot write its ledger at the moment", {
-    retryAfterMs: RETRY_MS,
+    retryAfterMs: RETRY_AFTER_MS,
     refusal: { outage: "ledger" },
     ...(cause !== undefined && { cause }),
   });
 }
 
-/** Returns whether a working store refused the entry itself. */
+/** Returns whether a working store refused the entry itself: trying again cannot help. */
 function isRefusal(cause: unknown): boolean {
   return cause instanceof RangeError;
 }
 
-function ignore(): void {}
+function nothing(): void {}

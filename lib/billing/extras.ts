@@ -31,22 +31,22 @@ import { windowAt } from "../catalog/catalog.ts";
 /** Extra usage of an answer, as far as the upstream reports it. */
 export type UsedExtras = Pick<TokenUsage, "tiers" | "hostedCalls">;
 
-/** Prices of a request, and the tier it asked for. */
+/** Prices of a request, and the service tier that it requests. */
 interface Terms {
   sheet: Readonly<PriceSheet>;
   extraPrices?: ExtraPrices | undefined;
   tier?: string | undefined;
 }
 
-/** Calls of one hosted tool covered by the hold if the request sets no maximum. */
+/** Calls of one hosted tool that the hold covers if the request sets no maximum. */
 const HELD_CALLS = 32;
 
-/** Larger counts of hosted calls are implausible. */
-const MAX_CALLS = 10_000;
+/** Larger reported counts of hosted calls are implausible and not billed. */
+const MAX_PLAUSIBLE_CALLS = 10_000;
 
 /**
- * Chooses the prices that a request pays and the extras billed beside its tokens. The reported service tier counts if
- * it has a price, otherwise the requested one.
+ * Returns the price sheet that applies to a request, and the extras that are billed besides its tokens. The service
+ * tier that the upstream reports counts if it has a price, otherwise the requested one.
  */
 export function billUsed(
   { used, tokens }: { used?: UsedExtras | undefined; tokens: BilledTokens },
@@ -57,7 +57,7 @@ export function billUsed(
   const tier = servedTier(tiers, { requestedTier, extraPrices });
   const extras = Object.entries(hostedCalls).sort(byName).flatMap(([name, count]): BilledExtra[] => {
     const price = extraPrices?.hostedTools[name] ?? "0";
-    return count > 0 && count <= MAX_CALLS ? [{ item: `hosted_tools.${name}`, count, price }] : [];
+    return count > 0 && count <= MAX_PLAUSIBLE_CALLS ? [{ item: `hosted_tools.${name}`, count, price }] : [];
   });
   const tierSheets = tier === undefined ? undefined : extraPrices?.tiers.get(tier);
   const details: EntryDetails = {
@@ -71,16 +71,16 @@ export function billUsed(
   return { sheet: served?.sheet ?? sheet, ...(Object.keys(details).length > 0 && { details }) };
 }
 
-/** The price sheet for an input of this size, with its context tier if there are several. */
+/** Returns the price sheet for an input of this size, with its context tier if there are several. */
 function contextSheetOf(
   sheets: ContextSheets | undefined,
   inputTokens: number,
 ): { sheet: Readonly<PriceSheet>; tier?: ContextTier } | undefined {
   if (sheets === undefined) return undefined;
   if (sheets.length === 1) return { sheet: sheets[0].sheet };
-  const at = Math.max(0, sheets.findLastIndex(({ above }) => inputTokens > above));
-  const { above, sheet } = sheets[at] ?? sheets[0];
-  const next = sheets[at + 1];
+  const index = Math.max(0, sheets.findLastIndex(({ above }) => inputTokens > above));
+  const { above, sheet } = sheets[index] ?? sheets[0];
+  const next = sheets[index + 1];
   return { sheet, tier: { above, ...(next !== undefined && { up_to: next.above }) } };
 }
 
@@ -88,19 +88,20 @@ function byName([first]: [string, number], [second]: [string, number]): number {
   return first < second ? -1 : 1;
 }
 
+/** Returns the service tier to bill: of several reported tiers, the one with the highest price. */
 function servedTier(
   reported: readonly string[] | undefined,
   { requestedTier, extraPrices }: Pick<Terms, "extraPrices"> & { requestedTier: string | undefined },
 ): string | undefined {
   if (reported === undefined) return requestedTier;
-  const dear = reported.filter((name) => !PLAIN_TIERS.has(name));
-  const [priced] = dear.filter((name) => extraPrices?.tiers.has(name)).sort((first, second) =>
+  const notPlain = reported.filter((name) => !PLAIN_TIERS.has(name));
+  const [priced] = notPlain.filter((name) => extraPrices?.tiers.has(name)).sort((first, second) =>
     rankOf(second, extraPrices) > rankOf(first, extraPrices) ? 1 : -1
   );
-  return priced ?? (dear.length === 0 ? undefined : requestedTier ?? dear[0]);
+  return priced ?? (notPlain.length === 0 ? undefined : requestedTier ?? notPlain[0]);
 }
 
-/** Rank of a service tier by price. */
+/** Ranks a service tier by its price. */
 function rankOf(tier: string, extraPrices: ExtraPrices | undefined): Amount {
   const sheets = extraPrices?.tiers.get(tier);
   if (sheets === undefined) return 0n;
@@ -108,7 +109,7 @@ function rankOf(tier: string, extraPrices: ExtraPrices | undefined): Amount {
   return prompt + completion;
 }
 
-/** The most that the hosted tools of a request can cost, for its hold. */
+/** Returns the most that the hosted tools of a request can cost, for its hold. */
 export function toolCostBound(
   { extras, n = 1 }: Pick<Prompt, "extras" | "n">,
   prices: ExtraPrices | undefined,
@@ -116,18 +117,18 @@ export function toolCostBound(
   if (extras === undefined || prices === undefined || extras.hostedTools.length === 0) return 0n;
   const factor = parseFactor(prices.plain[0].sheet.factor);
   let sum = 0n;
-  let dearest = 0n;
+  let highestPrice = 0n;
   for (const { name, maxCalls = HELD_CALLS } of extras.hostedTools) {
     const price = timesFactor(parseUsd(prices.hostedTools[name] ?? "0"), factor);
     sum += BigInt(maxCalls) * price;
-    if (price > dearest) dearest = price;
+    if (price > highestPrice) highestPrice = price;
   }
-  const all = extras.maxCalls === undefined ? sum : BigInt(extras.maxCalls) * dearest;
-  return BigInt(n) * (all < sum ? all : sum);
+  const costOfMaxCalls = extras.maxCalls === undefined ? sum : BigInt(extras.maxCalls) * highestPrice;
+  return BigInt(n) * (costOfMaxCalls < sum ? costOfMaxCalls : sum);
 }
 
 /**
- * Counts the calls of hosted tools in an answer while it is read. A count reported by the upstream takes precedence.
+ * Counts the calls of hosted tools in an answer while it is read. A count that the upstream reports takes precedence.
  */
 export class HostedCalls {
   readonly #tools: ReadonlySet<string>;
@@ -138,13 +139,13 @@ export class HostedCalls {
     this.#tools = new Set(hostedTools.map(({ name }) => name));
   }
 
-  /** Counts an event of an answer. In Chat, a search shows only in the citations. */
+  /** Reads an event of a streamed answer. In the Chat protocol, only citations show that a search ran. */
   push(event: ReplyEvent): void {
     if (event.type === "open" && event.block.type === "vendor_specific") this.#count(event.block);
     else if (event.type === "citation") this.#cited = true;
   }
 
-  /** Counts a block of a complete answer. */
+  /** Reads a block of a complete answer. */
   take(block: ContentBlock): void {
     if (block.type === "vendor_specific") this.#count(block);
     else if (block.type === "text" && block.citations !== undefined) this.#cited = true;
@@ -155,20 +156,20 @@ export class HostedCalls {
     if (name !== undefined && this.#tools.has(name)) this.#counts[name] = (this.#counts[name] ?? 0) + 1;
   }
 
-  /** The used extras, including those that the upstream reports. */
+  /** Returns the extras of the answer: those that the upstream reports, and the counted ones. */
   used({ tiers, hostedCalls }: UsedExtras): UsedExtras | undefined {
     const cited = this.#cited && Object.keys(this.#counts).length === 0
-      ? CITING.find((name) => this.#tools.has(name))
+      ? CITING_TOOLS.find((name) => this.#tools.has(name))
       : undefined;
     const calls = { ...(cited !== undefined && { [cited]: 1 }), ...this.#counts, ...hostedCalls };
     return usedExtras({ ...(tiers !== undefined && { tiers }), hostedCalls: calls });
   }
 }
 
-/** Hosted tools whose answers cite what they found. */
-const CITING: readonly string[] = ["web_search", "plugins"];
+/** Hosted tools whose answers contain citations. */
+const CITING_TOOLS: readonly string[] = ["web_search", "plugins"];
 
-/** The used extras; `undefined` if there are none. */
+/** Returns the extras that a usage report contains; `undefined` if there are none. */
 export function usedExtras({ tiers, hostedCalls }: UsedExtras): UsedExtras | undefined {
   if (tiers === undefined && hostedCalls === undefined) return undefined;
   return { ...(tiers !== undefined && { tiers }), ...(hostedCalls !== undefined && { hostedCalls }) };
@@ -179,15 +180,21 @@ export function hostedCallsOf(prompt: Pick<Prompt, "extras">): HostedCalls | und
   return prompt.extras !== undefined && mayRunHostedTools(prompt) ? new HostedCalls(prompt.extras) : undefined;
 }
 
-/** Responses: `web_search_call`. The actions that open a page or search within it are not counted. */
+/**
+ * Returns the hosted tool that an output item of the Responses protocol calls, such as `web_search_call`. Vendors bill
+ * searches; the actions that open a page or search within it are not counted.
+ */
 function toolOfItem({ type, action }: JsonObject): string | undefined {
   if (typeof type !== "string" || !type.endsWith("_call")) return undefined;
-  const step = typeof action === "object" && action !== null && "type" in action ? action.type : undefined;
-  if (type === "web_search_call" && step !== undefined && step !== "search") return undefined;
+  const actionType = typeof action === "object" && action !== null && "type" in action ? action.type : undefined;
+  if (type === "web_search_call" && actionType !== undefined && actionType !== "search") return undefined;
   return type.slice(0, -"_call".length);
 }
 
-/** Messages: `server_tool_use`. Two of these tools belong to one requested tool. */
+/**
+ * Returns the hosted tool that a `server_tool_use` block of the Messages protocol calls. The requested tool
+ * `code_execution` appears there under two longer names.
+ */
 function toolOfBlock({ type, name }: JsonObject): string | undefined {
   if (type !== "server_tool_use" || typeof name !== "string") return undefined;
   return name.endsWith("_code_execution") ? "code_execution" : name;
@@ -202,7 +209,8 @@ export interface BilledUsage {
 }
 
 /**
- * Cost at a target; absent: it has no prices. Items without a price cost nothing.
+ * Returns what a request costs at the prices of its target; `undefined` if the target has no prices. Items without a
+ * price cost nothing.
  * @param options `at`: arrival of the request, Unix time in milliseconds; `tier`: the requested service tier
  */
 export function costAtTarget(
@@ -212,13 +220,13 @@ export function costAtTarget(
 ): Amount | undefined {
   if (pricing === undefined) return undefined;
   const prices = windowAt(pricing, at);
-  const of = { model, factor: "1" };
+  const scope = { model, factor: "1" };
   const { sheet, details } = billUsed(
     { used, tokens },
-    { ...pricesOf(prices, of), tier },
+    { ...pricesOf(prices, scope), tier },
   );
-  const others = extras.map((extra) => ({ ...extra, price: priceOfItem(prices, extra) }));
-  return costOfTokens(tokens, sheet) + costOfExtras([...others, ...details?.extras ?? []], sheet);
+  const pricedExtras = extras.map((extra) => ({ ...extra, price: priceOfItem(prices, extra) }));
+  return costOfTokens(tokens, sheet) + costOfExtras([...pricedExtras, ...details?.extras ?? []], sheet);
 }
 
 function priceOfItem(prices: Pick<Pricing, "input_image" | "request">, { item }: BilledExtra): string {

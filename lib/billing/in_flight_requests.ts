@@ -6,7 +6,7 @@ import { type UnorderedItem, UnorderedList } from "../unordered_list.ts";
 import type { GatewayError } from "../errors.ts";
 import type { Meter } from "./meter.ts";
 
-/** Kind of a request: images take longer than texts, and cost more to restart. */
+/** Kind of a request. They are distinguished because image requests take longer and cost more to restart than texts. */
 export type InFlightKind = "text" | "images";
 
 /** A request in progress. */
@@ -22,17 +22,17 @@ export interface InFlightRequests {
   add(meter: Pick<Meter, "fail" | "done">, request: InFlightRequest): void;
   /** Counts requests, of one kind or of all. */
   count(kind?: InFlightKind): number;
-  /** Resolves when there are none left, of one kind or of all. */
+  /** Resolves when no requests are left, of one kind or of all. */
   whenDone(kind?: InFlightKind): Promise<void>;
   /**
-   * Aborts the requests of one kind, or all, without a charge. Resolves when they have ended, or after the grace
-   * period.
+   * Aborts the requests of one kind, or all, without a charge. Resolves when they have ended; after the grace period,
+   * it ends their meters itself.
    */
   stop(reason: GatewayError, kind?: InFlightKind): Promise<void>;
 }
 
 /** A request and its meter. */
-interface Metered extends UnorderedItem {
+interface MeteredRequest extends UnorderedItem {
   readonly meter: Pick<Meter, "fail" | "done">;
   readonly request: InFlightRequest;
 }
@@ -40,16 +40,18 @@ interface Metered extends UnorderedItem {
 /** Time for requests to end after `stop`, in milliseconds. */
 const GRACE_MS = 1_000;
 
-/** Starts with no requests. */
+/** Creates an empty list of requests. @param graceMs time for requests to end after `stop`, in milliseconds */
 export function createInFlightRequests(graceMs = GRACE_MS): InFlightRequests {
-  const inFlight = new UnorderedList<Metered>();
+  const inFlight = new UnorderedList<MeteredRequest>();
 
-  function of(kind?: InFlightKind): Metered[] {
+  function requestsOf(kind?: InFlightKind): MeteredRequest[] {
     return inFlight.items.filter(({ request }) => kind === undefined || request.kind === kind);
   }
 
   async function whenDone(kind?: InFlightKind): Promise<void> {
-    for (let open = of(kind); open.length > 0; open = of(kind)) await Promise.all(open.map(({ meter }) => meter.done));
+    for (let left = requestsOf(kind); left.length > 0; left = requestsOf(kind)) {
+      await Promise.all(left.map(({ meter }) => meter.done));
+    }
   }
 
   return {
@@ -58,15 +60,15 @@ export function createInFlightRequests(graceMs = GRACE_MS): InFlightRequests {
       inFlight.add(metered);
       void meter.done.then(() => inFlight.delete(metered));
     },
-    count: (kind) => of(kind).length,
+    count: (kind) => requestsOf(kind).length,
     whenDone,
     async stop(reason, kind) {
-      const stopped = of(kind);
+      const stopped = requestsOf(kind);
       for (const { request } of stopped) request.stop(reason);
       if (stopped.length === 0) return;
-      const late = Promise.withResolvers<void>();
-      const timer = setTimeout(late.resolve, graceMs);
-      await Promise.race([Promise.all(stopped.map(({ meter }) => meter.done)), late.promise]);
+      const graceEnded = Promise.withResolvers<void>();
+      const timer = setTimeout(graceEnded.resolve, graceMs);
+      await Promise.race([Promise.all(stopped.map(({ meter }) => meter.done)), graceEnded.promise]);
       clearTimeout(timer);
       await Promise.all(
         stopped.filter(({ at }) => at >= 0).map(({ meter }) => meter.fail(reason.status, { code: "shutdown" })),
@@ -78,20 +80,20 @@ export function createInFlightRequests(graceMs = GRACE_MS): InFlightRequests {
 /** Bounds the number of drained answers: each holds memory and an upstream connection. */
 export interface DrainedRequests {
   /**
-   * Counts a drained answer until `done` resolves.
-   * @returns false if there are `limit` already: the caller must cancel its upstream instead
+   * Counts a drained answer until `done` settles.
+   * @returns false if there are `max` drained answers already: the caller must cancel its upstream request instead
    */
-  begin(done: Promise<unknown>, limit: number): boolean;
+  begin(done: Promise<unknown>, max: number): boolean;
 }
 
-/** Starts at zero. */
+/** Creates a count of drained answers, which starts at 0. */
 export function createDrainedRequests(): DrainedRequests {
-  let open = 0;
+  let drained = 0;
   return {
-    begin(done, limit) {
-      if (open >= limit) return false;
-      open++;
-      const end = () => void open--;
+    begin(done, max) {
+      if (drained >= max) return false;
+      drained++;
+      const end = () => void drained--;
       done.then(end, end);
       return true;
     },
@@ -100,7 +102,7 @@ export function createDrainedRequests(): DrainedRequests {
 
 /** Work in progress that no request waits for. */
 export interface BackgroundTasks {
-  /** Adds a task without a waiting caller. The task logs its own errors. */
+  /** Adds a task. The task must log its own errors, as they are ignored here. */
   add(work: Promise<unknown>): void;
   /** Resolves when all tasks are done. */
   done(): Promise<void>;

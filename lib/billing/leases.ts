@@ -1,11 +1,11 @@
-/** Holds of running requests: renewed while their requests may last, and voided after that. */
+/** Renews the budget holds of this process's running requests, and voids holds whose leases have ended. */
 import type { Log } from "../log_events.ts";
 import { nameOf } from "../errors.ts";
 import type { BudgetClaim, Hold, HoldAnswer, LedgerStore } from "../store/ledger.ts";
 import { formatUsd } from "./money.ts";
 import { type Later, notEntered } from "./entry_queue.ts";
 
-/** Dependencies. */
+/** Dependencies of `Leases`. */
 export interface LeasesParts {
   store: Pick<LedgerStore, "clock" | "hold" | "renew" | "expire">;
   /** Unix time in milliseconds. */
@@ -18,30 +18,30 @@ export interface LeasesParts {
   log: Log;
 }
 
-/** Renewals per lease: two may fail in a row. */
-const RENEWALS = 3;
+/** Renewals per lease: two may fail in a row without an effect. */
+const RENEWALS_PER_LEASE = 3;
 
-/** Most exhausted budgets that are remembered, to log each once. */
+/** Most exhausted budgets that are remembered, so that each is logged only once. */
 const MAX_EXHAUSTED = 1_000;
 
-/** The hold of a request; times are Unix milliseconds. */
+/** Lease of the hold of a request; times are Unix milliseconds. */
 interface Lease {
-  /** End of the lease, as last renewed. */
+  /** End of the lease after its last renewal. */
   until: number;
-  /** Latest time that the lease is renewed to. */
-  last: number;
+  /** Latest time to which the lease is renewed. */
+  latestEnd: number;
   isRenewed: boolean;
 }
 
-/** Holds of this process's running requests. */
+/** Holds of this process's running requests, which one timer renews. */
 export class Leases {
   readonly #parts: LeasesParts;
-  readonly #open = new Map<string, Lease>();
+  readonly #leases = new Map<string, Lease>();
   /** Budgets that refused a request in their current period. */
   readonly #exhausted = new Set<string>();
-  #offset = 0;
-  #sweeps = 0;
-  #cancel: (() => void) | undefined;
+  #clockOffset = 0;
+  #runningSweeps = 0;
+  #cancelTimer: (() => void) | undefined;
   #closed = false;
 
   constructor(parts: LeasesParts) {
@@ -56,16 +56,16 @@ export class Leases {
     const at = this.#clock();
     const lease = {
       until: at + this.#parts.leaseMs,
-      last: at + Math.ceil(forMs) + this.#parts.leaseMs,
+      latestEnd: at + Math.ceil(forMs) + this.#parts.leaseMs,
       isRenewed: true,
     };
-    this.#open.set(hold.id, lease);
+    this.#leases.set(hold.id, lease);
     this.#schedule();
     try {
       const answer = await this.#parts.store.hold({ ...hold, leaseUntil: lease.until });
       if (!answer.held) {
-        this.#open.delete(hold.id);
-        this.#report(answer.claim);
+        this.#leases.delete(hold.id);
+        this.#logExhausted(answer.claim);
       }
       return answer;
     } catch (cause) {
@@ -76,8 +76,8 @@ export class Leases {
   }
 
   /** Logs the first refusal of a budget in its period. */
-  #report({ scope, id, budget, since }: BudgetClaim): void {
-    // The log names no end users, and anyone may invent some.
+  #logExhausted({ scope, id, budget, since }: BudgetClaim): void {
+    // The log names no end users: clients may invent any number of them.
     if (scope === "user") return;
     const name = `${scope} ${id} ${budget} ${since}`;
     if (this.#exhausted.has(name)) return;
@@ -86,57 +86,62 @@ export class Leases {
     this.#parts.log({ level: "warn", event: "budget_exhausted", scope, id, budget_usd: formatUsd(budget) });
   }
 
-  /** Stops renewing a hold. `isEntered` false: its entry will never be written, so the hold ends with its lease. */
+  /**
+   * Stops renewing a hold.
+   * @param isEntered false: the entry of the request will never be written, so the hold ends with its lease
+   */
   end(id: string, isEntered: boolean): void {
-    const lease = this.#open.get(id);
+    const lease = this.#leases.get(id);
     if (lease === undefined) return;
-    if (isEntered) this.#open.delete(id);
+    if (isEntered) this.#leases.delete(id);
     else lease.isRenewed = false;
   }
 
   /** Voids expired holds. Never rejects. */
   async sweep(): Promise<void> {
     const at = this.#clock();
-    this.#sweeps++;
+    this.#runningSweeps++;
     try {
       for (const id of await this.#parts.store.expire(at)) {
-        this.#open.delete(id);
+        this.#leases.delete(id);
         this.#parts.log({ level: "warn", event: "hold_expired", request_id: id });
       }
     } catch (cause) {
       this.#parts.log({ level: "error", event: "holds_not_swept", cause: nameOf(cause) });
       return;
     } finally {
-      this.#sweeps--;
+      this.#runningSweeps--;
     }
-    // Kept until then, because a failed renewal may have reached the store.
-    for (const [id, { last }] of this.#open) {
-      if (last <= at) this.#open.delete(id);
+    // Not deleted earlier, because a renewal that seemed to fail may have reached the store.
+    for (const [id, { latestEnd }] of this.#leases) {
+      if (latestEnd <= at) this.#leases.delete(id);
     }
   }
 
   /** Stops all renewals. */
   close(): void {
     this.#closed = true;
-    this.#cancel?.();
-    this.#cancel = undefined;
+    this.#cancelTimer?.();
+    this.#cancelTimer = undefined;
   }
 
-  /** Unix time that ignores changes of the wall clock while holds are open, since those must not end a lease. */
+  /** Returns the Unix time. While holds are open it ignores changes of the wall clock, which must not end a lease. */
   #clock(): number {
     if (this.#parts.store.clock !== undefined) return this.#parts.store.clock();
-    // Nor during a sweep: the store would void holds that were made under the other offset.
-    if (this.#open.size === 0 && this.#sweeps === 0) this.#offset = this.#parts.now() - this.#parts.monotonic();
-    return Math.floor(this.#offset + this.#parts.monotonic());
+    // The offset stays during a sweep, too: otherwise the store would void holds that were made with the former one.
+    if (this.#leases.size === 0 && this.#runningSweeps === 0) {
+      this.#clockOffset = this.#parts.now() - this.#parts.monotonic();
+    }
+    return Math.floor(this.#clockOffset + this.#parts.monotonic());
   }
 
   /** Starts the one timer for all holds, if there are any. */
   #schedule(): void {
-    if (this.#cancel !== undefined || this.#closed) return;
-    this.#cancel = this.#parts.later(() => {
-      this.#cancel = undefined;
+    if (this.#cancelTimer !== undefined || this.#closed) return;
+    this.#cancelTimer = this.#parts.later(() => {
+      this.#cancelTimer = undefined;
       void this.#tick();
-    }, this.#parts.leaseMs / RENEWALS);
+    }, this.#parts.leaseMs / RENEWALS_PER_LEASE);
   }
 
   async #tick(): Promise<void> {
@@ -146,26 +151,26 @@ export class Leases {
       this.#parts.log({ level: "error", event: "holds_not_renewed", cause: nameOf(cause) });
     }
     await this.sweep();
-    if (this.#open.size > 0) this.#schedule();
+    if (this.#leases.size > 0) this.#schedule();
   }
 
   async #renew(): Promise<void> {
     const until = this.#clock() + this.#parts.leaseMs;
-    const usual: string[] = [];
-    const last: [string, Lease][] = [];
-    for (const [id, lease] of this.#open) {
+    const regular: string[] = [];
+    const lastTime: [string, Lease][] = [];
+    for (const [id, lease] of this.#leases) {
       if (!lease.isRenewed) continue;
-      if (lease.last >= until) usual.push(id);
-      else if (lease.last > lease.until) last.push([id, lease]);
+      if (lease.latestEnd >= until) regular.push(id);
+      else if (lease.latestEnd > lease.until) lastTime.push([id, lease]);
     }
-    if (usual.length > 0) await this.#parts.store.renew(usual, until);
-    for (const id of usual) {
-      const lease = this.#open.get(id);
+    if (regular.length > 0) await this.#parts.store.renew(regular, until);
+    for (const id of regular) {
+      const lease = this.#leases.get(id);
       if (lease !== undefined) lease.until = until;
     }
-    for (const [id, lease] of last) {
-      await this.#parts.store.renew([id], lease.last);
-      lease.until = lease.last;
+    for (const [id, lease] of lastTime) {
+      await this.#parts.store.renew([id], lease.latestEnd);
+      lease.until = lease.latestEnd;
     }
   }
 }

@@ -1,4 +1,4 @@
-/** The process's ledger: batched durable entries, and holds that last as long as their requests. */
+/** The ledger of a process: it writes entries in batches, and renews the budget holds of running requests. */
 import type { Log } from "../log_events.ts";
 import { GatewayError } from "../errors.ts";
 import type { BudgetClaim, Entry, Hold, HoldAnswer, KeptEntry, LedgerStore } from "../store/ledger.ts";
@@ -13,24 +13,24 @@ const LEASE_MS = 60_000;
 /** Value of `retry-after`, in milliseconds. */
 const RETRY_MS = 1_000;
 
-/** Dependencies. */
+/** Dependencies of a ledger. */
 export interface LedgerParts {
   store: LedgerStore;
   /** Unix time in milliseconds. */
   now: () => number;
-  /** Monotonic time in milliseconds; absent: since the process began. */
+  /** Monotonic time in milliseconds; absent: `performance.now`. */
   monotonic?: () => number;
   /** Lease of holds, in milliseconds; absent: a minute. */
   leaseMs?: number;
   /** Absent: `setTimeout`. */
   later?: Later;
-  /** Absent: no log. */
+  /** Absent: nothing is logged. */
   log?: Log;
 }
 
 /** The ledger of a process. */
 export interface Ledger {
-  /** True while entries can be written, as far as is known. While false, no request that costs money may begin. */
+  /** Whether entries can be written, as far as is known. While false, no request that costs money may begin. */
   readonly healthy: boolean;
   /** Number of queued entries. */
   readonly queued: number;
@@ -42,8 +42,8 @@ export interface Ledger {
   enter(entry: Entry): Promise<boolean>;
   /**
    * Writes the entry of a request without charge. Resolves at once, except while 10,000 entries are queued. Never
-   * rejects: an entry that cannot be written for a minute is given up and logged. Of requests that were refused before an
-   * attempt, each key has at most 600 entries a minute; the others are counted in the log.
+   * rejects: an entry that cannot be written for a minute is given up and logged. Requests that were refused before any
+   * attempt make at most 600 entries per key and minute; the others are only counted in the log.
    */
   note(entry: Entry): Promise<void>;
   /**
@@ -52,7 +52,7 @@ export interface Ledger {
    */
   hold(hold: Omit<Hold, "leaseUntil">, forMs: number): Promise<HoldAnswer>;
   /**
-   * Returns the rest of a budget after charges and holds.
+   * Returns what is left of a budget after charges and holds.
    * @throws {GatewayError} `overloaded` if the store cannot be reached
    */
   readAvailable(claim: BudgetClaim): Promise<Amount>;
@@ -61,7 +61,10 @@ export interface Ledger {
    * @throws {GatewayError} `overloaded` if the store cannot be reached
    */
   spending: LedgerStore["spending"];
-  /** Finds the entry of a request. @throws {GatewayError} `overloaded` if the store cannot be reached */
+  /**
+   * Finds the entry of a request; undefined if there is none.
+   * @throws {GatewayError} `overloaded` if the store cannot be reached
+   */
   find(id: string): Promise<KeptEntry | undefined>;
   /** Voids expired holds, and enters their requests as lost. Also runs regularly while holds are open. */
   sweep(): Promise<void>;
@@ -73,7 +76,7 @@ export interface Ledger {
 
 /** Opens the ledger of a process over its store. */
 export function createLedger(
-  { store, now, monotonic = () => performance.now(), leaseMs = LEASE_MS, later = withTimeout, log = silent }:
+  { store, now, monotonic = () => performance.now(), leaseMs = LEASE_MS, later = withTimeout, log = logNothing }:
     LedgerParts,
 ): Ledger {
   const leases = new Leases({ store, now, monotonic, leaseMs, later, log });
@@ -84,7 +87,7 @@ export function createLedger(
   function note(entry: Entry): Promise<void> {
     const isRefused = entry.ending === "refused" && entry.held === 0n;
     if (isRefused && !refusals.take(entry.keyId)) return Promise.resolve();
-    if (store.takes !== false || entry.held > 0n) return queue.note(entry);
+    if (store.isWritable !== false || entry.held > 0n) return queue.note(entry);
     log({ level: "warn", event: "entry_not_written", request_id: entry.id, cause: "no_room" });
     leases.end(entry.id, false);
     return Promise.resolve();
@@ -92,8 +95,8 @@ export function createLedger(
 
   return {
     get healthy() {
-      // The state reported by the store takes precedence: its next write may go to its journal instead.
-      return store.takes ?? queue.healthy;
+      // What the store reports takes precedence: its next write may go to a journal instead.
+      return store.isWritable ?? queue.healthy;
     },
     get queued() {
       return queue.length;
@@ -101,9 +104,9 @@ export function createLedger(
     enter: (entry) => queue.enter(entry),
     note,
     hold: (hold, forMs) => leases.hold(hold, forMs),
-    readAvailable: (claim) => retryable(() => store.readAvailable(claim)),
-    spending: (spenders) => retryable(() => store.spending(spenders)),
-    find: (id) => retryable(() => store.find(id)),
+    readAvailable: (claim) => withRetryableError(() => store.readAvailable(claim)),
+    spending: (spenders) => withRetryableError(() => store.spending(spenders)),
+    find: (id) => withRetryableError(() => store.find(id)),
     sweep: () => leases.sweep(),
     flush: () => queue.flush(),
     async close() {
@@ -114,8 +117,8 @@ export function createLedger(
   };
 }
 
-/** Maps the error of an unreachable store to one that a client may retry. */
-async function retryable<T>(call: () => Promise<T>): Promise<T> {
+/** Reads from the store. Turns its errors into one after which a client may try again. */
+async function withRetryableError<T>(call: () => Promise<T>): Promise<T> {
   try {
     return await call();
   } catch (cause) {
@@ -127,10 +130,10 @@ async function retryable<T>(call: () => Promise<T>): Promise<T> {
   }
 }
 
-/** `setTimeout` as a `Later`. */
+/** Starts a timer with `setTimeout`, as a `Later`. Returns the function that cancels it. */
 export function withTimeout(run: () => void, ms: number): () => void {
   const timer = setTimeout(run, ms);
   return () => clearTimeout(timer);
 }
 
-function silent(): void {}
+function logNothing(): void {}

@@ -1,4 +1,4 @@
-/** Entries as double-entry bookkeeping, and an independent recomputation of their charges. */
+/** Lists the double-entry postings of a ledger entry, and recomputes its charge independently. */
 import type { Entry } from "../store/ledger.ts";
 import { type Charge, computeCharge } from "./price.ts";
 import type { Amount } from "./money.ts";
@@ -15,8 +15,8 @@ export interface LedgerPosting {
 }
 
 /**
- * The postings of an entry, without amounts of 0. The held amount leaves `customer:held` entirely: as the cost, and
- * back.
+ * Returns the postings of an entry, except those of 0. All of a held amount leaves `customer:held`: the cost goes to
+ * `house:revenue`, and what remains goes back to the customer.
  * @throws {RangeError} for an inconsistent entry: a negative amount, a charge above the hold, or an overrun while part
  * of the hold is unspent
  */
@@ -32,17 +32,17 @@ export function listPostings(
     : undefined;
   if (problem !== undefined) throw new RangeError(`Cannot post the entry "${id}": ${problem}`);
   const payer = held > 0n ? "customer:held" : "customer:available";
-  const all: LedgerPosting[] = [
+  const postings: LedgerPosting[] = [
     { kind: "hold", debit: "customer:available", credit: "customer:held", amount: held },
     { kind: "settle", debit: payer, credit: "house:revenue", amount: cost },
     { kind: "release", debit: "customer:held", credit: "customer:available", amount: held > 0n ? held - cost : 0n },
     { kind: "overrun", debit: "house:overrun", credit: "house:revenue", amount: overrun },
   ];
-  return all.filter(({ amount }) => amount > 0n);
+  return postings.filter(({ amount }) => amount > 0n);
 }
 
 /**
- * Recomputes cost and overrun of an entry from its tokens, extras, prices and hold.
+ * Recomputes cost and overrun of an entry from its tokens, extras, prices and hold. An entry without prices costs 0.
  * @throws {RangeError} for invalid tokens or prices
  */
 export function recomputeCharge(

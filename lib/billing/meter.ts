@@ -1,4 +1,4 @@
-/** The life of one request, from its arrival to its entry in the ledger. */
+/** Meters one request from its arrival to its ledger entry: reserves, records what happens, charges, releases. */
 import type { Model, Target } from "../catalog/model.ts";
 import { GatewayError, type TargetRefusal, toGatewayError } from "../errors.ts";
 import type { LimitRequest, LimitStatus } from "../limits/limiter.ts";
@@ -38,9 +38,9 @@ export interface Arrival {
   record?: ObservedRecord;
 }
 
-/** The record of a request, as far as its meter adds to it. */
+/** The part of an observer's record of a request that a meter changes. */
 export interface ObservedRecord {
-  /** Number of events to await before the request ends. */
+  /** Number of events that the observer still awaits before the record is complete. */
   waits: number;
 }
 
@@ -59,13 +59,13 @@ export interface Delivered {
   used?: UsedExtras;
 }
 
-/** Observes meters. */
+/** Receives the results of meters. */
 export interface MeterWatch extends LimitWatch {
   /** Called with the entry of a request when it has ended. */
   ended(record: ObservedRecord, entry: Entry): void;
 }
 
-/** Parts of meters. */
+/** Dependencies of meters. */
 export interface MeterParts extends ReservationParts {
   ledger: Ledger;
   /** Unix time in milliseconds. */
@@ -77,27 +77,29 @@ export interface MeterParts extends ReservationParts {
 type Charged = Pick<Entry, "status" | "ending" | "tokens" | "source" | "cost" | "overrun" | "images">;
 
 /** Most attempts that an entry lists. */
-const MAX_ATTEMPTS = 16;
+const MAX_LISTED_ATTEMPTS = 16;
 
-/** The charge of a free request. */
+/** The charge of a request that failed or was refused. */
 const FREE = { tokens: NO_TOKENS, source: "none", cost: 0n, overrun: 0n, images: 0 } as const;
 
 /**
- * Meters one request. It ends once, with the first call of `deliver` or `fail`: then its limits and holds are released
- * and its entry is written.
+ * Meters one request. The request ends once, with the first call of `deliver` or `fail`: then the meter releases its
+ * limits and holds, and writes its entry.
  */
 export class Meter {
   readonly #parts: MeterParts;
   readonly #arrival: Arrival;
-  readonly #at: number;
-  readonly #start: number;
+  /** Arrival, Unix time in milliseconds. */
+  readonly #arrivedAt: number;
+  /** Arrival, monotonic time in milliseconds. */
+  readonly #startedAt: number;
   readonly #reservation: Reservation;
   #terms: AdmissionTerms | undefined;
-  /** A reservation in progress. */
+  /** A reservation in progress; undefined if there is none. */
   #admitting: Promise<void> | undefined;
   /** Models whose own limits are reserved; empty before admission. */
   readonly #models: Model[] = [];
-  #attempts = 0;
+  #attemptCount = 0;
   #upstream = "";
   #target: Pick<Target, "model" | "pricing"> | undefined;
   #affinity: Affinity | undefined;
@@ -105,45 +107,45 @@ export class Meter {
   /** The upstream's id of the last attempt. */
   #requestId: string | undefined;
   #skipped: readonly TargetRefusal[] | undefined;
-  /** All attempts; `undefined` until one fails. */
-  #attemptsMade: EntryAttempt[] | undefined;
+  /** The ended attempts; `undefined` until one fails, since most requests succeed at their first. */
+  #attemptList: EntryAttempt[] | undefined;
   #dropped: readonly string[] = [];
   #firstMs: number | undefined;
   #ended = false;
   /** Resolves when the request has ended and its entry is written or queued. */
   readonly done: Promise<void>;
-  readonly #settle: () => void;
+  readonly #resolveDone: () => void;
 
   /** Opens the meter of a new request. It reserves nothing before `admit`. */
   constructor(parts: MeterParts, arrival: Arrival) {
-    ({ promise: this.done, resolve: this.#settle } = Promise.withResolvers<void>());
+    ({ promise: this.done, resolve: this.#resolveDone } = Promise.withResolvers<void>());
     this.#parts = parts;
     this.#arrival = arrival;
-    this.#at = parts.now();
-    this.#start = parts.monotonic();
-    this.#reservation = new Reservation(parts, { ...arrival, at: this.#at });
+    this.#arrivedAt = parts.now();
+    this.#startedAt = parts.monotonic();
+    this.#reservation = new Reservation(parts, { ...arrival, at: this.#arrivedAt });
     if (arrival.record !== undefined) arrival.record.waits++;
   }
 
-  /** True after the end. */
+  /** Whether the request has ended. */
   get ended(): boolean {
     return this.#ended;
   }
 
-  /** The end user that the client names, as far as known. */
+  /** The end user that the client names; undefined if it names none, or is not read yet. */
   get user(): string | undefined {
     return this.#attribution?.user;
   }
 
-  /** True after the first attempt began. */
+  /** Whether an attempt at an upstream has begun. */
   get hasAttempted(): boolean {
-    return this.#attempts > 0;
+    return this.#attemptCount > 0;
   }
 
   /**
    * Reserves limits, then holds budgets. If one of them refuses, nothing stays reserved, and `admit` may be called
    * again with other terms.
-   * @returns absent if that finished synchronously, as with limits in memory and no budget
+   * @returns undefined if this finished synchronously, as with limits in memory and no budget
    * @throws {GatewayError} `limited`; `overloaded` if the ledger cannot be written
    */
   admit(terms: AdmissionTerms): Promise<void> | undefined {
@@ -157,9 +159,9 @@ export class Meter {
   }
 
   /**
-   * Switches to another model at its own prices, and reserves that model's own limits. The held amount must suffice for
-   * it.
-   * @returns absent if it is the current model
+   * Switches to another model at its own prices, and reserves that model's own limits. The held amount must cover the
+   * highest cost at the other model, too.
+   * @returns undefined if it is the current model
    * @throws {GatewayError} `limited`; the model is then unchanged
    */
   switchModel(to: ModelTerms): Promise<void> | undefined {
@@ -179,7 +181,7 @@ export class Meter {
     this.#terms = { ...terms, model, sheet, extraPrices, limitRequests: [...terms.limitRequests, ...needed] };
   }
 
-  /** Remembers what is in progress, so that a request that ends meanwhile releases it too. */
+  /** Waits for a reservation and adds its model. A request that ends meanwhile waits for it, to release it too. */
   async #addModelAfter(reserving: Promise<void> | undefined, model: Model): Promise<void> {
     this.#admitting = reserving;
     try {
@@ -192,19 +194,20 @@ export class Meter {
   }
 
   /**
-   * Returns the limit statuses of the admission; after the end, with the actual number of tokens. Does not call the
-   * limiter. Empty before `admit`.
+   * Returns the limit statuses of the admission, and after the end those with the actual number of tokens. Does not
+   * call the limiter. Empty before `admit`.
    */
   limitStatuses(): LimitStatus[] {
     return this.#reservation.limitStatuses();
   }
 
   /**
-   * Records the start of an attempt. `target`: the model there, with its prices if they are known. `affinity`: absent
-   * where there was no choice of targets, or no conversation.
+   * Records the start of an attempt.
+   * @param target the model at the upstream, with its prices if they are known
+   * @param affinity absent if there was no choice of targets, or no conversation
    */
   attempt(upstream: string, target?: Pick<Target, "model" | "pricing">, affinity?: Affinity): void {
-    this.#attempts++;
+    this.#attemptCount++;
     this.#affinity = affinity;
     this.#upstream = upstream;
     this.#target = target;
@@ -216,34 +219,34 @@ export class Meter {
     this.#attribution = { ...attribution, ...this.#attribution };
   }
 
-  /** Records the upstream's id of the present attempt. */
+  /** Records the upstream's id of the current attempt. */
   identify(requestId: string): void {
     this.#requestId = requestId;
   }
 
-  /** Records targets that were passed over because they could not be asked. */
+  /** Records targets that were passed over because they were unavailable. */
   skip(targets: readonly TargetRefusal[]): void {
     this.#skipped = targets;
   }
 
-  /** Records the end of an attempt. */
+  /** Records the end of an attempt. Adds the upstream's id to a successful one. */
   attempted(attempt: EntryAttempt): void {
     if (attempt.outcome === "success") {
-      if (this.#attemptsMade === undefined) return;
+      if (this.#attemptList === undefined) return;
       if (this.#requestId !== undefined) attempt.request_id = this.#requestId;
     }
-    this.#attemptsMade ??= [];
-    if (this.#attemptsMade.length < MAX_ATTEMPTS) this.#attemptsMade.push(attempt);
+    this.#attemptList ??= [];
+    if (this.#attemptList.length < MAX_LISTED_ATTEMPTS) this.#attemptList.push(attempt);
   }
 
-  /** Records the members of the request that the upstream of the present attempt does not support. */
+  /** Records the members of the request that the upstream of the current attempt does not support. */
   drop(members: readonly string[]): void {
     this.#dropped = members;
   }
 
-  /** Records the first event or byte of the answer. */
+  /** Records the time of the first event or byte of the answer. */
   first(): void {
-    this.#firstMs ??= Math.round(this.#parts.monotonic() - this.#start);
+    this.#firstMs ??= Math.round(this.#parts.monotonic() - this.#startedAt);
   }
 
   /**
@@ -267,15 +270,16 @@ export class Meter {
       const entry = this.#entry({ status, ending, tokens, source, cost, overrun, images, now });
       entry.sheet = sheet;
       if (details !== undefined) entry.details = details;
-      // Concurrently, since the client waits for both. Other nodes know the request until its entry is durable.
+      // Released while the entry is written, since the client waits for both. Other nodes know of the request until its
+      // entry is durable.
       released = this.#reservation.end(limitedTokens(tokens), { now, isEntered: false });
       const isNew = await this.#parts.ledger.enter(entry);
-      // The id exists if the hold had expired, or if an earlier try succeeded and only its answer was lost.
-      const charged = isNew ? cost : (await this.#parts.ledger.find(entry.id))?.cost ?? 0n;
-      this.#observe(charged === cost ? entry : { ...entry, cost: charged });
-      return charged;
+      // The entry is not new if the hold had expired, or if an earlier write succeeded but its reply was lost.
+      const paid = isNew ? cost : (await this.#parts.ledger.find(entry.id))?.cost ?? 0n;
+      this.#observe(paid === cost ? entry : { ...entry, cost: paid });
+      return paid;
     } catch (cause) {
-      // Not completed, so not charged. The entry releases the hold as soon as it can be written.
+      // The answer is not completed, so it is not charged. The entry releases the hold as soon as it can be written.
       const code = cause instanceof GatewayError ? "unavailable" : "internal";
       await this.#note(toGatewayError(cause).status, "failed", { code });
       throw cause;
@@ -283,31 +287,34 @@ export class Meter {
       released ??= this.#reservation.end(limitedTokens(tokens));
       this.#reservation.confirmEntry();
       if (released !== undefined) await released;
-      this.#settle();
+      this.#resolveDone();
     }
   }
 
-  /** The price sheet of the answer, and the details of its entry. */
+  /** Returns the price sheet of the answer, and the details of its entry. */
   #bill(delivered: Delivered, terms: AdmissionTerms): ReturnType<typeof billUsed> {
-    const { tokens, used, details: own } = delivered;
+    const { tokens, used, details: ownDetails } = delivered;
     const { sheet, details: billed } = billUsed(delivered, terms);
     const upstreamCost = this.#target?.pricing === undefined
       ? undefined
-      : costAtTarget(this.#target, { tokens, used, extras: own?.extras }, { at: this.#at, tier: terms.tier });
-    // The claim of an end user is the first one.
+      : costAtTarget(this.#target, { tokens, used, extras: ownDetails?.extras }, {
+        at: this.#arrivedAt,
+        tier: terms.tier,
+      });
+    // `budgetClaims` lists the claim of an end user first.
     const [claim] = terms.budgets;
-    const ofUser = claim?.scope === "user" ? claim : undefined;
-    if ((own ?? billed ?? upstreamCost ?? ofUser) === undefined) return { sheet };
+    const userClaim = claim?.scope === "user" ? claim : undefined;
+    if ((ownDetails ?? billed ?? upstreamCost ?? userClaim) === undefined) return { sheet };
     const details = {
-      ...own,
+      ...ownDetails,
       ...billed,
       ...(upstreamCost !== undefined && { upstream_usd: formatUsd(upstreamCost) }),
-      ...(ofUser !== undefined && { user_since: ofUser.since }),
+      ...(userClaim !== undefined && { user_since: userClaim.since }),
     };
     return { sheet, details };
   }
 
-  /** Ends the request without a charge: `failed`, or `refused` if no upstream was asked. Never rejects. */
+  /** Ends the request without a charge: `failed`, or `refused` if no attempt was made. Never rejects. */
   async fail(status: number, reason: EntryReason): Promise<void> {
     if (this.#ended) return;
     this.#ended = true;
@@ -321,16 +328,16 @@ export class Meter {
     if (released !== undefined) await released;
     await this.#note(
       status,
-      this.#attempts > 0 ? "failed" : "refused",
+      this.#attemptCount > 0 ? "failed" : "refused",
       this.#withoutQuotes(reason),
     );
-    this.#settle();
+    this.#resolveDone();
   }
 
-  /** Removes the broken rule if a vendor may have worded it: it may quote the prompt. */
+  /** Removes the broken rule from a reason if it may be a vendor's text, which may quote the prompt. */
   #withoutQuotes({ rule, ...reason }: EntryReason): EntryReason {
-    const attempts = this.#attemptsMade ?? [];
-    const isOwn = this.#attempts === 0 || attempts.length === this.#attempts && attempts.every(isUnfit);
+    const attempts = this.#attemptList ?? [];
+    const isOwn = this.#attemptCount === 0 || attempts.length === this.#attemptCount && attempts.every(isUnfit);
     return rule !== undefined && isOwn ? { ...reason, rule } : reason;
   }
 
@@ -348,11 +355,11 @@ export class Meter {
   #details(details: EntryDetails): EntryDetails;
   #details(details: EntryDetails | undefined): EntryDetails | undefined;
   #details(details: EntryDetails | undefined): EntryDetails | undefined {
-    const attempts = this.#attemptsMade;
+    const attempts = this.#attemptList;
     const dropped = this.#dropped.length === 0 ? undefined : this.#dropped;
     const affinity = this.#affinity;
     const skipped = this.#skipped;
-    // The list of attempts has it.
+    // A list of attempts contains the id.
     const request_id = attempts === undefined ? this.#requestId : undefined;
     if ((attempts ?? dropped ?? affinity ?? skipped ?? request_id ?? this.#attribution) === undefined) return details;
     return {
@@ -366,12 +373,14 @@ export class Meter {
     };
   }
 
-  /** The entry without prices. One object literal, so that all entries have the same hidden class. */
+  /**
+   * Returns the entry without prices and details. One object literal, so that all entries have the same hidden class.
+   */
   #entry({ status, ending, tokens, source, cost, overrun, images, now }: Charged & { now: number }): Entry {
     const { id, keyId, group, endpoint } = this.#arrival;
     const entry: Entry = {
       id,
-      at: this.#at,
+      at: this.#arrivedAt,
       keyId,
       group,
       model: this.#terms?.model.id ?? "",
@@ -384,8 +393,8 @@ export class Meter {
       cost,
       held: this.#reservation.held,
       overrun,
-      totalMs: Math.round(now - this.#start),
-      attempts: this.#attempts,
+      totalMs: Math.round(now - this.#startedAt),
+      attempts: this.#attemptCount,
       images,
     };
     if (this.#firstMs !== undefined) entry.firstMs = this.#firstMs;
@@ -393,7 +402,7 @@ export class Meter {
   }
 }
 
-/** Tokens that count against limits: all but those read from a cache. */
+/** Returns the tokens that count against limits: all but those read from a cache. */
 function limitedTokens({ prompt, input_cache_write_5m, input_cache_write_1h, completion }: BilledTokens): number {
   return prompt + input_cache_write_5m + input_cache_write_1h + completion;
 }

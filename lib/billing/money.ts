@@ -1,4 +1,7 @@
-/** Exact money: prices are decimal strings, amounts are bigints in 1e-12 USD. Floating point is never used. */
+/**
+ * Computes with exact money: prices are decimal strings, amounts are bigints in 1e-12 USD. Floating point is never
+ * used.
+ */
 
 /** Decimals of an amount. */
 const DECIMALS = 12;
@@ -11,11 +14,11 @@ export type Amount = bigint;
  * @throws {RangeError} for any other text
  */
 export function parseUsd(text: string): Amount {
-  const [, whole, fraction = ""] = /^(\d+)(?:\.(\d{1,12}))?$/.exec(text) ?? [];
-  if (whole === undefined) {
+  const [, integer, fraction = ""] = /^(\d+)(?:\.(\d{1,12}))?$/.exec(text) ?? [];
+  if (integer === undefined) {
     throw new RangeError("Cannot read an amount: expected a decimal string, at most 12 decimals");
   }
-  return BigInt(whole + fraction.padEnd(DECIMALS, "0"));
+  return BigInt(integer + fraction.padEnd(DECIMALS, "0"));
 }
 
 /** Formats an amount as the shortest exact decimal string of USD: `0.031608`, `2`, `0`. */
@@ -26,23 +29,23 @@ export function formatUsd(amount: Amount): string {
   return `${sign}${digits.slice(0, -DECIMALS)}${fraction === "" ? "" : `.${fraction}`}`;
 }
 
-/** Decimals of amounts for people, and the smallest amount that they show. */
-const READ_DECIMALS = 4;
-const MIN_READ = 10n ** BigInt(DECIMALS - READ_DECIMALS);
-const HALF_READ = 5n * 10n ** BigInt(DECIMALS - READ_DECIMALS - 1);
+/** Decimals of amounts that people read, the smallest amount that these show, and half of it, for rounding. */
+const DISPLAY_DECIMALS = 4;
+const SMALLEST_DISPLAYED = 10n ** BigInt(DECIMALS - DISPLAY_DECIMALS);
+const HALF_DISPLAYED = 5n * 10n ** BigInt(DECIMALS - DISPLAY_DECIMALS - 1);
 
 /** Rounds a result of `formatUsd` to 4 decimals, for people: `0.0316`, `2.0000`, `<0.0001`; 0 is `0`. */
 export function roundUsd(usd: string): string {
   if (usd.startsWith("-")) return `-${roundUsd(usd.slice(1))}`.replace("-<", ">-");
   const amount = parseUsd(usd);
   if (amount === 0n) return "0";
-  const digits = (amount + HALF_READ).toString().padStart(DECIMALS + 1, "0").slice(0, READ_DECIMALS - DECIMALS);
-  if (/^0+$/.test(digits)) return `<${formatUsd(MIN_READ)}`;
-  return `${digits.slice(0, -READ_DECIMALS)}.${digits.slice(-READ_DECIMALS)}`;
+  const digits = (amount + HALF_DISPLAYED).toString().padStart(DECIMALS + 1, "0").slice(0, DISPLAY_DECIMALS - DECIMALS);
+  if (/^0+$/.test(digits)) return `<${formatUsd(SMALLEST_DISPLAYED)}`;
+  return `${digits.slice(0, -DISPLAY_DECIMALS)}.${digits.slice(-DISPLAY_DECIMALS)}`;
 }
 
 /**
- * Cost of tokens.
+ * Returns the cost of tokens.
  * @param tokens a non-negative integer
  * @param price USD per token, as in the catalog
  * @throws {RangeError} for an invalid count
@@ -60,9 +63,11 @@ export interface Factor {
 
 /** Parses a factor, such as `0.8` or `1.25`. @throws {RangeError} for any other text */
 export function parseFactor(text: string): Factor {
-  const [, whole, fraction = ""] = /^(\d{1,3})(?:\.(\d{1,6}))?$/.exec(text) ?? [];
-  if (whole === undefined) throw new RangeError("Cannot read a factor: expected a decimal string, at most 6 decimals");
-  return { digits: BigInt(whole + fraction), decimals: fraction.length };
+  const [, integer, fraction = ""] = /^(\d{1,3})(?:\.(\d{1,6}))?$/.exec(text) ?? [];
+  if (integer === undefined) {
+    throw new RangeError("Cannot read a factor: expected a decimal string, at most 6 decimals");
+  }
+  return { digits: BigInt(integer + fraction), decimals: fraction.length };
 }
 
 /** Multiplies an amount by a factor. @throws {RangeError} if the product is not a multiple of 1e-12 USD */
@@ -73,7 +78,10 @@ export function timesFactor(amount: Amount, { digits, decimals }: Factor): Amoun
   return product / unit;
 }
 
-/** The amount that a factor was applied to; `undefined` if there is no such amount, or any, as for a factor of 0. */
+/**
+ * Returns the amount whose product with the factor is `product`; `undefined` if there is none, or if the factor is 0,
+ * in which case any amount would do.
+ */
 export function withoutFactor(product: Amount, { digits, decimals }: Factor): Amount | undefined {
   const scaled = product * 10n ** BigInt(decimals);
   return digits === 0n || scaled < 0n || scaled % digits !== 0n ? undefined : scaled / digits;

@@ -1,18 +1,18 @@
-/** Counts the pages of an untrusted PDF from its objects, without rendering it. */
+/** Counts the pages of an untrusted PDF by its page objects, without rendering it. */
 import { Buffer } from "node:buffer";
 import { inflateSync } from "node:zlib";
 
-/** Base64 digits searched between two pauses, divisible by 4, and the overlap of two searches. */
+/** Base64 digits that are searched between two pauses, and the overlap of two searches. Both are divisible by 4. */
 const DIGITS_PER_STEP = 1_048_576;
 const OVERLAP_DIGITS = 349_524;
-/** Most inflated bytes of one object stream. Real ones have 100 or 200 objects of some hundred bytes. */
+/** Most inflated bytes of one object stream. Real streams have 100 or 200 objects of some hundred bytes. */
 const MAX_STREAM_BYTES = 1_048_576;
 /** Most inflated bytes for all files of a prompt: about 80 ms of work. */
 const MAX_INFLATED_BYTES = 16_777_216;
-/** Assumed bytes per page if no page is found: scans have more, texts less. */
+/** Assumed bytes per page if no page object is found: scans have more, texts fewer. */
 const BYTES_PER_PAGE = 65_536;
 
-/** A page object. The parent node of the pages is `/Pages`. */
+/** A page object. The nodes above the pages have the type `/Pages`. */
 const PAGE = /\/Type\s*\/Page(?![A-Za-z])/g;
 /** An object stream, which since PDF 1.5 may hold compressed page objects. */
 const OBJECT_STREAM = /\/Type\s*\/ObjStm\b[^]{0,400}?stream\r?\n/g;
@@ -22,7 +22,7 @@ export interface InflateBudget {
   bytes: number;
 }
 
-/** A budget for all files of one prompt. */
+/** Creates the budget for all files of one prompt. */
 export function inflateBudget(): InflateBudget {
   return { bytes: MAX_INFLATED_BYTES };
 }
@@ -33,8 +33,8 @@ export function pagesBySize(base64: string): number {
 }
 
 /**
- * Counts the pages of a file in base64, with pauses. Falls back to its size if no page is found (it is encrypted, or
- * not a PDF) or the budget is spent.
+ * Counts the pages of a file in base64, with pauses. If it finds none, because the file is encrypted or not a PDF, or
+ * because the budget is spent, it estimates them by the size of the file.
  */
 export function* countPdfPages(base64: string, budget: InflateBudget): Generator<void, number> {
   let pages = 0;
@@ -55,20 +55,21 @@ export function* countPdfPages(base64: string, budget: InflateBudget): Generator
   return pages > 0 ? pages : pagesBySize(base64);
 }
 
-function countPages(text: string, before: number): number {
+/** Counts the page objects that begin before an index. */
+function countPages(text: string, end: number): number {
   let pages = 0;
-  for (const { index } of text.matchAll(PAGE)) if (index < before) pages++;
+  for (const { index } of text.matchAll(PAGE)) if (index < end) pages++;
   return pages;
 }
 
-/** Inflates an object stream, ignoring any bytes behind it; empty if it is invalid or too long. */
+/** Inflates an object stream, and ignores any bytes after it. Returns an empty text if it is invalid or too long. */
 function inflate(bytes: Uint8Array, budget: InflateBudget): string {
   try {
     const inflated = inflateSync(bytes, { maxOutputLength: MAX_STREAM_BYTES });
     budget.bytes -= inflated.length;
     return inflated.toString("latin1");
   } catch {
-    // zlib fails only after inflating that much.
+    // zlib may have inflated as many bytes before it failed.
     budget.bytes -= MAX_STREAM_BYTES;
     return "";
   }

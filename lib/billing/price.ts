@@ -1,4 +1,4 @@
-/** The prices of a request, and its charge: the customer's share of the cost of plausible token counts. */
+/** Finds the prices of a request, validates the reported usage, and computes the cost and the customer's charge. */
 import type { Model } from "../catalog/model.ts";
 import type { Pricing, TieredPrices, TokenPrices } from "../catalog/price_schema.ts";
 import { pricingAt } from "../catalog/catalog.ts";
@@ -18,49 +18,55 @@ export type PriceClass = typeof PRICE_CLASSES[number];
 /** Prices of one token of each class. */
 export type UnitPrices = Readonly<Record<PriceClass, Amount>>;
 
-/** Cached prices by pricing, factor and model: models derived from one another share a pricing. All are immutable. */
-const requestPrices = new WeakMap<Pricing, Map<string, Map<string, RequestPrices>>>();
+/**
+ * Cached prices by pricing, factor and model id: models that are derived from one another share a pricing object. All
+ * of these are immutable.
+ */
+const cachedPrices = new WeakMap<Pricing, Map<string, Map<string, RequestPrices>>>();
 
 /** Parsed prices of frozen sheets. Other sheets are parsed each time. */
-const read = new WeakMap<PriceSheet, UnitPrices>();
+const parsedSheets = new WeakMap<PriceSheet, UnitPrices>();
 
 /** The prices of a request. */
 export interface RequestPrices {
   /** Frozen and shared. */
   sheet: Readonly<PriceSheet>;
-  /** Prices in addition to the plain sheet; absent: none. */
+  /** Prices in addition to those of the sheet; undefined: there are none. */
   extraPrices: ExtraPrices | undefined;
 }
 
-/** The prices at a moment, in Unix milliseconds, for a model and its group's factor. */
+/**
+ * Returns the prices of a model at a moment.
+ * @param options `factor`: the price factor of the key's group; `now`: Unix time in milliseconds
+ */
 export function pricesAt(model: Model, { factor, now }: { factor: string; now: number }): RequestPrices {
   return pricesOf(pricingAt(model, now), { model: model.id, factor });
 }
 
-/** The prices of a pricing. Shared. */
-export function pricesOf(pricing: Pricing, of: SheetOf): RequestPrices {
-  let byFactor = requestPrices.get(pricing);
-  if (byFactor === undefined) requestPrices.set(pricing, byFactor = new Map());
-  let byModel = byFactor.get(of.factor);
-  if (byModel === undefined) byFactor.set(of.factor, byModel = new Map());
-  let prices = byModel.get(of.model);
-  if (prices === undefined) byModel.set(of.model, prices = createPrices(pricing, of));
+/** Returns the prices of a request by a model's pricing. The result is cached, shared and immutable. */
+export function pricesOf(pricing: Pricing, scope: SheetScope): RequestPrices {
+  let byFactor = cachedPrices.get(pricing);
+  if (byFactor === undefined) cachedPrices.set(pricing, byFactor = new Map());
+  let byModel = byFactor.get(scope.factor);
+  if (byModel === undefined) byFactor.set(scope.factor, byModel = new Map());
+  let prices = byModel.get(scope.model);
+  if (prices === undefined) byModel.set(scope.model, prices = createPrices(pricing, scope));
   return prices;
 }
 
-/** The model and the factor of a sheet. */
-type SheetOf = Pick<PriceSheet, "model" | "factor">;
+/** What a sheet is for: the id of a model, and the price factor of a group. */
+type SheetScope = Pick<PriceSheet, "model" | "factor">;
 
-function createPrices(pricing: Pricing, of: SheetOf): RequestPrices {
+function createPrices(pricing: Pricing, scope: SheetScope): RequestPrices {
   const { hosted_tools, service_tiers, context_tiers, window } = pricing;
   const isPlain = (hosted_tools ?? service_tiers ?? context_tiers ?? window) === undefined;
-  return { sheet: createSheet(pricing, of), extraPrices: isPlain ? undefined : createExtraPrices(pricing, of) };
+  return { sheet: createSheet(pricing, scope), extraPrices: isPlain ? undefined : createExtraPrices(pricing, scope) };
 }
 
-/** The price sheet for these prices. Frozen: requests share it. */
+/** Creates the price sheet for these prices. It is frozen, because requests share it. */
 function createSheet(
   { prompt, completion, input_cache_read, input_cache_write_5m, input_cache_write_1h }: TokenPrices,
-  { model, factor }: SheetOf,
+  { model, factor }: SheetScope,
 ): Readonly<PriceSheet> {
   const classes = { prompt, completion, input_cache_read, input_cache_write_5m, input_cache_write_1h };
   return Object.freeze({ model, factor, ...classes });
@@ -75,13 +81,13 @@ export interface ContextSheet {
 /** Sheets by input size, in ascending order; the first applies to every size. */
 export type ContextSheets = readonly [ContextSheet, ...ContextSheet[]];
 
-/** Prices in addition to the plain sheet. */
+/** Prices in addition to those of the plain sheet. */
 export interface ExtraPrices {
   /** Prices without a service tier. */
   plain: ContextSheets;
   /** Prices of service tiers, by name. */
   tiers: ReadonlyMap<string, ContextSheets>;
-  /** The highest price of each class in any tier that an input of this size can reach. */
+  /** The highest price of each class in any tier that an input of this size can be billed at. */
   dearest: ContextSheets;
   /** USD per call of hosted tools, by name. */
   hostedTools: Readonly<Record<string, string>>;
@@ -89,43 +95,46 @@ export interface ExtraPrices {
   window?: string;
 }
 
-function createExtraPrices(pricing: Pricing, of: SheetOf): ExtraPrices {
+function createExtraPrices(pricing: Pricing, scope: SheetScope): ExtraPrices {
   const { hosted_tools: hostedTools = {}, service_tiers = {}, window } = pricing;
-  const plain = contextSheets(pricing, of);
-  const tiers = new Map(Object.entries(service_tiers).map(([name, prices]) => [name, contextSheets(prices, of)]));
+  const plain = contextSheets(pricing, scope);
+  const tiers = new Map(Object.entries(service_tiers).map(([name, prices]) => [name, contextSheets(prices, scope)]));
   const dearest = dearestSheets([plain, ...tiers.values()]);
   return { plain, tiers, dearest, hostedTools, ...(window !== undefined && { window }) };
 }
 
-function contextSheets(prices: TieredPrices, of: SheetOf): ContextSheets {
+function contextSheets(prices: TieredPrices, scope: SheetScope): ContextSheets {
   const { context_tiers = [] } = prices;
   return [
-    { above: 0, sheet: createSheet(prices, of) },
-    ...context_tiers.map((tier) => ({ above: tier.above, sheet: createSheet(tier, of) })),
+    { above: 0, sheet: createSheet(prices, scope) },
+    ...context_tiers.map((tier) => ({ above: tier.above, sheet: createSheet(tier, scope) })),
   ];
 }
 
-/** The final input may be smaller, so prices below a threshold count as well. */
+/**
+ * Returns the highest price of each class by input size. The final input may be smaller than expected, so prices
+ * below a threshold count above it, too.
+ */
 function dearestSheets(all: readonly ContextSheets[]): ContextSheets {
   const [first, ...others] = all.flat().sort((one, other) => one.above - other.above);
   if (first === undefined) throw new TypeError("Cannot compare no sheets");
   const levels: [ContextSheet, ...ContextSheet[]] = [first];
   let dearest = first.sheet;
   for (const { above, sheet } of others) {
-    dearest = dearer(dearest, sheet);
+    dearest = higherPrices(dearest, sheet);
     if (levels.at(-1)?.above === above) levels.pop();
     levels.push({ above, sheet: dearest });
   }
   return levels;
 }
 
-/** The sheet for an input of this size. */
+/** Returns the sheet for an input of this size. */
 export function sheetFor(sheets: ContextSheets, inputTokens: number): Readonly<PriceSheet> {
   return (sheets.findLast(({ above }) => inputTokens > above) ?? sheets[0]).sheet;
 }
 
-/** The higher price of two sheets, for each class. */
-function dearer(first: Readonly<PriceSheet>, second: Readonly<PriceSheet>): Readonly<PriceSheet> {
+/** Returns a sheet with the higher price of two sheets for each class. */
+function higherPrices(first: Readonly<PriceSheet>, second: Readonly<PriceSheet>): Readonly<PriceSheet> {
   const sheet = { ...first };
   for (const name of PRICE_CLASSES) {
     if (parseUsd(second[name]) > parseUsd(first[name])) sheet[name] = second[name];
@@ -134,12 +143,13 @@ function dearer(first: Readonly<PriceSheet>, second: Readonly<PriceSheet>): Read
 }
 
 /**
- * The exact price of one token of every class: the catalog's times the group's factor. Cached for frozen sheets.
+ * Returns the exact price of one token of every class: the catalog's price times the group's factor. Cached for frozen
+ * sheets.
  * @throws {RangeError} for a price with more than 12 decimals, which the configuration check rejects
  */
 export function unitPrices(sheet: Readonly<PriceSheet>): UnitPrices {
-  const known = read.get(sheet);
-  if (known !== undefined) return known;
+  const cached = parsedSheets.get(sheet);
+  if (cached !== undefined) return cached;
   const factor = parseFactor(sheet.factor);
   const price = (name: PriceClass) => timesFactor(parseUsd(sheet[name]), factor);
   const prices = {
@@ -149,7 +159,7 @@ export function unitPrices(sheet: Readonly<PriceSheet>): UnitPrices {
     input_cache_write_1h: price("input_cache_write_1h"),
     completion: price("completion"),
   };
-  if (Object.isFrozen(sheet)) read.set(sheet, prices);
+  if (Object.isFrozen(sheet)) parsedSheets.set(sheet, prices);
   return prices;
 }
 
@@ -160,18 +170,18 @@ export function costsAnything(sheet: Readonly<PriceSheet>): boolean {
   return false;
 }
 
-/** All input tokens: the number that context tiers compare. */
+/** Returns the number of all input tokens, by which context tiers are chosen. */
 export function inputTokensOf(tokens: BilledTokens): number {
   return INPUT_CLASSES.reduce((sum, name) => sum + tokens[name], 0);
 }
 
-/** The price of one token of a class, as in `unitPrices`. */
+/** Returns the exact price of one token of a class, as `unitPrices` does for all classes. */
 export function unitPrice(sheet: Readonly<PriceSheet>, name: PriceClass): Amount {
   return unitPrices(sheet)[name];
 }
 
 /**
- * The exact cost of tokens: for each class, tokens times price.
+ * Returns the exact cost of tokens: for each class, tokens times price.
  * @throws {RangeError} for an invalid count
  */
 export function costOfTokens(tokens: BilledTokens, sheet: Readonly<PriceSheet>): Amount {
@@ -187,21 +197,21 @@ export function costOfTokens(tokens: BilledTokens, sheet: Readonly<PriceSheet>):
 }
 
 /**
- * The exact cost of extras: for each, count times price times the sheet's factor.
+ * Returns the exact cost of extras: for each, count times price times the sheet's factor.
  * @throws {RangeError} for an invalid count or price
  */
 export function costOfExtras(extras: readonly BilledExtra[], { factor }: Pick<PriceSheet, "factor">): Amount {
-  const times = parseFactor(factor);
+  const parsedFactor = parseFactor(factor);
   let cost = 0n;
   for (const { count, price } of extras) {
     if (!Number.isSafeInteger(count) || count < 0) throw new RangeError(`Cannot charge ${count} of anything`);
-    cost += BigInt(count) * timesFactor(parseUsd(price), times);
+    cost += BigInt(count) * timesFactor(parseUsd(price), parsedFactor);
   }
   return cost;
 }
 
 /** Larger counts of one class are implausible: no model reads or writes as many tokens in one request. */
-const MAX_TOKENS = 1_000_000_000;
+const MAX_PLAUSIBLE_TOKENS = 1_000_000_000;
 
 /** The plausible part of the usage that an upstream reported. */
 export interface UsageReading {
@@ -209,7 +219,7 @@ export interface UsageReading {
   tokens: BilledTokens;
   /** Classes to count: `prompt` for the input, `completion` and `reasoning` for the output. */
   missing: { input: boolean; output: boolean };
-  /** True if the gateway has counted or estimated some of it already. */
+  /** Whether the gateway itself has counted or estimated some of it; false if none. */
   counted: NonNullable<TokenUsage["counted"]> | false;
   /** Classes whose reported count is impossible, for the log. */
   absurd: BilledClass[];
@@ -218,8 +228,9 @@ export interface UsageReading {
 type BilledClass = keyof BilledTokens;
 
 /**
- * Validates reported usage: whole numbers up to 1,000,000,000. Anything else is absurd and counts as missing, and so
- * does an input of zero tokens with its caches: every prompt has some, and some hosts report 0 for unknown.
+ * Validates reported usage: whole numbers up to 1,000,000,000. Anything else is absurd and counts as missing. So does
+ * an input of 0 tokens, caches included: every prompt has tokens, and some hosts report 0 if they do not know the
+ * number.
  *
  * Cache classes are 0 when missing, since their tokens are then part of `prompt`. If one of them is absurd, the split
  * of `prompt` is unknown, so the whole input is missing. Reasoning above the completion that contains it is absurd; it
@@ -227,21 +238,21 @@ type BilledClass = keyof BilledTokens;
  */
 export function readUsage(usage: TokenUsage): UsageReading {
   const absurd: BilledClass[] = [];
-  const read = (name: BilledClass, max = MAX_TOKENS): number | undefined => {
+  const readCount = (name: BilledClass, max = MAX_PLAUSIBLE_TOKENS): number | undefined => {
     const count = usage[name];
     if (count === undefined) return undefined;
     if (Number.isSafeInteger(count) && count >= 0 && count <= max) return count;
     absurd.push(name);
     return undefined;
   };
-  const prompt = read("prompt");
-  const input_cache_read = read("input_cache_read") ?? 0;
-  const input_cache_write_5m = read("input_cache_write_5m") ?? 0;
-  const input_cache_write_1h = read("input_cache_write_1h") ?? 0;
+  const prompt = readCount("prompt");
+  const input_cache_read = readCount("input_cache_read") ?? 0;
+  const input_cache_write_5m = readCount("input_cache_write_5m") ?? 0;
+  const input_cache_write_1h = readCount("input_cache_write_1h") ?? 0;
   const cached = input_cache_read + input_cache_write_5m + input_cache_write_1h;
   const isInputReported = prompt !== undefined && absurd.length === 0 && prompt + cached > 0;
-  const completion = read("completion");
-  const reasoning = completion === undefined ? 0 : read("reasoning", completion) ?? 0;
+  const completion = readCount("completion");
+  const reasoning = completion === undefined ? 0 : readCount("reasoning", completion) ?? 0;
   return {
     tokens: {
       prompt: isInputReported ? prompt : 0,
@@ -266,7 +277,7 @@ export interface Charge {
 }
 
 /**
- * Computes the charge for tokens and for extras billed beside them.
+ * Computes the charge for tokens and for extras that are billed besides them.
  * @param held amount held for the request, the most that the customer pays; 0: no budget applies, so the customer pays
  * the whole cost
  */

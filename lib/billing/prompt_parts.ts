@@ -1,25 +1,26 @@
-/** The parts of a prompt that a model reads, and their estimated sizes without a tokenizer. */
+/** Lists the parts of a prompt that a model reads, and estimates the tokens of images, files and texts by size. */
 import type { ContentBlock, ContentBlockOf, Media, Prompt, Tool } from "../protocols/canonical/types.ts";
 import { type JsonObject, writeEachSliced } from "../json/mod.ts";
 import { runSliced } from "../scheduler.ts";
 import { imageSizeBase64 } from "./image_size.ts";
 import { countPdfPages, type InflateBudget, inflateBudget, pagesBySize } from "./pdf_pages.ts";
 
-/** Tokens of the frame of a message, by rule of thumb. */
+/** Tokens of the vendor's text around a message, by rule of thumb. */
 export const TOKENS_PER_MESSAGE = 3;
 /** Tokens of the start of the answer. */
 export const TOKENS_OF_PRIMER = 3;
 
+/** Anthropic's formula for images: the longer side is scaled down to this, then a token counts for 750 pixels. */
 const MAX_IMAGE_SIDE = 1568;
 const PIXELS_PER_TOKEN = 750;
 /** Tokens of an image of unknown size and of a PDF page, which vendors read as an image and its text. */
 const TOKENS_OF_UNKNOWN_MEDIA = 1600;
 const BYTES_PER_TOKEN = 4;
 
-/** A text, media with a formula of their own, or a sealed value that only its vendor can read. */
+/** A part of a prompt: a text, an image or file, or a sealed value that only its vendor can read. */
 export type PromptPart = string | ContentBlockOf<"media"> | { type: "sealed"; value: string };
 
-/** Yields everything outside the messages. A generator, so that the writing of large JSON can pause between parts. */
+/** Yields the parts outside the messages: tools and answer format. A caller can pause between two parts. */
 export function* fixedParts({ tools, format }: Pick<Prompt, "tools" | "format">): Generator<PromptPart> {
   for (const tool of tools) yield* toolParts(tool);
   yield* formatParts(format);
@@ -30,19 +31,19 @@ export function* formatParts(format: Prompt["format"]): Generator<string> {
   if (format?.type !== "json_schema") return;
   if (format.name !== undefined) yield format.name;
   if (format.description !== undefined) yield format.description;
-  yield json(format.schema);
+  yield jsonOf(format.schema);
 }
 
 function* toolParts(tool: Tool): Generator<PromptPart> {
   if (tool.type === "hosted") {
-    yield json(tool.value);
+    yield jsonOf(tool.value);
     return;
   }
   yield tool.name;
   if (tool.namespace !== undefined) yield tool.namespace;
   if (tool.description !== undefined) yield tool.description;
   const schema = tool.type === "function" ? tool.parameters : tool.format;
-  if (schema !== undefined) yield json(schema);
+  if (schema !== undefined) yield jsonOf(schema);
 }
 
 /** Yields the parts of the blocks of a message or an answer. */
@@ -70,20 +71,20 @@ export function* blockParts(blocks: readonly ContentBlock[]): Generator<PromptPa
         yield* blockParts(block.blocks);
         break;
       case "vendor_specific":
-        yield json(block.value);
+        yield jsonOf(block.value);
     }
   }
 }
 
 /** Cached JSON of large parts. */
-const jsonTexts = new WeakMap<JsonObject, string>();
+const cachedJson = new WeakMap<JsonObject, string>();
 
 /** Cached page counts of PDFs. */
-const pages = new WeakMap<Media, number>();
+const cachedPages = new WeakMap<Media, number>();
 
 /**
- * Writes the large JSON parts and counts the pages of a long prompt with pauses, so that later synchronous reads find
- * them cached.
+ * Writes the JSON parts of a long prompt and counts its PDF pages, with pauses. Both are cached for functions that read
+ * the prompt synchronously afterwards.
  */
 export async function writeLongParts({ tools, format, messages }: Prompt): Promise<void> {
   const values = tools.flatMap((tool) =>
@@ -93,20 +94,20 @@ export async function writeLongParts({ tools, format, messages }: Prompt): Promi
   for (const { blocks } of messages) {
     for (const block of blocks) if (block.type === "vendor_specific") values.push(block.value);
   }
-  const present = values.filter((value) => value !== undefined);
-  if (present.length > 0) {
-    for (const [value, text] of await writeEachSliced(present)) jsonTexts.set(value, text);
+  const defined = values.filter((value) => value !== undefined);
+  if (defined.length > 0) {
+    for (const [value, text] of await writeEachSliced(defined)) cachedJson.set(value, text);
   }
   await countPages({ messages });
 }
 
-/** Counts the pages of all PDFs of a prompt, each once. */
+/** Counts the pages of all PDFs of a prompt, with pauses. The counts are cached, so that each PDF is read once. */
 export async function countPages({ messages }: Pick<Prompt, "messages">): Promise<void> {
   let budget: InflateBudget | undefined;
   for (const media of mediaIn(messages)) {
-    if (!isPdf(media) || pages.has(media)) continue;
+    if (!isPdf(media) || cachedPages.has(media)) continue;
     budget ??= inflateBudget();
-    pages.set(media, await runSliced(countPdfPages(media.base64, budget)));
+    cachedPages.set(media, await runSliced(countPdfPages(media.base64, budget)));
   }
 }
 
@@ -125,11 +126,11 @@ export function isEstimated(prompt: Pick<Prompt, "messages" | "plain">): boolean
   return false;
 }
 
-function json(value: JsonObject): string {
-  return jsonTexts.get(value) ?? JSON.stringify(value);
+function jsonOf(value: JsonObject): string {
+  return cachedJson.get(value) ?? JSON.stringify(value);
 }
 
-/** Estimates the tokens of media by size: an image's in pixels, a PDF's in pages, any other file's in bytes. */
+/** Estimates the tokens of an image by its pixels, of a PDF by its pages, and of any other file by its bytes. */
 export function mediaTokens(media: Media): number {
   if (media.kind === "url") return TOKENS_OF_UNKNOWN_MEDIA;
   if (isPdf(media)) return TOKENS_OF_UNKNOWN_MEDIA * pagesOf(media);
@@ -147,9 +148,9 @@ function isPdf(media: Media): media is Pdf {
   return media.kind === "bytes" && media.mediaType.startsWith("application/pdf");
 }
 
-/** Pages of a file; 1 if it is not a PDF. Estimated by size if they were not counted. */
+/** Returns the pages of a file; 1 if it is not a PDF. They are estimated by its size if `countPages` has not run. */
 export function pagesOf(media: Media): number {
-  return isPdf(media) ? pages.get(media) ?? pagesBySize(media.base64) : 1;
+  return isPdf(media) ? cachedPages.get(media) ?? pagesBySize(media.base64) : 1;
 }
 
 /** Estimates the tokens of an image by its size in pixels. */
@@ -160,12 +161,12 @@ export function imageTokens(base64: string): number {
   return Math.ceil(size.width * scale * size.height * scale / PIXELS_PER_TOKEN);
 }
 
-/** Usual number of tokens of a text of this many bytes. */
+/** Estimates the tokens of a text of this many bytes. */
 export function tokensOfBytes(bytes: number): number {
   return Math.ceil(bytes / BYTES_PER_TOKEN);
 }
 
-/** Decoded size of padded base64. */
+/** Returns the decoded size of padded base64, in bytes. */
 export function base64Bytes(base64: string): number {
   const padding = base64.endsWith("==") ? 2 : base64.endsWith("=") ? 1 : 0;
   return Math.floor(base64.length * 3 / 4) - padding;

@@ -1,21 +1,21 @@
-/** Bounds how fast the refused requests of one API key fill the ledger: a limit refuses without bound at no cost. */
+/** Limits how many ledger entries the refused requests of one API key make: they cost their client nothing. */
 import type { Log } from "../log_events.ts";
 import type { Later } from "./entry_queue.ts";
 
-/** Entries of refused requests that one key has in a minute. */
-const MAX_REFUSALS = 600;
+/** Most entries of refused requests of one key in a window. */
+const ENTRIES_PER_WINDOW = 600;
 
 /** Length of a window, in milliseconds. */
 const WINDOW_MS = 60_000;
 
-/** Refused requests of a key in its window. */
+/** Refused requests of a key in its current window. */
 interface RefusalWindow {
   count: number;
   /** Cancels the timer that ends the window. */
   cancel: () => void;
 }
 
-/** Counts refused requests by key, in windows of a minute that begin with the first refusal. */
+/** Counts refused requests by key, in windows of a minute. A window begins with a refusal while the key has none. */
 export class RefusalQuota {
   readonly #windows = new Map<string, RefusalWindow>();
   readonly #later: Later;
@@ -27,7 +27,7 @@ export class RefusalQuota {
     this.#log = log;
   }
 
-  /** Counts a refused request. Returns true if it has an entry of its own. */
+  /** Counts a refused request. Returns true if the ledger should have an entry of it. */
   take(keyId: string): boolean {
     if (this.#isClosed) return true;
     let window = this.#windows.get(keyId);
@@ -35,10 +35,10 @@ export class RefusalQuota {
       window = { count: 0, cancel: this.#later(() => this.#end(keyId), WINDOW_MS) };
       this.#windows.set(keyId, window);
     }
-    return ++window.count <= MAX_REFUSALS;
+    return ++window.count <= ENTRIES_PER_WINDOW;
   }
 
-  /** Ends all windows. Later refusals are not counted. */
+  /** Ends all windows and logs their counts. Later refusals are not counted and have entries. */
   close(): void {
     this.#isClosed = true;
     for (const [keyId, { cancel }] of [...this.#windows]) {
@@ -47,8 +47,9 @@ export class RefusalQuota {
     }
   }
 
+  /** Ends the window of a key, and logs the number of refusals without entries. */
   #end(keyId: string): void {
-    const count = (this.#windows.get(keyId)?.count ?? 0) - MAX_REFUSALS;
+    const count = (this.#windows.get(keyId)?.count ?? 0) - ENTRIES_PER_WINDOW;
     this.#windows.delete(keyId);
     if (count > 0) this.#log({ level: "warn", event: "refusals_not_written", key_id: keyId, count });
   }

@@ -1,4 +1,4 @@
-/** The reservations of one request: its limits, and the hold on its budgets. */
+/** Reserves the limits and the budget hold of one request, and releases them at its end. */
 import type { Model } from "../catalog/model.ts";
 import { nameOf } from "../errors.ts";
 import { limitOwnerOf } from "../limits/limit_requests.ts";
@@ -34,23 +34,23 @@ export interface AdmissionTerms {
   /** The most that the request can cost. */
   maxCost: Amount;
   /**
-   * Returns the most that the request can cost when a budget has only `available`, or more than that if it cannot cost
-   * less. Absent: the request needs the whole amount.
+   * Returns the most that the request can cost if its answer is shortened so that `available` suffices. The result exceeds
+   * `available` if that is impossible. Absent: the request needs the whole amount.
    */
   costWithin?: (available: Amount) => Amount;
-  /** The longest that the request can last, in milliseconds. */
+  /** The longest time that the request can last, in milliseconds. */
   forMs: number;
-  /** True: the answer is sent as a whole, so the limit statuses are needed only at its end. */
+  /** True: the answer is not streamed, so its headers need the limit statuses only at its end. */
   isWhole?: boolean;
 }
 
-/** The part of the terms that another model of the same request has of its own. */
+/** The terms that differ between the models of one request. */
 export type ModelTerms = Pick<AdmissionTerms, "model" | "sheet" | "extraPrices" | "limitRequests">;
 
-/** Most attempts to hold a smaller amount: one for each of two budgets, and one for concurrent requests. */
+/** Most attempts to hold a smaller amount: one for each of two budgets, and one because of concurrent requests. */
 const MAX_REDUCTIONS = 3;
 
-/** Observes limit decisions. */
+/** Receives limit decisions. */
 export interface LimitWatch {
   /** Called when a limit or budget refuses a request, with its owner (`key`, `group`, `model`) and unit. */
   refused(owner: string, unit: string): void;
@@ -58,7 +58,7 @@ export interface LimitWatch {
   exceeded(): void;
 }
 
-/** Parts of reservations. */
+/** Dependencies of reservations. */
 export interface ReservationParts {
   limiter: Limiter;
   ledger: Pick<Ledger, "hold">;
@@ -68,7 +68,7 @@ export interface ReservationParts {
   observer?: LimitWatch;
 }
 
-/** Options of the end of a reservation. */
+/** Options of `end`. */
 interface EndOptions {
   now?: number;
   isEntered?: boolean;
@@ -78,14 +78,14 @@ interface EndOptions {
 export class Reservation {
   readonly #parts: ReservationParts;
   readonly #request: Omit<AdmittedRequest, "model">;
-  #heldAmount: Amount = 0n;
-  /** Number of models besides the first whose own limits were asked for. */
-  #others = 0;
-  /** Ids that may be reserved. */
-  #ids: string[] = [];
-  /** Ids that were released before the request's entry was durable. */
+  #held: Amount = 0n;
+  /** Number of models besides the first whose own limits were requested. */
+  #otherModels = 0;
+  /** Ids under which limits are reserved, or may be if a reply was lost. */
+  #reservedIds: string[] = [];
+  /** Ids that were released before the ledger entry of the request was durable. */
   readonly #unentered: string[] = [];
-  /** Limit statuses by id, with the monotonic time of their receipt. */
+  /** The last limit statuses of each id, with the monotonic time at which they were received. */
   readonly #received: { id: string; statuses: readonly LimitStatus[]; at: number }[] = [];
 
   constructor(parts: ReservationParts, { id, at, keyId, group, endpoint }: Omit<AdmittedRequest, "model">) {
@@ -95,39 +95,45 @@ export class Reservation {
 
   /** The held amount; 0 if no budget applies. */
   get held(): Amount {
-    return this.#heldAmount;
+    return this.#held;
   }
 
   /**
    * Reserves limits, then holds budgets. If one of them refuses, nothing stays reserved.
-   * @returns absent if that finished synchronously
+   * @returns undefined if this finished synchronously
    * @throws {GatewayError} `limited`
    */
   take(terms: AdmissionTerms): Promise<void> | undefined {
     const { limitRequests, forMs, isWhole = false, model } = terms;
-    // Those of a refused admission.
+    // An earlier admission that was refused may have left statuses.
     this.#received.length = 0;
     const needsHold = terms.maxCost > 0n && terms.budgets.length > 0;
-    // If a budget refuses, the limits are returned, and their statuses are computed from those of the admission.
+    // If a budget refuses, the limits are released, and their statuses are computed from those of the admission.
     const skipStatuses = isWhole && !needsHold;
-    // A request with a budget hold is entered as lost when its hold runs out.
+    // If this process crashes, a request with a hold is entered as lost when its hold expires; other nodes need not
+    // know it.
     const running = needsHold ? undefined : model;
-    const reserving = this.#takeLimits(limitRequests, { id: this.#request.id, forMs, skipStatuses, running });
-    return reserving === undefined && !needsHold ? undefined : this.#takeAll(reserving, needsHold ? terms : undefined);
+    const reservingLimits = this.#takeLimits(limitRequests, { id: this.#request.id, forMs, skipStatuses, running });
+    return reservingLimits === undefined && !needsHold
+      ? undefined
+      : this.#takeAll(reservingLimits, needsHold ? terms : undefined);
   }
 
-  /** Reserves the own limits of another model, which may answer instead. Returns and throws as `take`. */
+  /** Reserves the limits of another model, which may answer instead. Returns and throws as `take` does. */
   takeMore(
     limitRequests: readonly LimitRequest[],
     { model, terms }: { model: Model; terms: AdmissionTerms },
   ): Promise<void> | undefined {
-    const id = `${this.#request.id}/${++this.#others}`;
-    // Once for each request: an earlier reservation already carries these facts.
-    const running = terms.limitRequests.length > 0 || this.#heldAmount > 0n ? undefined : model;
+    const id = `${this.#request.id}/${++this.#otherModels}`;
+    // Other nodes need to know a request once: an earlier reservation or hold has its facts already.
+    const running = terms.limitRequests.length > 0 || this.#held > 0n ? undefined : model;
     return this.#takeLimits(limitRequests, { id, forMs: terms.forMs, skipStatuses: true, running });
   }
 
-  /** @param options `running`: the model for which other nodes get to know the request; absent: they do not */
+  /**
+   * Reserves limits under an id of their own.
+   * @param options `running`: the model under which other nodes know the request; undefined: they do not know it
+   */
   #takeLimits(
     limitRequests: readonly LimitRequest[],
     { id, running, ...options }:
@@ -135,16 +141,16 @@ export class Reservation {
       & { running: Model | undefined },
   ): Promise<void> | undefined {
     if (limitRequests.length === 0) return undefined;
-    // Noted before the answer, so that the reservation is released even if the answer is lost.
-    this.#ids.push(id);
+    // Stored before the call, so that the reservation is released even if its reply is lost.
+    this.#reservedIds.push(id);
     const decision = this.#parts.limiter.take({
       id,
       limitRequests,
       ...options,
       running: running && { ...this.#request, model: running.id },
     });
-    if (decision instanceof Promise) return decision.then((decision) => this.#record(id, decision));
-    this.#record(id, decision);
+    if (decision instanceof Promise) return decision.then((decision) => this.#applyDecision(id, decision));
+    this.#applyDecision(id, decision);
     return undefined;
   }
 
@@ -158,29 +164,29 @@ export class Reservation {
     }
   }
 
-  /** Holds the whole amount if the budgets allow it, else the smaller amount of `costWithin`. */
+  /** Holds the whole amount if the budgets allow it, otherwise the smaller amount that `costWithin` returns. */
   async #hold({ model, budgets, maxCost, costWithin, forMs }: AdmissionTerms): Promise<void> {
     let amount = maxCost;
-    for (let less = 0;; less++) {
+    for (let reductions = 0;; reductions++) {
       const hold = { ...this.#request, model: model.id, amount, claims: budgets };
       const answer = await this.#parts.ledger.hold(hold, forMs);
       if (answer.held) break;
-      const smaller = less < MAX_REDUCTIONS ? costWithin?.(answer.available) : undefined;
+      const smaller = reductions < MAX_REDUCTIONS ? costWithin?.(answer.available) : undefined;
       if (smaller === undefined || smaller > answer.available) {
         this.#parts.observer?.refused(answer.claim.scope, "usd");
         throw budgetError(answer, { maxCost: smaller ?? amount });
       }
       amount = smaller;
     }
-    this.#heldAmount = amount;
+    this.#held = amount;
   }
 
-  #record(id: string, decision: LimitDecision): void {
+  #applyDecision(id: string, decision: LimitDecision): void {
     const { log, observer } = this.#parts;
     // The refusal of an alternative model does not concern the model that answers.
-    if (decision.admitted || id === this.#request.id) this.#keep(id, decision.statuses);
+    if (decision.admitted || id === this.#request.id) this.#storeStatuses(id, decision.statuses);
     if (!decision.admitted) {
-      this.#ids.pop();
+      this.#reservedIds.pop();
       const refusing = decision.exceeded.find(({ reportOnly }) => !reportOnly);
       if (refusing !== undefined) observer?.refused(limitOwnerOf(refusing).type, refusing.unit);
       throw createLimitError(decision);
@@ -201,30 +207,33 @@ export class Reservation {
 
   /** Releases everything as if the request had never been made. Never rejects. */
   async #undo(): Promise<void> {
-    for (const id of this.#ids.splice(0)) {
+    for (const id of this.#reservedIds.splice(0)) {
       try {
         await this.#parts.limiter.undo(id);
-        this.#keep(id, (this.#received.find((found) => found.id === id)?.statuses ?? []).map(withoutCost));
+        this.#storeStatuses(
+          id,
+          (this.#received.find((received) => received.id === id)?.statuses ?? []).map(withoutCost),
+        );
       } catch (cause) {
-        this.#report(cause);
+        this.#logNotReleased(cause);
       }
     }
   }
 
   /**
-   * Releases the concurrency slots, and replaces the estimated tokens by the actual ones. Never rejects.
+   * Releases the concurrency slots, and replaces the estimated tokens with the actual number. Never rejects.
    * @param options `now`: the current time, if known; `isEntered` false: other nodes know the request until
    * `confirmEntry`
-   * @returns absent if that finished synchronously
+   * @returns undefined if this finished synchronously
    */
   end(tokens: number, options: EndOptions = {}): Promise<unknown> | undefined {
-    const ids = this.#ids;
+    const ids = this.#reservedIds;
     const [first] = ids;
     if (first === undefined) return undefined;
-    this.#ids = [];
+    this.#reservedIds = [];
     return ids.length === 1
-      ? this.#end(first, tokens, options)
-      : Promise.all(ids.map((id) => this.#end(id, tokens, options)));
+      ? this.#endReservation(first, tokens, options)
+      : Promise.all(ids.map((id) => this.#endReservation(id, tokens, options)));
   }
 
   /** Lets other nodes forget the request, because its entry is durable or never will be. */
@@ -232,21 +241,21 @@ export class Reservation {
     for (const id of this.#unentered.splice(0)) this.#parts.limiter.forget?.(id);
   }
 
-  #end(id: string, tokens: number, { now, isEntered = true }: EndOptions): Promise<void> | undefined {
+  #endReservation(id: string, tokens: number, { now, isEntered = true }: EndOptions): Promise<void> | undefined {
     if (!isEntered) this.#unentered.push(id);
     try {
       const ending = this.#parts.limiter.end(id, tokens, { isEntered });
       if (ending instanceof Promise) {
-        return ending.then((statuses) => this.#keep(id, statuses), (cause) => this.#report(cause));
+        return ending.then((statuses) => this.#storeStatuses(id, statuses), (cause) => this.#logNotReleased(cause));
       }
-      this.#keep(id, ending, now);
+      this.#storeStatuses(id, ending, now);
     } catch (cause) {
-      this.#report(cause);
+      this.#logNotReleased(cause);
     }
     return undefined;
   }
 
-  /** Limit statuses, extrapolated from the last received ones without a call of the limiter. */
+  /** Returns the limit statuses as last received, with reset times for now. Does not call the limiter. */
   limitStatuses(): LimitStatus[] {
     const now = this.#parts.monotonic();
     const all: LimitStatus[] = [];
@@ -258,19 +267,19 @@ export class Reservation {
     return all;
   }
 
-  #keep(id: string, statuses: readonly LimitStatus[], now?: number): void {
+  #storeStatuses(id: string, statuses: readonly LimitStatus[], now?: number): void {
     if (statuses.length === 0) return;
     const at = now ?? this.#parts.monotonic();
-    const before = this.#received.find((found) => found.id === id);
-    if (before === undefined) this.#received.push({ id, statuses, at });
+    const former = this.#received.find((received) => received.id === id);
+    if (former === undefined) this.#received.push({ id, statuses, at });
     else {
-      before.statuses = statuses;
-      before.at = at;
+      former.statuses = statuses;
+      former.at = at;
     }
   }
 
-  /** Logs a failed release. The slots expire at the longest duration of the request. */
-  #report(cause: unknown): void {
+  /** Logs a failed release. The slots then expire after the longest time that the request can last. */
+  #logNotReleased(cause: unknown): void {
     this.#parts.log({
       level: "error",
       event: "limits_not_released",
@@ -280,9 +289,9 @@ export class Reservation {
   }
 }
 
-/** The status of a limit after the release of a reservation. The remainder is exact, the reset time an upper bound. */
+/** Computes the status of a limit after a release. The remaining amount is exact, the reset time an upper bound. */
 function withoutCost({ limitRequest, remaining, resetMs }: LimitStatus): LimitStatus {
   const { limit, cost } = limitRequest;
-  const isWhole = remaining + cost >= limit;
-  return { limitRequest, remaining: isWhole ? limit : remaining + cost, resetMs: isWhole ? 0 : resetMs };
+  const isFree = remaining + cost >= limit;
+  return { limitRequest, remaining: isFree ? limit : remaining + cost, resetMs: isFree ? 0 : resetMs };
 }

@@ -1,4 +1,7 @@
-/** Upper bounds of a request's tokens and cost before its answer: budgets hold them, and limits reserve them. */
+/**
+ * Computes upper bounds of a request's tokens and cost before its answer, for budget holds, and an estimate of its
+ * tokens, for limits.
+ */
 import { Buffer } from "node:buffer";
 import { addressesIn, imageTypeOf, modalityOf } from "../protocols/canonical/media.ts";
 import { type ContentBlockOf, mayRunHostedTools, type PlainSizes, type Prompt } from "../protocols/canonical/types.ts";
@@ -20,34 +23,35 @@ import {
 } from "./prompt_parts.ts";
 import { INPUT_CLASSES, unitPrices } from "./price.ts";
 
-// Vendors add text of their own around a prompt. These bounds exceed what they publish and what their templates show.
-/** Most tokens around a whole prompt: dates, system texts, answer formats. */
-const FRAME = 256;
-/** Most tokens around all tools together. Anthropic's tool instructions have up to 804. */
-const TOOLS_FRAME = 1024;
-/** Most tokens around each message and each part of it: roles, ids, delimiters. */
-const PART_FRAME = 16;
+// Vendors add text of their own to a prompt. These bounds exceed the numbers that they publish and their known
+// templates.
+/** Most tokens that are added to a whole prompt: dates, system texts, answer formats. */
+const PROMPT_FRAME_TOKENS = 256;
+/** Most tokens that are added for all tools together. Anthropic's tool instructions have up to 804. */
+const TOOLS_FRAME_TOKENS = 1024;
+/** Most tokens that are added to each message and each part of it: roles, ids, delimiters. */
+const PART_FRAME_TOKENS = 16;
 
 /**
  * Most tokens of an image of any size. Anthropic's largest has 4,784, Gemini's 2,240; OpenAI counts 1,536 patches at up
- * to 2.46 tokens each. The few models above that (tiles of gpt-4o-mini: 5,667 each) exceed their hold, at the
- * operator's cost.
+ * to 2.46 tokens each. The operator pays for the few models above that, such as gpt-4o-mini with 5,667 tokens per tile,
+ * as far as they exceed the hold.
  */
-const IMAGE = 5000;
+const MAX_IMAGE_TOKENS = 5000;
 
 /** Expected output tokens if a request sets no maximum. Most answers are shorter. */
-const USUAL_OUTPUT = 1024;
+const USUAL_OUTPUT_TOKENS = 1024;
 
-/** Smallest useful maximum of output tokens. */
+/** Fewest output tokens for which a request is shortened to fit its budget; below that it is refused. */
 export const MIN_OUTPUT = 256;
 
-/** `affordableOutput` if output is free: more than any model writes. */
-const ANY_OUTPUT = 1_000_000_000;
+/** Result of `affordableOutput` if output is free: more tokens than any model writes. */
+const UNLIMITED_OUTPUT = 1_000_000_000;
 
-/** Bound of input and output tokens. */
+/** Upper bounds of input and output tokens. */
 export interface TokenBound {
   input: number;
-  /** Total of all answers. */
+  /** Tokens of all answers of the request together. */
   output: number;
 }
 
@@ -61,101 +65,101 @@ export interface InputBounds extends ModelBounds {
 }
 
 /**
- * The most tokens that a request can have. Byte-level tokenizers make at most one token per UTF-8 byte, so bytes bound
- * texts from above. Inputs that grow at the vendor (hosted tools, files at URLs) are bounded only by the context.
- * Linear in the prompt, without a tokenizer.
+ * Returns the most tokens that a request can have, without a tokenizer. Byte-level tokenizers make at most one token
+ * per UTF-8 byte, so the bytes of a text are an upper bound. An input that may grow at the vendor (hosted tools, files
+ * at URLs) is bounded only by the context of the model.
  * @param maxTokens the most tokens of an answer; absent: those that the prompt sets
  */
 export function tokenBound(prompt: Prompt, model: InputBounds, maxTokens = prompt.maxTokens): TokenBound {
   const { top_provider } = model;
-  const limit = top_provider.max_completion_tokens;
-  const requested = maxTokens ?? limit;
+  const maxOutput = top_provider.max_completion_tokens;
+  const requested = maxTokens ?? maxOutput;
   return {
-    input: inputBound(prompt, model),
-    output: (requested < limit ? requested : limit) * (prompt.n ?? 1),
+    input: maxInput(prompt, model),
+    output: (requested < maxOutput ? requested : maxOutput) * (prompt.n ?? 1),
   };
 }
 
-function inputBound(prompt: Prompt, { context_length: limit, infersTypes = false }: InputBounds): number {
+function maxInput(prompt: Prompt, { context_length: limit, infersTypes = false }: InputBounds): number {
   if (mayRunHostedTools(prompt)) return limit;
   if (prompt.plain !== undefined) {
-    const tokens = plainInputBound(prompt, prompt.plain);
+    const tokens = maxPlainInput(prompt, prompt.plain);
     return tokens < limit ? tokens : limit;
   }
   if (prompt.tools.some(({ type }) => type === "hosted")) return limit;
-  let tokens = FRAME + (prompt.tools.length > 0 ? TOOLS_FRAME : 0) + unknownMemberBytes(prompt);
+  let tokens = PROMPT_FRAME_TOKENS + (prompt.tools.length > 0 ? TOOLS_FRAME_TOKENS : 0) + unknownMemberBytes(prompt);
   for (const tool of prompt.tools) tokens += unknownMemberBytes(tool);
-  for (const part of fixedParts(prompt)) tokens += boundOf(part, infersTypes);
+  for (const part of fixedParts(prompt)) tokens += maxTokensOf(part, infersTypes);
   for (const message of prompt.messages) {
-    tokens += PART_FRAME + unknownMemberBytes(message);
+    tokens += PART_FRAME_TOKENS + unknownMemberBytes(message);
     for (const block of message.blocks) {
-      // Only the id of a file stored at the vendor is known here.
+      // Of a file that is stored at the vendor, only its id is known here.
       if (block.type === "vendor_specific" && (prompt.vendorState === true || hasFileAddress(block))) return limit;
       tokens += unknownMemberBytes(block);
     }
-    for (const part of blockParts(message.blocks)) tokens += boundOf(part, infersTypes);
+    for (const part of blockParts(message.blocks)) tokens += maxTokensOf(part, infersTypes);
     if (tokens >= limit) return limit;
   }
   return tokens < limit ? tokens : limit;
 }
 
-/** True for a part whose size only the host at an address knows. Images have a bound of their own. */
+/**
+ * Returns whether a block refers to a file at a URL, whose size is unknown. Images at URLs have a bound of their own.
+ */
 function hasFileAddress({ value }: ContentBlockOf<"vendor_specific">): boolean {
   return addressesIn(value).some(({ name }) => name !== "image_url");
 }
 
-/** Bound of a plain prompt by its sizes in JSON, which has at least as many bytes as the text. */
-function plainInputBound(
-  prompt: Prompt,
-  { textBytes, texts, messages, tools, signatures, images }: PlainSizes,
-): number {
-  const sealed = signatures === undefined ? 0 : signatures.bytes + PART_FRAME * signatures.count;
-  let tokens = sealed + FRAME + (tools > 0 ? TOOLS_FRAME : 0) + unknownMemberBytes(prompt) + textBytes +
-    PART_FRAME * (messages + texts);
-  if (images !== undefined) tokens += (PART_FRAME + IMAGE) * images.count;
-  for (const part of formatParts(prompt.format)) tokens += PART_FRAME + Buffer.byteLength(part);
+/** Returns the bound of a plain prompt by the sizes of its JSON, which has at least as many bytes as the text. */
+function maxPlainInput(prompt: Prompt, { textBytes, texts, messages, tools, signatures, images }: PlainSizes): number {
+  const sealed = signatures === undefined ? 0 : signatures.bytes + PART_FRAME_TOKENS * signatures.count;
+  let tokens = sealed + PROMPT_FRAME_TOKENS + (tools > 0 ? TOOLS_FRAME_TOKENS : 0) + unknownMemberBytes(prompt) +
+    textBytes +
+    PART_FRAME_TOKENS * (messages + texts);
+  if (images !== undefined) tokens += (PART_FRAME_TOKENS + MAX_IMAGE_TOKENS) * images.count;
+  for (const part of formatParts(prompt.format)) tokens += PART_FRAME_TOKENS + Buffer.byteLength(part);
   return tokens;
 }
 
-/** Most tokens of a part; infinite where only the context bounds it. */
-function boundOf(part: PromptPart, infersTypes: boolean): number {
-  if (typeof part === "string") return PART_FRAME + Buffer.byteLength(part);
+/** Returns the most tokens of a part; infinite if only the context of the model bounds it. */
+function maxTokensOf(part: PromptPart, infersTypes: boolean): number {
+  if (typeof part === "string") return PART_FRAME_TOKENS + Buffer.byteLength(part);
   // The decrypted content is no longer than the sealed value.
-  return PART_FRAME + (part.type === "sealed" ? part.value.length : mediaBound(part, infersTypes));
+  return PART_FRAME_TOKENS + (part.type === "sealed" ? part.value.length : maxTokensOfMedia(part, infersTypes));
 }
 
-function mediaBound({ media, name }: ContentBlockOf<"media">, infersTypes: boolean): number {
+function maxTokensOfMedia({ media, name }: ContentBlockOf<"media">, infersTypes: boolean): number {
   const modality = modalityOf(media, name);
   if (media.kind === "url") {
     const isImage = modality === "image" &&
       (!infersTypes || media.mediaType !== undefined || imageTypeOf(media.url) !== undefined);
-    return isImage ? IMAGE : Infinity;
+    return isImage ? MAX_IMAGE_TOKENS : Infinity;
   }
-  if (modality === "image") return IMAGE;
+  if (modality === "image") return MAX_IMAGE_TOKENS;
   const bytes = base64Bytes(media.base64);
-  // Only text shows its length. A document may be compressed, but each page is read as an image and even the smallest
-  // file has one.
-  const looked = IMAGE * pagesOf(media);
-  return modality === "text" || bytes > looked ? bytes : looked;
+  // Only the bytes of a text show its length; a document may be compressed. But each page is read as an image, and even
+  // the smallest document has one page.
+  const tokensAsImages = MAX_IMAGE_TOKENS * pagesOf(media);
+  return modality === "text" || bytes > tokensAsImages ? bytes : tokensAsImages;
 }
 
-/** Bytes of vendor-specific members, which may contain text for the model. */
+/** Returns the bytes of vendor-specific members, which may contain text for the model. */
 function unknownMemberBytes({ unknownMembers }: { unknownMembers?: Prompt["unknownMembers"] }): number {
   return unknownMembers === undefined ? 0 : Buffer.byteLength(JSON.stringify(unknownMembers.members));
 }
 
-/** The exact highest cost of these tokens: all input at its most expensive class. */
+/** Returns the exact highest cost of these tokens: with all input in its most expensive class. */
 export function costBound({ input, output }: TokenBound, sheet: Readonly<PriceSheet>): Amount {
-  return BigInt(input) * dearestInput(sheet) + BigInt(output) * unitPrices(sheet).completion;
+  return BigInt(input) * highestInputPrice(sheet) + BigInt(output) * unitPrices(sheet).completion;
 }
 
-function dearestInput(sheet: Readonly<PriceSheet>): Amount {
+function highestInputPrice(sheet: Readonly<PriceSheet>): Amount {
   const prices = unitPrices(sheet);
-  let dearest = 0n;
+  let highest = 0n;
   for (const name of INPUT_CLASSES) {
-    if (prices[name] > dearest) dearest = prices[name];
+    if (prices[name] > highest) highest = prices[name];
   }
-  return dearest;
+  return highest;
 }
 
 /** Available money and what it must pay for. */
@@ -169,29 +173,29 @@ export interface Affordable {
 }
 
 /**
- * The most output tokens per answer that the money pays for after the input, so that a small budget can still serve a
- * request without a maximum. May exceed what the model can write.
+ * Returns the most output tokens per answer that the money pays for besides the input, so that a small budget can still
+ * serve a request without a maximum. The result may exceed what the model can write.
  * @returns undefined below `MIN_OUTPUT`
  */
 export function affordableOutput({ available, inputTokens, sheet, n = 1 }: Affordable): number | undefined {
-  const afterInput = available - BigInt(inputTokens) * dearestInput(sheet);
-  if (afterInput < 0n) return undefined;
+  const remaining = available - BigInt(inputTokens) * highestInputPrice(sheet);
+  if (remaining < 0n) return undefined;
   const price = unitPrices(sheet).completion * BigInt(n);
-  if (price === 0n || afterInput >= price * BigInt(ANY_OUTPUT)) return ANY_OUTPUT;
-  const tokens = Number(afterInput / price);
+  if (price === 0n || remaining >= price * BigInt(UNLIMITED_OUTPUT)) return UNLIMITED_OUTPUT;
+  const tokens = Number(remaining / price);
   return tokens < MIN_OUTPUT ? undefined : tokens;
 }
 
 /** Estimated tokens of a request. */
 export interface EstimatedTokens {
   input: number;
-  /** With the requested output, or the usual one. */
+  /** Input plus the requested maximum of output, or plus the usual output if there is none. */
   total: number;
 }
 
 /**
- * Cheap estimate that token limits reserve at the start of a request and correct at its end. The input is capped at the
- * model's context.
+ * Estimates the tokens of a request by sizes, without a tokenizer. Token limits reserve this number at the start of a
+ * request and correct it at its end. The input is at most the model's context.
  */
 export function estimateTokens(
   prompt: Prompt,
@@ -218,7 +222,7 @@ export function estimateTokens(
   }
   input += tokensOfBytes(bytes);
   if (input > context_length) input = context_length;
-  const limit = top_provider.max_completion_tokens;
-  const requested = prompt.maxTokens ?? USUAL_OUTPUT;
-  return { input, total: input + (requested < limit ? requested : limit) * (prompt.n ?? 1) };
+  const maxOutput = top_provider.max_completion_tokens;
+  const requested = prompt.maxTokens ?? USUAL_OUTPUT_TOKENS;
+  return { input, total: input + (requested < maxOutput ? requested : maxOutput) * (prompt.n ?? 1) };
 }

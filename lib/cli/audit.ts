@@ -15,9 +15,9 @@ export function audit({ config, values, switches }: ReportCommand): Promise<numb
   }
   return withStore(config, async ({ ledger }) => {
     // Nothing else in this process waits for its turn.
-    const turn = () => Promise.resolve();
+    const pause = () => Promise.resolve();
     const damage = config.store.kind === "postgres" ? [] : findDamage(requireFile(config.store));
-    const report = await auditLedger(ledger, { turn, damage });
+    const report = await auditLedger(ledger, { pause, damage });
     writeOut(switches.has("json") ? jsonText(report) : auditText(report));
     return report.ok ? 0 : 1;
   });

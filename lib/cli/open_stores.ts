@@ -40,7 +40,7 @@ function limiterOptions({ nodes }: Config, { store, log }: Pick<Gateway, "store"
     timeoutMs: nodes.limits_timeout_ms,
     leaseMs: nodes.lease_seconds * 1000,
     ...(shared !== undefined && {
-      msSinceStoreAnswered: () => shared.heardMs?.(),
+      msSinceStoreAnswered: () => shared.msSinceAnswer?.(),
       enterLost: (requests) => store.ledger.append(requests.map((request) => lostEntry(request, Date.now()))),
     }),
     log,

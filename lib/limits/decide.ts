@@ -1,18 +1,19 @@
-/** Checks and decisions shared by all limiters. */
+/** Checks requests for admission and decides about them, for all limiters. */
 import type { AdmissionRequest, LimitDecision, LimitRequest } from "./limiter.ts";
 
-/** Bounds of the wait for a slot, in milliseconds: one may be free at any time. */
+/** Bounds of the wait for a slot in a decision, in milliseconds: a slot may become free at any time. */
 const MIN_SLOT_WAIT_MS = 1_000;
-const LONGEST_SLOT_WAIT_MS = 5_000;
+const MAX_SLOT_WAIT_MS = 5_000;
 
-/** Returns whether a number can be counted. Any other would corrupt a sum. */
+/** Returns whether a number can be added to a sum: a non-negative integer. */
 export function isAmount(value: number): boolean {
   return Number.isSafeInteger(value) && value >= 0;
 }
 
 /**
- * Checks a request. @throws {RangeError} if an amount or the time is not a non-negative number, or the id exists
- * already
+ * Checks a request for admission.
+ * @param state `known`: whether its id has a reservation already
+ * @throws {RangeError} if it has one, or if an amount or the duration is not a non-negative number
  */
 export function assertAdmissionRequest(
   { id, limitRequests, forMs }: AdmissionRequest,
@@ -27,14 +28,14 @@ export function assertAdmissionRequest(
   }
 }
 
-/** A decision without statuses. */
+/** A decision without limit statuses. */
 type Outcome = Omit<LimitDecision, "statuses">;
 
 const ADMITTED: Outcome = { admitted: true, exceeded: [], retryAfterMs: 0 };
 
 /**
  * Decides whether a request is admitted.
- * @param waitFor returns the milliseconds until a limit has room: 0 at once, `Infinity` never
+ * @param waitFor returns the milliseconds until a limit has room: 0 if it has room now, `Infinity` if it never will
  */
 export function decide(
   limitRequests: readonly LimitRequest[],
@@ -55,12 +56,13 @@ export function decide(
   };
 }
 
+/** Bounds the wait for a slot; other waits are exact. */
 function boundWait({ unit }: LimitRequest, waitMs: number): number {
   if (unit !== "concurrency" || waitMs === 0 || waitMs === Infinity) return waitMs;
-  return Math.min(Math.max(waitMs, MIN_SLOT_WAIT_MS), LONGEST_SLOT_WAIT_MS);
+  return Math.min(Math.max(waitMs, MIN_SLOT_WAIT_MS), MAX_SLOT_WAIT_MS);
 }
 
-/** Compares waits; two infinite waits are equal. */
+/** Compares waits. Two infinite waits are equal; their difference would be NaN. */
 function compareWaits(a: number, b: number): number {
   return a === b ? 0 : a - b;
 }

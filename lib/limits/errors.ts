@@ -1,9 +1,9 @@
-/** The error that a client gets if a limit refuses its request. */
+/** Creates the error that a client gets if a limit refuses its request. */
 import { GatewayError, type LimitRefusal } from "../errors.ts";
 import { limitOwnerOf } from "./limit_requests.ts";
 import type { LimitDecision, LimitRequest, LimitUnit } from "./limiter.ts";
 
-/** Error code of each unit. Each protocol translates them. */
+/** Error code for each unit. The protocols translate these codes into their own. */
 const CODES: Readonly<Record<LimitUnit, string>> = {
   requests: "rate_limit_requests",
   tokens: "rate_limit_tokens",
@@ -22,7 +22,7 @@ function counted(count: number, noun: string): string {
 
 /**
  * Creates the error for a refused request. It names the limit with the longest wait. The error is final if the request
- * needs more than a whole limit, as no wait helps.
+ * needs more than a whole limit, because then no wait helps.
  */
 export function createLimitError(
   { exceeded, retryAfterMs, statuses }: Pick<LimitDecision, "exceeded" | "retryAfterMs" | "statuses">,
@@ -43,12 +43,12 @@ export function createLimitError(
     const text = `This request needs ${needed}, but ${rule}`;
     return new GatewayError("limited", text, { code, final: true, refusal });
   }
-  // Codex and other clients search the text for these words and for seconds.
+  // Codex and other clients search the text for these words and the number of seconds.
   const wait = `Please try again in ${Math.ceil(retryAfterMs) / 1000}s`;
   return new GatewayError("limited", `Rate limit reached: ${rule}. ${wait}`, { code, retryAfterMs, refusal });
 }
 
-/** A client has one key and need not know its id. */
+/** Names the owner of a limit. The id of a key is left out: a client has one key and need not know its id. */
 function describeOwner(limitRequest: LimitRequest): string {
   const { type, id } = limitOwnerOf(limitRequest);
   return type === "key" ? "this API key" : `${type} "${id}"`;

@@ -1,22 +1,23 @@
-/** Finds the limits that a request counts against, and its cost in each. */
+/** Lists the limits that a request counts against, and its cost in each of them. */
 import type { Caller } from "../access/permissions.ts";
 import type { Limits, Model } from "../catalog/model.ts";
 import type { LimitRequest } from "./limiter.ts";
 
-/** Expected tokens of a request: its input and its total. */
+/** Expected tokens of a request. */
 export interface TokenEstimate {
   input: number;
   output: number;
 }
 
-/** Kinds of owners of limits. */
+/** Kind of the owner of a limit. */
 export type LimitOwner = "key" | "group" | "model";
 
 /**
- * Lists the limits of the key (else those its group sets for every key), the group and the model.
+ * Lists the limits of the key, the group and the model. A key without limits of its own has those that its group sets
+ * for every key.
  *
- * A request that may need more tokens than a whole limit costs the whole limit: it is admitted when nothing else
- * counts. If its input alone exceeds the limit, it costs its input, which is never admitted.
+ * A request that may need more tokens than a whole limit costs the whole limit: it is admitted when nothing else counts
+ * against the limit. If its input alone exceeds the limit, it costs its input, and is never admitted.
  */
 export function limitRequestsOf(
   { caller, model, tokens }: {
@@ -25,12 +26,12 @@ export function limitRequestsOf(
     tokens: TokenEstimate;
   },
 ): LimitRequest[] {
-  const found = callerLimitRequests(caller, tokens);
-  found.push(...modelLimitRequests(model, tokens));
-  return found;
+  const limitRequests = callerLimitRequests(caller, tokens);
+  limitRequests.push(...modelLimitRequests(model, tokens));
+  return limitRequests;
 }
 
-/** Lists the limits of the key (else those its group sets for every key) and of the group. */
+/** Lists the limits of the key, which may be those that its group sets for every key, and of the group. */
 export function callerLimitRequests(
   { keyId, groupName, group, rules }: Pick<Caller, "keyId" | "groupName" | "group" | "rules">,
   tokens: TokenEstimate,
@@ -41,7 +42,7 @@ export function callerLimitRequests(
   ];
 }
 
-/** Lists the shared limits of a group. */
+/** Lists the limits that all keys of a group share. */
 export function groupLimitRequests(
   name: string,
   { limits }: Pick<Caller["group"], "limits">,
@@ -70,13 +71,15 @@ function limitRequestsFor(
   tokens: TokenEstimate,
 ): LimitRequest[] {
   if (limits === undefined) return [];
-  const { requests_per_minute: requests, tokens_per_minute: tokenLimit, concurrency, report_only: reportOnly } = limits;
-  const found: LimitRequest[] = [];
-  if (requests !== undefined) found.push({ name, unit: "requests", limit: requests, cost: 1, reportOnly });
-  if (tokenLimit !== undefined) {
-    const cost = Math.min(tokens.input + tokens.output, Math.max(tokenLimit, tokens.input));
-    found.push({ name, unit: "tokens", limit: tokenLimit, cost, reportOnly });
+  const { requests_per_minute: requests, tokens_per_minute: maxTokens, concurrency, report_only: reportOnly } = limits;
+  const limitRequests: LimitRequest[] = [];
+  if (requests !== undefined) limitRequests.push({ name, unit: "requests", limit: requests, cost: 1, reportOnly });
+  if (maxTokens !== undefined) {
+    const cost = Math.min(tokens.input + tokens.output, Math.max(maxTokens, tokens.input));
+    limitRequests.push({ name, unit: "tokens", limit: maxTokens, cost, reportOnly });
   }
-  if (concurrency !== undefined) found.push({ name, unit: "concurrency", limit: concurrency, cost: 1, reportOnly });
-  return found;
+  if (concurrency !== undefined) {
+    limitRequests.push({ name, unit: "concurrency", limit: concurrency, cost: 1, reportOnly });
+  }
+  return limitRequests;
 }

@@ -1,4 +1,4 @@
-/** Counts limits in the memory of one process. */
+/** A limiter that counts in the memory of one process. */
 import type { AdmissionRequest, LimitDecision, Limiter, LimitRequest, LimitStatus, LimitUnit } from "./limiter.ts";
 import { assertAdmissionRequest, decide, isAmount } from "./decide.ts";
 import { leaseEnd, Window, WINDOW_MS, windowEnd } from "./sliding_window.ts";
@@ -11,24 +11,26 @@ export interface MemoryLimiter extends Limiter {
   readonly size: number;
 }
 
-/** Windows of one owner. */
+/** The windows of one owner of limits, by unit. */
 type Counts = Readonly<Record<LimitUnit, Window>>;
 
-/** An admitted request. */
+/** The reservation of an admitted request. */
 interface Reserved {
-  /** Empty after its end: old tables of a `Map` keep what stood in them until a full collection. */
+  /**
+   * Emptied at the end: the old table of a `Map` that has grown keeps deleted values until a full garbage collection.
+   */
   limitRequests: readonly LimitRequest[];
-  /** End of its requests and tokens in the window. */
+  /** When its requests and tokens stop counting. */
   windowEnd: number;
-  /** End of its slots' lease. */
+  /** When its concurrency slots expire. */
   leaseEnd: number;
 }
 
-/** Time after the lease in which a request can still be ended with its tokens, in milliseconds. */
+/** Time after its lease in which a request can still be ended with its actual tokens, in milliseconds. */
 export const LATE_MS = WINDOW_MS;
 
-/** Entries checked by each `take` and by each new owner: more than are added, so the map shrinks. */
-const SWEPT = 2;
+/** Entries that each `take` and each new owner check: more than they add, so that the maps shrink. */
+const SWEPT_PER_CALL = 2;
 
 /** Creates an empty limiter. @param monotonic monotonic clock in milliseconds */
 export function createMemoryLimiter({ monotonic }: { monotonic: () => number }): MemoryLimiter {
@@ -36,9 +38,10 @@ export function createMemoryLimiter({ monotonic }: { monotonic: () => number }):
   const requests = new Map<string, Reserved>();
   const sweepRequests = createSweep(requests, isForgotten);
 
-  /** Whole milliseconds, so that every wait is exact. */
+  // Whole milliseconds, so that every wait is exact.
   const clock = () => Math.floor(monotonic());
 
+  /** Removes a request and returns it; undefined if it is unknown or has expired. */
   function forget(id: string, now: number): Reserved | undefined {
     const reserved = requests.get(id);
     requests.delete(id);
@@ -46,7 +49,7 @@ export function createMemoryLimiter({ monotonic }: { monotonic: () => number }):
   }
 
   return {
-    // Decides and reserves synchronously, so no other request interleaves.
+    // Decides and reserves synchronously, so that no other request comes in between.
     take({ id, limitRequests, forMs, skipStatuses = false }) {
       assertAdmissionRequest({ id, limitRequests, forMs }, { known: requests.has(id) });
       const now = clock();
@@ -88,7 +91,7 @@ export function createMemoryLimiter({ monotonic }: { monotonic: () => number }):
   };
 }
 
-/** The windows of all owners. */
+/** The windows of all owners of limits. */
 class LimitWindows {
   readonly #counts = new Map<string, Counts>();
   /** Removes idle owners gradually. */
@@ -121,7 +124,7 @@ class LimitWindows {
     }
   }
 
-  /** Frees the slots, replaces estimated by actual tokens if they are known, and returns the statuses. */
+  /** Frees the slots, replaces the estimated tokens with the actual number if it is known, and returns the statuses. */
   end(
     { limitRequests, windowEnd, leaseEnd }: Reserved,
     { tokens, now }: { tokens: number | undefined; now: number },
@@ -145,8 +148,8 @@ class LimitWindows {
   }
 
   #findOrAdd(limitRequest: LimitRequest, now: number): Window {
-    const found = this.#find(limitRequest);
-    if (found !== undefined) return found;
+    const window = this.#find(limitRequest);
+    if (window !== undefined) return window;
     this.sweep(now);
     const added = { requests: new Window(), tokens: new Window(), concurrency: new Window() };
     this.#counts.set(limitRequest.name, added);
@@ -154,7 +157,7 @@ class LimitWindows {
   }
 }
 
-/** @param window absent: nothing counts against the limit */
+/** Returns the status of a limit. @param window undefined: nothing counts against the limit */
 function statusOf(limitRequest: LimitRequest, window: Window | undefined, now: number): LimitStatus {
   const { limit } = limitRequest;
   const remaining = window === undefined ? limit : Math.max(0, limit - window.sum(now));
@@ -173,14 +176,14 @@ function isIdle({ requests, tokens, concurrency }: Counts, now: number): boolean
   return requests.sum(now) === 0 && tokens.sum(now) === 0 && concurrency.sum(now) === 0;
 }
 
-/** Creates a function that checks the next few entries of a map per call and deletes those that have ended. */
+/** Creates a function that checks the next few entries of a map at each call, and deletes those that are over. */
 function createSweep<Value>(
   map: Map<string, Value>,
   isOver: (value: Value, now: number) => boolean,
 ): (now: number) => void {
   let cursor = map.entries();
   return (now) => {
-    for (let count = 0; count < SWEPT; count++) {
+    for (let count = 0; count < SWEPT_PER_CALL; count++) {
       const { done, value } = cursor.next();
       // A finished iterator cannot continue.
       if (done === true) {

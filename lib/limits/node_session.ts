@@ -1,4 +1,4 @@
-/** A node's session in Redis: its connection, its heartbeats, and the requests of crashed nodes. */
+/** A node's session in Redis: keeps it connected and renewed, and enters the requests of crashed nodes. */
 import { nameOf } from "../errors.ts";
 import type { Secret } from "../secret.ts";
 import type { AdmittedRequest } from "./limiter.ts";
@@ -6,7 +6,7 @@ import type { LimiterOptions } from "./open_limiter.ts";
 import { createRedisCommands, type RedisCommands } from "./redis_commands.ts";
 import { openRedisConnection, type RedisConnection, RedisUnreachable } from "./redis_connection.ts";
 
-/** Parts of a session. */
+/** Dependencies of a session. */
 export interface NodeSessionOptions extends LimiterOptions {
   /** Random numbers from 0 to 1, exclusive. */
   random: () => number;
@@ -18,20 +18,20 @@ export interface NodeSessionOptions extends LimiterOptions {
   clock?: () => number;
 }
 
-/** Longest heartbeat interval, in milliseconds; shorter for short leases. */
-const HEARTBEAT_MS = 5_000;
+/** Longest interval of heartbeats, in milliseconds, and the number of heartbeats per lease. */
+const MAX_HEARTBEAT_MS = 5_000;
 const HEARTBEATS_PER_LEASE = 3;
 
-/** Heartbeat interval of nodes that report the reachability of a store, in milliseconds. */
+/** Longest interval of heartbeats of nodes that also report when their store last answered, in milliseconds. */
 const STORE_HEARTBEAT_MS = 2_000;
 
-/** Interval of reconnects, in milliseconds, plus or minus a fifth. */
-const RETRY_MS = 500;
+/** Interval of attempts to reconnect, in milliseconds, plus or minus a fifth. */
+const RECONNECT_MS = 500;
 
-/** Most tries of one call while Redis keeps ending the session. */
-const TRIES = 3;
+/** Most tries of one call, if Redis ends the session each time. */
+const MAX_TRIES = 3;
 
-/** The session of one node. A node keeps its name across reconnects, so its reservations in Redis survive an outage. */
+/** The session of one node. The node keeps its name when it reconnects, so that its reservations survive an outage. */
 export class NodeSession {
   readonly #url: Secret;
   readonly #parts: NodeSessionOptions;
@@ -39,14 +39,14 @@ export class NodeSession {
   #connection: RedisConnection | undefined;
   /** Scripts of the current session; absent while Redis is unreachable. Each session has its own object. */
   #commands: RedisCommands | undefined;
-  /** Connections that open or close, and pending ledger entries. */
+  /** Work that `close` waits for: connections that open or close, and ledger entries being written. */
   readonly #pending = new Set<Promise<void>>();
   #rejoining: Promise<void> | undefined;
   #entering = false;
   #nodes = 1;
-  /** Time by which all nodes that lost Redis together have had time to reconnect. */
+  /** Time by which all other nodes that lost Redis at the same moment should have reconnected. */
   #settledAt = 0;
-  /** When the store last answered another node, by this node's clock; absent if unknown. */
+  /** When the store last answered another node, by this node's clock; undefined if unknown. */
   #othersAnsweredAt: number | undefined;
   #downSince: number | undefined;
   #retryTimer: ReturnType<typeof setTimeout> | undefined;
@@ -60,12 +60,12 @@ export class NodeSession {
     this.#running = running;
   }
 
-  /** True while Redis does the counting. */
+  /** Whether the node has a session, so Redis does the counting. */
   get healthy(): boolean {
     return this.#commands !== undefined;
   }
 
-  /** Last known number of nodes, at least 1. */
+  /** Last known number of nodes, this one included. */
   get nodes(): number {
     return this.#nodes;
   }
@@ -98,16 +98,16 @@ export class NodeSession {
 
   /**
    * Calls Redis in the current session.
-   * @param question returns `undefined` if the session has ended: a new one begins, and it is called again
+   * @param call its result is `undefined` if the session has ended: a new session begins, and `call` is called again
    * @returns `undefined` if Redis is unreachable
    */
-  async ask<Result>(question: (commands: RedisCommands) => Promise<Result | undefined>): Promise<Result | undefined> {
-    for (let tries = 0; tries < TRIES; tries++) {
+  async ask<Result>(call: (commands: RedisCommands) => Promise<Result | undefined>): Promise<Result | undefined> {
+    for (let tries = 0; tries < MAX_TRIES; tries++) {
       if (this.#rejoining !== undefined) await this.#rejoining;
       const commands = this.#commands;
       if (commands === undefined) return undefined;
       try {
-        const answer = await question(commands);
+        const answer = await call(commands);
         if (answer !== undefined) return answer;
       } catch (error) {
         if (error instanceof RedisUnreachable) return undefined;
@@ -118,7 +118,7 @@ export class NodeSession {
     return undefined;
   }
 
-  /** The node's clock in whole milliseconds. */
+  /** Returns the time of the node's monotonic clock, in whole milliseconds. */
   now(): number {
     return Math.floor(this.#parts.monotonic());
   }
@@ -142,7 +142,7 @@ export class NodeSession {
     }
   }
 
-  /** Handles the loss of Redis. */
+  /** Ends the session after the loss of Redis, and tries to reconnect after a pause. */
   #lose(connection: RedisConnection | undefined, cause: string): void {
     if (this.#closed || connection !== this.#connection) return;
     this.#commands = undefined;
@@ -152,7 +152,7 @@ export class NodeSession {
     clearTimeout(this.#retryTimer);
     this.#retryTimer = setTimeout(
       () => this.#waitAtClose(this.#connect()),
-      RETRY_MS * (0.8 + 0.4 * this.#parts.random()),
+      RECONNECT_MS * (0.8 + 0.4 * this.#parts.random()),
     );
   }
 
@@ -187,7 +187,7 @@ export class NodeSession {
 
   async #join(connection: RedisConnection): Promise<void> {
     const { leaseMs, node, clock } = this.#parts;
-    this.#settledAt = this.now() + leaseMs + HEARTBEAT_MS;
+    this.#settledAt = this.now() + leaseMs + MAX_HEARTBEAT_MS;
     const commands = createRedisCommands({ connection, node, ...(clock !== undefined && { clock }) });
     this.#nodes = Math.max(this.#nodes, await commands.join(leaseMs, this.#running()));
     this.#commands = commands;
@@ -208,12 +208,12 @@ export class NodeSession {
   #heartbeatMs(): number {
     const { leaseMs, msSinceStoreAnswered } = this.#parts;
     return Math.min(
-      msSinceStoreAnswered === undefined ? HEARTBEAT_MS : STORE_HEARTBEAT_MS,
+      msSinceStoreAnswered === undefined ? MAX_HEARTBEAT_MS : STORE_HEARTBEAT_MS,
       leaseMs / HEARTBEATS_PER_LEASE,
     );
   }
 
-  /** Renews the session. @returns whether the next heartbeat follows at once */
+  /** Renews the session. Returns whether the next heartbeat should follow at once. */
   async #renew(): Promise<boolean> {
     const { leaseMs, msSinceStoreAnswered } = this.#parts;
     const answer = await this.ask((commands) => commands.renew(leaseMs, msSinceStoreAnswered?.()));
@@ -223,28 +223,28 @@ export class NodeSession {
       : this.now() - answer.msSinceOthersAnswered;
     const isSettled = this.now() >= this.#settledAt;
     this.#nodes = isSettled ? answer.nodes : Math.max(this.#nodes, answer.nodes);
-    // Until then, requests of live nodes that are still reconnecting may count as lost.
+    // Before that, requests of live nodes that have not reconnected yet may count as lost.
     if (isSettled && answer.lost > 0) this.#waitAtClose(this.#enterLost());
     return answer.more;
   }
 
   /**
-   * Enters the requests of crashed nodes. Redis forgets them only afterwards: if this node crashes meanwhile, another
-   * one enters them.
+   * Enters the requests of crashed nodes into the ledger. Redis keeps them until then, so that another node enters them
+   * if this node crashes meanwhile.
    */
   async #enterLost(): Promise<void> {
     const { enterLost, log } = this.#parts;
     if (enterLost === undefined || this.#entering) return;
     this.#entering = true;
     try {
-      let found = await this.ask((commands) => commands.lost([]));
-      while (found !== undefined && found.length > 0) {
-        const requests = new Map<string, AdmittedRequest>(found.map(([, request]) => [request.id, request]));
+      let lost = await this.ask((commands) => commands.lost([]));
+      while (lost !== undefined && lost.length > 0) {
+        const requests = new Map<string, AdmittedRequest>(lost.map(([, request]) => [request.id, request]));
         const isNew = await enterLost([...requests.values()]);
         const entered = isNew.filter(Boolean).length;
         if (entered > 0) log({ level: "warn", event: "requests_lost", requests: entered });
-        const ids = found.map(([id]) => id);
-        found = await this.ask((commands) => commands.lost(ids));
+        const ids = lost.map(([id]) => id);
+        lost = await this.ask((commands) => commands.lost(ids));
       }
     } catch (cause) {
       log({ level: "error", event: "lost_requests_not_recorded", cause: nameOf(cause) });

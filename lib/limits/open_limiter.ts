@@ -9,28 +9,28 @@ export interface LimiterOptions {
   /** Monotonic clock in milliseconds. */
   monotonic: () => number;
   /**
-   * While Redis is unreachable, a node admits its share of every limit (`local`), or no request that has limits
+   * What a node admits while Redis is unreachable: its share of every limit (`local`), or no request that has limits
    * (`closed`).
    */
   outage: "local" | "closed";
-  /** Timeout after which Redis counts as unreachable, in milliseconds. */
+  /** Longest wait for a reply, after which Redis counts as unreachable, in milliseconds. */
   timeoutMs: number;
-  /** Time for which this process's slots survive its crash, in milliseconds. */
+  /** Time after a crash of this process until its slots are freed, in milliseconds. */
   leaseMs: number;
   /**
-   * Milliseconds since the store answered this node, `undefined` during an outage; shared with other nodes through
-   * Redis. Absent: there is no shared store.
+   * Returns the milliseconds since the store last answered this node, `undefined` during an outage. Other nodes learn
+   * them through Redis. Absent: there is no shared store.
    */
   msSinceStoreAnswered?: () => number | undefined;
   /**
-   * Enters requests of crashed nodes into the ledger, each id once, and returns whether each is new. Another node
-   * repeats it if this one crashes meanwhile. Absent: the ledger is not shared.
+   * Enters requests of crashed nodes into the ledger, each id once, and returns for each whether it is new. If this
+   * node crashes meanwhile, another one does the same. Absent: the ledger is not shared.
    */
   enterLost?: (requests: readonly AdmittedRequest[]) => Promise<boolean[]>;
   log: Log;
 }
 
-/** Opens a limiter, even if Redis is unreachable. */
+/** Opens the configured limiter. Succeeds even if Redis is unreachable. */
 export async function openLimiter(address: LimitsAddress, options: LimiterOptions): Promise<Limiter> {
   if (address.kind === "memory") return createMemoryLimiter(options);
   // With DEBUG set, the Redis client prints everything it sends to standard error, including its password.

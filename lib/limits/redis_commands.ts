@@ -1,11 +1,11 @@
-/** Typed functions for the Redis scripts. Times in Redis are by its own clock. */
+/** Typed functions that call the Redis scripts. Times in Redis are by its own clock. */
 import type { AdmissionRequest, AdmittedRequest, LimitDecision, LimitRequest, LimitStatus } from "./limiter.ts";
 import type { RedisConnection, ScriptReply } from "./redis_connection.ts";
 import { UNIT_LETTERS } from "./redis_scripts.ts";
 import { decide } from "./decide.ts";
 import { BUCKET_MS, leaseEnd, windowEnd } from "./sliding_window.ts";
 
-/** Position of a counted request. */
+/** Where Redis has counted a request. */
 export interface TakenAt {
   /** End of the bucket that counts its requests and tokens, in buckets. */
   bucket: number;
@@ -13,33 +13,45 @@ export interface TakenAt {
   leaseEnd: number;
 }
 
-/** Tokens used by a request, "unknown", or "undone" to count as if the request had never been made. */
+/** Tokens that a request used, or `unknown`; `undone`: the request counts as if it had never been made. */
 export type UsedTokens = number | "unknown" | "undone";
 
 /**
- * The Redis scripts for one node. A result of `undefined` means that the node's session has ended, because it missed
- * its heartbeats or Redis lost it, and that nothing was done.
+ * The Redis scripts for one node. A result of `undefined` means that nothing was done because the node's session has
+ * ended: the node missed its heartbeats, or Redis lost its data.
  */
 export interface RedisCommands {
+  /** Reserves all limits of a request, or none if one of them refuses. */
   take(request: AdmissionRequest): Promise<{ decision: LimitDecision; at: TakenAt } | undefined>;
-  /** Ends a request once and returns the statuses afterwards. A second or late call changes nothing. */
+  /**
+   * Ends a request and returns the statuses afterwards. A second or late call changes nothing.
+   * @param request `keepsFacts`: Redis keeps the facts for the ledger until `forget` is called
+   */
   end(
     id: string,
     request: { limitRequests: readonly LimitRequest[]; at: TakenAt; used: UsedTokens; keepsFacts?: boolean },
   ): Promise<LimitStatus[] | undefined>;
-  /** Deletes ended requests whose facts were kept. */
+  /** Deletes the kept facts of ended requests. */
   forget(ids: readonly string[]): Promise<void>;
+  /** Reads statuses without reserving anything. */
   statuses(limitRequests: readonly LimitRequest[]): Promise<LimitStatus[] | undefined>;
-  /** Begins a session with only these requests running. @returns the number of nodes */
+  /**
+   * Begins a session, and frees everything that the node holds for other requests than the running ones.
+   * @returns the number of nodes
+   */
   join(leaseMs: number, running: Iterable<string>): Promise<number>;
   /**
    * Renews the session.
-   * @param msSinceStoreAnswered milliseconds since the store answered this node; absent: it is unreachable or not shared
+   * @param msSinceStoreAnswered milliseconds since the store last answered this node; absent: it is unreachable or not
+   * shared
    */
   renew(leaseMs: number, msSinceStoreAnswered?: number): Promise<HeartbeatAnswer | undefined>;
   /** Ends the session and frees what the node holds. */
   retire(): Promise<void>;
-  /** Returns some requests that were running when their node's session ended, until they are passed as `entered`. */
+  /**
+   * Returns some of the requests that ran when the session of their node ended. They are returned again until their ids
+   * are passed as `entered`.
+   */
   lost(entered: readonly string[]): Promise<[id: string, AdmittedRequest][]>;
 }
 
@@ -63,21 +75,21 @@ export interface RedisCommandsOptions {
   clock?: () => number;
 }
 
-/** Binds the scripts to a connection. Each function fails with `OutOfReach` where Redis does not answer. */
+/** Binds the scripts to a connection. Each function rejects with `RedisUnreachable` if Redis does not answer. */
 export function createRedisCommands({ connection, node, clock }: RedisCommandsOptions): RedisCommands {
   const now = () => clock === undefined ? "" : Math.floor(clock());
   return {
     async take({ id, limitRequests, forMs, running }) {
       const facts = running === undefined ? "" : JSON.stringify(running);
-      const [admitted = 0, at = 0, ...rest] = numbers(
+      const [admitted = 0, at = 0, ...waitsAndStatuses] = numbers(
         await connection.run("take", [now(), node, id, forMs, facts, writeLimitRequests(limitRequests)]),
       );
       if (admitted < 0) return undefined;
       const decided = decide(limitRequests, (_, index) => {
-        const waitMs = rest[index] ?? 0;
+        const waitMs = waitsAndStatuses[index] ?? 0;
         return waitMs < 0 ? Infinity : waitMs;
       });
-      const statuses = readStatuses(limitRequests, rest.slice(limitRequests.length));
+      const statuses = readStatuses(limitRequests, waitsAndStatuses.slice(limitRequests.length));
       return {
         decision: { ...decided, statuses },
         at: { bucket: windowEnd(at) / BUCKET_MS, leaseEnd: leaseEnd(at, forMs) },
@@ -85,7 +97,7 @@ export function createRedisCommands({ connection, node, clock }: RedisCommandsOp
     },
     async end(id, { limitRequests, at: { bucket, leaseEnd }, used, keepsFacts = false }) {
       const tokens = used === "undone" ? "" : used === "unknown" ? "-" : used;
-      const [known = 0, ...rest] = numbers(
+      const [known = 0, ...statuses] = numbers(
         await connection.run("end", [
           now(),
           node,
@@ -98,16 +110,16 @@ export function createRedisCommands({ connection, node, clock }: RedisCommandsOp
         ]),
       );
       if (known < 0) return undefined;
-      return known === 0 ? [] : readStatuses(limitRequests, rest);
+      return known === 0 ? [] : readStatuses(limitRequests, statuses);
     },
     async forget(ids) {
       await connection.run("forget", [now(), node, ...ids]);
     },
     async statuses(limitRequests) {
-      const [known = 0, ...rest] = numbers(
+      const [known = 0, ...statuses] = numbers(
         await connection.run("look", [now(), node, writeLimitRequests(limitRequests)]),
       );
-      return known < 0 ? undefined : readStatuses(limitRequests, rest);
+      return known < 0 ? undefined : readStatuses(limitRequests, statuses);
     },
     async join(leaseMs, running) {
       const [nodes] = numbers(await connection.run("join", [now(), node, leaseMs, ...running]));
@@ -126,11 +138,11 @@ export function createRedisCommands({ connection, node, clock }: RedisCommandsOp
     },
     async lost(entered) {
       const answer = (await connection.run("lost", [now(), ...entered])).map(String);
-      const found: [string, AdmittedRequest][] = [];
+      const requests: [string, AdmittedRequest][] = [];
       for (let at = 0; at + 1 < answer.length; at += 2) {
-        found.push([answer[at] ?? "", JSON.parse(answer[at + 1] ?? "")]);
+        requests.push([answer[at] ?? "", JSON.parse(answer[at + 1] ?? "")]);
       }
-      return found;
+      return requests;
     },
   };
 }
@@ -139,7 +151,7 @@ function numbers(answer: ScriptReply): number[] {
   return answer.map(Number);
 }
 
-/** Names contain no line feeds, since they consist of ids. */
+/** Writes limits as lines, as the scripts expect them. Names have no line feeds, since they consist of ids. */
 function writeLimitRequests(limitRequests: readonly LimitRequest[]): string {
   return limitRequests.map(({ name, unit, limit, cost, reportOnly }) =>
     `${UNIT_LETTERS[unit]}${reportOnly ? 1 : 0} ${limit} ${cost} ${name}`

@@ -1,10 +1,10 @@
-/** A Redis connection for scripts, closed at the first failure. */
+/** A connection to Redis that runs scripts and closes at the first failure. */
 import { createHash } from "node:crypto";
 import { Redis } from "ioredis";
 import type { Secret } from "../secret.ts";
 import { type ScriptName, SCRIPTS } from "./redis_scripts.ts";
 
-/** Redis did not answer. It may have run the script anyway. */
+/** Thrown if Redis did not answer. It may have run the script nevertheless. */
 export class RedisUnreachable extends Error {
   override readonly name = "RedisUnreachable";
 }
@@ -12,9 +12,9 @@ export class RedisUnreachable extends Error {
 /** Reply of a script. */
 export type ScriptReply = readonly (number | string)[];
 
-/** A connection. It never reconnects: once it is lost, every call fails at once. */
+/** A connection. It never reconnects: after its loss, every call fails at once. */
 export interface RedisConnection {
-  /** Runs a script. Calls run in order. @throws {RedisUnreachable} */
+  /** Runs a script. Calls run in order. @throws {RedisUnreachable} if Redis does not answer in time */
   run(script: ScriptName, args: readonly (string | number)[]): Promise<ScriptReply>;
   /** Closes the connection. Resolves when the socket is closed. */
   close(): Promise<void>;
@@ -22,30 +22,30 @@ export interface RedisConnection {
 
 /** Options of a connection. */
 export interface RedisConnectionOptions {
-  /** Key passed to every script. */
+  /** The one key that is passed to every script: the prefix of all its keys. */
   prefix: string;
-  /** Timeout of a reply, in milliseconds. */
+  /** Longest wait for a reply, in milliseconds. */
   timeoutMs: number;
   /** Called once when the connection is lost, with the cause in one word; not called by `close`. */
   lost: (cause: string) => void;
 }
 
 /** Connect timeout, in milliseconds. */
-const CONNECT_MS = 2_000;
+const CONNECT_TIMEOUT_MS = 2_000;
 
 /** Time for the server to close the socket before it is destroyed, in milliseconds. */
 const HANG_UP_MS = 100;
 
 /**
- * Number of timers that the timeout is split into. A stall of this process's event loop uses up at most one of them,
- * since Redis may have received the call only after the stall.
+ * Number of timers that a timeout consists of. A stall of this process's event loop uses up at most one of them,
+ * because Redis may have received the call only after the stall.
  */
-const PARTS = 5;
+const TIMERS_PER_TIMEOUT = 5;
 
-/** Event loop turns after the timeout in which replies that have already arrived are still read. */
-const CHECKS = 10;
+/** Most turns of the event loop after a timeout in which replies that have already arrived are still read. */
+const MAX_CHECKS = 10;
 
-/** Opens a connection with all scripts loaded. @throws {RedisUnreachable} with the cause in one word as its message */
+/** Opens a connection and loads all scripts. @throws {RedisUnreachable} whose message is the cause in one word */
 export async function openRedisConnection(url: Secret, options: RedisConnectionOptions): Promise<RedisConnection> {
   const connection = new ScriptConnection(url, options);
   await connection.open();
@@ -56,10 +56,11 @@ class ScriptConnection implements RedisConnection {
   readonly #redis: Redis;
   readonly #options: RedisConnectionOptions;
   readonly #ended: Promise<void>;
-  readonly #waiting = new Set<(error: RedisUnreachable) => void>();
+  /** Functions that reject the calls without a reply. */
+  readonly #rejectPending = new Set<(error: RedisUnreachable) => void>();
   #state: "opening" | "open" | "lost" | "closed" = "opening";
   /** Number of replies so far. */
-  #answered = 0;
+  #replyCount = 0;
 
   constructor(url: Secret, options: RedisConnectionOptions) {
     this.#options = options;
@@ -73,8 +74,11 @@ class ScriptConnection implements RedisConnection {
   async open(): Promise<void> {
     const redis = this.#redis;
     try {
-      await this.#limitTime(CONNECT_MS, redis.connect());
-      await this.#limitTime(CONNECT_MS, Promise.all(Object.values(SCRIPTS).map((text) => redis.script("LOAD", text))));
+      await this.#withTimeout(CONNECT_TIMEOUT_MS, redis.connect());
+      await this.#withTimeout(
+        CONNECT_TIMEOUT_MS,
+        Promise.all(Object.values(SCRIPTS).map((text) => redis.script("LOAD", text))),
+      );
       this.#state = "open";
     } catch (error) {
       this.#lose(wordOf(error));
@@ -85,7 +89,7 @@ class ScriptConnection implements RedisConnection {
 
   run(script: ScriptName, args: readonly (string | number)[]): Promise<ScriptReply> {
     if (this.#state !== "open") return Promise.reject(new RedisUnreachable("closed"));
-    return this.#limitTime(this.#options.timeoutMs, this.#evaluate(script, args));
+    return this.#withTimeout(this.#options.timeoutMs, this.#evaluate(script, args));
   }
 
   async close(): Promise<void> {
@@ -101,34 +105,34 @@ class ScriptConnection implements RedisConnection {
     const wasOpen = this.#state === "open";
     this.#state = "lost";
     if (this.#redis.status !== "end") this.#redis.disconnect();
-    for (const reject of this.#waiting) reject(new RedisUnreachable(cause));
-    this.#waiting.clear();
+    for (const reject of this.#rejectPending) reject(new RedisUnreachable(cause));
+    this.#rejectPending.clear();
     if (wasOpen) this.#options.lost(cause);
   }
 
-  /** Rejects after the timeout, once all replies that have arrived are read. */
-  #limitTime<Value>(ms: number, reply: Promise<Value>): Promise<Value> {
+  /** Waits for a reply with a timeout. Loses the connection after it, once all replies that have arrived are read. */
+  #withTimeout<Value>(ms: number, reply: Promise<Value>): Promise<Value> {
     return new Promise((resolve, reject) => {
       const wait = (parts: number): void => {
-        if (parts === 0) check({ checksLeft: CHECKS, seen: -1 });
-        else timer = setTimeout(() => wait(parts - 1), ms / PARTS);
+        if (parts === 0) check({ checksLeft: MAX_CHECKS, seen: -1 });
+        else timer = setTimeout(() => wait(parts - 1), ms / TIMERS_PER_TIMEOUT);
       };
       const check = ({ checksLeft, seen }: { checksLeft: number; seen: number }): void => {
-        if (checksLeft === 0 || seen === this.#answered) return this.#lose("timeout");
-        const now = this.#answered;
+        if (checksLeft === 0 || seen === this.#replyCount) return this.#lose("timeout");
+        const now = this.#replyCount;
         timer = setTimeout(() => check({ checksLeft: checksLeft - 1, seen: now }), 0);
       };
       const settle = (): void => {
-        this.#answered++;
+        this.#replyCount++;
         clearTimeout(timer);
-        this.#waiting.delete(fail);
+        this.#rejectPending.delete(fail);
       };
       const fail = (error: RedisUnreachable): void => {
         settle();
         reject(error);
       };
-      let timer = setTimeout(() => wait(PARTS - 1), ms / PARTS);
-      this.#waiting.add(fail);
+      let timer = setTimeout(() => wait(TIMERS_PER_TIMEOUT - 1), ms / TIMERS_PER_TIMEOUT);
+      this.#rejectPending.add(fail);
       reply.then((value) => {
         settle();
         resolve(value);
@@ -144,7 +148,7 @@ class ScriptConnection implements RedisConnection {
     try {
       return await this.#redis.evalsha(SHAS[script], 1, prefix, ...args) as ScriptReply;
     } catch (error) {
-      // The server lost its script cache.
+      // The server has lost its script cache.
       if (wordOf(error) !== "NOSCRIPT") throw error;
       return await this.#redis.eval(SCRIPTS[script], 1, prefix, ...args) as ScriptReply;
     }
@@ -159,7 +163,7 @@ function createClient(url: Secret): Redis {
     autoResendUnfulfilledCommands: false,
     maxRetriesPerRequest: 0,
     retryStrategy: () => null,
-    connectTimeout: CONNECT_MS,
+    connectTimeout: CONNECT_TIMEOUT_MS,
     disconnectTimeout: HANG_UP_MS,
     // RESP2 is enough, and every server and proxy speaks it.
     protocol: 2,
@@ -168,6 +172,7 @@ function createClient(url: Secret): Redis {
   });
 }
 
+/** SHA-1 digests of the scripts, by which Redis knows them. */
 const SHAS = Object.fromEntries(
   Object.entries(SCRIPTS).map(([name, text]) => [name, createHash("sha1").update(text).digest("hex")]),
 ) as Record<ScriptName, string>;

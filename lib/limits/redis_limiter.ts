@@ -1,4 +1,7 @@
-/** Limits counted in Redis by several nodes, and a node's share of them while Redis is unreachable. */
+/**
+ * A limiter for several nodes, which count in Redis. While Redis is unreachable, each node enforces its share of every
+ * limit.
+ */
 import { GatewayError } from "../errors.ts";
 import type { Secret } from "../secret.ts";
 import type { AdmissionRequest, LimitDecision, Limiter, LimitRequest, LimitStatus } from "./limiter.ts";
@@ -11,11 +14,11 @@ import { divideLimits, nameLimits, nameLimitsInStatuses } from "./share.ts";
 import { assertAdmissionRequest, isAmount } from "./decide.ts";
 import { leaseEnd } from "./sliding_window.ts";
 
-/** Retry delay for clients while nothing is admitted, in milliseconds. */
-const RETRY_MS = 1_000;
+/** Value of `retry-after` while nothing is admitted, in milliseconds. */
+const RETRY_AFTER_MS = 1_000;
 
-/** Requests checked by each `take` to find those that never ended. */
-const SWEPT = 2;
+/** Requests that each `take` checks, to find those that were never ended. */
+const SWEPT_PER_CALL = 2;
 
 /** An admitted request that has not ended. */
 interface OpenRequest {
@@ -23,14 +26,14 @@ interface OpenRequest {
   readonly limitRequests: readonly LimitRequest[];
   /** When its slots expire, by the node's clock. */
   readonly leaseEnd: number;
-  /** Its position in Redis; absent if it was admitted without Redis. */
+  /** Where Redis has counted it; absent if it was admitted without Redis. */
   readonly at?: TakenAt;
   isEnding: boolean;
-  /** True if other nodes know the request. */
+  /** Whether other nodes know the request. */
   readonly isKnown: boolean;
 }
 
-/** Opens a limiter that counts in Redis; while Redis is unreachable, even at the start, it admits the node's share. */
+/** Opens a limiter that counts in Redis. While Redis is unreachable, even at the start, it admits the node's share. */
 export function openRedisLimiter(url: Secret, options: LimiterOptions): Promise<Limiter> {
   return openSharedLimiter(url, {
     ...options,
@@ -41,9 +44,8 @@ export function openRedisLimiter(url: Secret, options: LimiterOptions): Promise<
 }
 
 /**
- * Opens a limiter from its parts.
- *
- * The node's own memory counts everything the node admits, with Redis or without, to enforce its share.
+ * Opens a limiter with given dependencies, for tests with several nodes. A limiter in the node's memory counts
+ * everything that the node admits, with Redis or without, so that it can enforce its share at any time.
  */
 export async function openSharedLimiter(url: Secret, parts: NodeSessionOptions): Promise<Limiter> {
   const limiter = new SharedLimiter(url, parts);
@@ -54,7 +56,9 @@ export async function openSharedLimiter(url: Secret, parts: NodeSessionOptions):
 class SharedLimiter implements Limiter {
   readonly #parts: NodeSessionOptions;
   readonly #requests = new Map<string, OpenRequest>();
+  /** Decisions in progress, by the id of the request. */
   readonly #pending = new Map<string, Promise<LimitDecision>>();
+  /** Counts everything that this node admits. */
   readonly #own: MemoryLimiter;
   /** Ended requests whose ledger entries are not durable yet. */
   readonly #unentered = new Set<string>();
@@ -82,7 +86,7 @@ class SharedLimiter implements Limiter {
     assertAdmissionRequest(request, { known: this.#requests.has(id) || this.#pending.has(id) });
     if (limitRequests.length === 0) return { admitted: true, statuses: [], exceeded: [], retryAfterMs: 0 };
     this.#sweep();
-    const decision = this.#takeFromAll(request);
+    const decision = this.#takeFromRedis(request);
     this.#pending.set(id, decision);
     try {
       return await decision;
@@ -126,12 +130,16 @@ class SharedLimiter implements Limiter {
     return this.#session.close();
   }
 
-  async #takeFromAll(request: AdmissionRequest): Promise<LimitDecision> {
+  async #takeFromRedis(request: AdmissionRequest): Promise<LimitDecision> {
     const answer = await this.#session.ask(async (commands) => {
       const answer = await commands.take(request);
       if (answer?.decision.admitted) {
         this.#remember(request, answer.at);
-        this.#own.take({ id: request.id, limitRequests: request.limitRequests.map(onlyCounted), forMs: request.forMs });
+        this.#own.take({
+          id: request.id,
+          limitRequests: request.limitRequests.map(asReportOnly),
+          forMs: request.forMs,
+        });
       }
       return answer;
     });
@@ -142,7 +150,7 @@ class SharedLimiter implements Limiter {
     const { limitRequests } = request;
     if (this.#parts.outage === "closed" && limitRequests.some(({ reportOnly }) => !reportOnly)) {
       throw new GatewayError("overloaded", "Limits cannot be checked right now: try again", {
-        retryAfterMs: RETRY_MS,
+        retryAfterMs: RETRY_AFTER_MS,
         refusal: { outage: "limits_store" },
       });
     }
@@ -163,7 +171,7 @@ class SharedLimiter implements Limiter {
     });
   }
 
-  /** Ends a request. @returns the statuses afterwards, or `undefined` for an unknown id */
+  /** Ends a request. Returns the statuses afterwards, or `undefined` for an unknown id. */
   async #finish(id: string, used: UsedTokens, isEntered = true): Promise<LimitStatus[] | undefined> {
     await this.#pending.get(id)?.catch(() => {});
     const request = this.#requests.get(id);
@@ -175,14 +183,14 @@ class SharedLimiter implements Limiter {
     const statuses = at === undefined
       ? undefined
       : await this.#session.ask((commands) => commands.end(id, { limitRequests, at, used, keepsFacts }));
-    // Only now: a session that begins meanwhile must not free it without its tokens.
+    // Not deleted earlier: a session that began meanwhile would free the request without counting its tokens.
     this.#requests.delete(id);
     if (used === "undone") await this.#own.undo(id);
     else this.#endOwn(id, used);
     return statuses ?? await this.#statusesOfShares(limitRequests);
   }
 
-  /** Deletes all requests queued while Redis was busy, in one call. */
+  /** Deletes requests from Redis, in one call all those that were queued during the previous call. */
   async #forgetAll(): Promise<void> {
     this.#isForgetting = true;
     while (this.#forgotten.length > 0) {
@@ -194,7 +202,7 @@ class SharedLimiter implements Limiter {
           return true;
         });
       } catch {
-        // Redis keeps them until the session ends; the ledger accepts each id only once.
+        // Redis keeps them until the session ends. This does no harm: the ledger accepts each id only once.
       }
     }
     this.#isForgetting = false;
@@ -204,7 +212,7 @@ class SharedLimiter implements Limiter {
     try {
       this.#own.end(id, used === "unknown" ? NaN : used);
     } catch {
-      // If the number is unknown, the estimate stays.
+      // For an unknown number it throws, and the estimate stays.
     }
   }
 
@@ -215,9 +223,9 @@ class SharedLimiter implements Limiter {
     );
   }
 
-  /** Ends requests that exceeded their longest duration. */
+  /** Checks a few requests, and ends those that exceeded their longest duration. */
   #sweep(): void {
-    for (let count = 0; count < SWEPT; count++) {
+    for (let count = 0; count < SWEPT_PER_CALL; count++) {
       const { done, value } = this.#cursor.next();
       // A finished iterator cannot continue.
       if (done === true) this.#cursor = this.#requests.values();
@@ -226,7 +234,7 @@ class SharedLimiter implements Limiter {
   }
 }
 
-function onlyCounted(limitRequest: LimitRequest): LimitRequest {
+function asReportOnly(limitRequest: LimitRequest): LimitRequest {
   return { ...limitRequest, reportOnly: true };
 }
 

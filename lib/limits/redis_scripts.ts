@@ -1,22 +1,25 @@
 /**
- * The scripts that count limits in Redis. Each runs as one step on the server and by its clock, with the windows of
- * `window.ts`.
+ * The Lua scripts that count limits in Redis. Redis runs each script atomically and by its own clock. The windows are
+ * those of `sliding_window.ts`.
  *
- * A script is given one key: the prefix of all keys that it touches. It holds a hash tag, which puts them into one slot, as
- * the limits of a request are read and taken in one step. Under the prefix there are
+ * A script gets one key: the prefix of all keys that it uses. The prefix contains a hash tag, so that a cluster keeps
+ * all these keys in one slot: a script reads and changes several limits at once. The keys after the prefix:
  *
- * - `r:NAME`, `t:NAME`: requests and tokens. A hash of amounts by bucket (its end, in buckets), with their sum `s` and the
- *   first and last bucket, `f` and `l`. A script reads the whole hash only to remove what has expired.
- * - `c:NAME`: concurrency. A sorted set of leases, `NODE/ID`, by their ends.
- * - `nodes`: a sorted set of the nodes by the ends of their sessions. Any node that finds an ended session frees its slots,
- *   a batch at a time.
- * - `held:NODE`: the requests that run on a node, by their ids: a line with what the ledger has to know, then the limits.
- *   The script that removes a field, or its limits, gives back what they took. A line alone: the ledger entry of a request
- *   that has ended is not durable yet.
- * - `lost`: requests that ran when their node's session ended, until a node has entered them into the ledger.
- * - `reach`: a sorted set of the nodes that reach the store they share, by the time of its last answer.
+ * - `r:NAME`, `t:NAME`: requests and tokens of an owner. A hash of amounts by bucket; a bucket is named by its end,
+ *   counted in buckets since 1970. Further fields are the sum `s`, and the first and last bucket, `f` and `l`. A script
+ *   reads the whole hash only to remove expired buckets, and to compute a wait.
+ * - `c:NAME`: concurrency of an owner. A sorted set of leases, named `NODE/ID`, by their ends.
+ * - `nodes`: a sorted set of the nodes by the ends of their sessions. Any node that finds an ended session frees its
+ *   slots, a batch at a time.
+ * - `held:NODE`: a hash of the running requests of a node, by their ids. A value is a line with the facts for the
+ *   ledger, followed by the limits. The script that deletes a field, or the limits in it, also releases what they
+ *   reserved. A value without limits belongs to a request that has ended, but whose ledger entry is not durable yet.
+ * - `lost`: a hash of the requests that ran when their node's session ended, until a node has entered them into the
+ *   ledger.
+ * - `reach`: a sorted set of the nodes that can reach their shared store, by the time of its last answer.
  *
- * All keys expire by themselves. Claims are lines `UNIT REPORT LIMIT COST NAME`, the first two of one letter each.
+ * All keys expire by themselves. Limits are passed as lines `UR LIMIT COST NAME`: `U` is the letter of the unit, `R` is
+ * 1 if the limit is report-only, else 0.
  */
 import { BUCKET_MS, WINDOW_MS } from "./sliding_window.ts";
 import { LATE_MS } from "./memory_limiter.ts";
@@ -24,35 +27,37 @@ import { LATE_MS } from "./memory_limiter.ts";
 /** Prefix of all keys. */
 export const PREFIX = "sluice:{limits}:";
 
-/** Letters of the units in claims and keys. */
+/** Letters of the units in arguments and keys. */
 export const UNIT_LETTERS = { requests: "r", tokens: "t", concurrency: "c" } as const;
 
-/** Requests of an ended session freed per step: some hundred microseconds. */
-const FREED_AT_ONCE = 200;
+/** Requests of an ended session that one script frees: some hundred microseconds of work. */
+const FREED_PER_CALL = 200;
 
-/** Expiry of nodes' keys after the last node has gone, in milliseconds. */
-const LAST_MS = 86_400_000;
+/** Time after the last heartbeat until the keys of nodes expire, in milliseconds. */
+const NODE_KEYS_EXPIRY_MS = 86_400_000;
 
-/** Longest session without a renewal, whatever the clocks do, in milliseconds. */
-const LONGEST_LEASE_MS = 3_600_000;
+/** Longest lease of a session, in milliseconds, even if the server's clock is set back. */
+const MAX_LEASE_MS = 3_600_000;
 
-/** Time by which a key outlives its content, in milliseconds. */
-const SPARE_MS = 1_000;
+/** Time by which a key outlives its last amount or lease, in milliseconds. */
+const KEY_MARGIN_MS = 1_000;
 
+/** Functions that all scripts begin with. */
 const COMMON = `
 local prefix = KEYS[1]
 local nodes, lost = prefix .. 'nodes', prefix .. 'lost'
 
--- Whole milliseconds. Only tests bring their own.
+-- The time in whole milliseconds. Only tests pass a time of their own.
 local now = tonumber(ARGV[1])
 if not now then
   local time = redis.call('TIME')
   now = time[1] * 1000 + math.floor(time[2] / 1000)
 end
--- The last bucket that has ended, and the one in which amounts that are taken now end.
+-- The last bucket that has ended, and the bucket at whose end amounts that are reserved now stop counting.
 local edge = math.floor(now / ${BUCKET_MS})
 local latest = edge + 1 + ${WINDOW_MS / BUCKET_MS}
--- Later buckets were written before the clock was set back by more than a window. A smaller set-back is waited out.
+-- Later buckets were written before the clock was set back by more than a window. After a smaller change, amounts just
+-- count a little longer.
 local too_late = latest + ${WINDOW_MS / BUCKET_MS}
 
 local function parse(text)
@@ -66,7 +71,7 @@ local function parse(text)
   return limits
 end
 
--- Amounts of a window by bucket.
+-- Returns the amounts of a window by bucket.
 local function buckets(key)
   local flat, found = redis.call('HGETALL', key), {}
   for at = 1, #flat, 2 do
@@ -76,7 +81,7 @@ local function buckets(key)
   return found
 end
 
--- Drops buckets that have ended, and moves amounts that would end too late into the latest bucket.
+-- Deletes buckets that have ended, and moves amounts from buckets that end too late into the latest valid one.
 local function tidy(limit)
   local gone, late = {}, 0
   limit.sum, limit.first, limit.last = 0, nil, nil
@@ -99,7 +104,7 @@ local function tidy(limit)
   redis.call('HSET', limit.key, 's', limit.sum, 'f', limit.first, 'l', limit.last)
 end
 
--- Reads the sum of a limit, and its first and last bucket, or the end of its last lease.
+-- Reads the sum of a limit, with its first and last bucket or the end of its last lease.
 local function read(limit)
   if limit.unit == 'c' then
     redis.call('ZREMRANGEBYSCORE', limit.key, '-inf', now)
@@ -112,7 +117,7 @@ local function read(limit)
   if limit.first and (limit.first <= edge or limit.last > too_late) then tidy(limit) end
 end
 
--- Milliseconds until there is room; -1: never.
+-- Returns the milliseconds until there is room; -1 if there never will be.
 local function wait(limit)
   local excess = limit.sum + limit.cost - limit.most
   if excess <= 0 then return 0 end
@@ -135,10 +140,10 @@ local function add(limit, bucket, amount)
   limit.sum = limit.sum + amount
   limit.first, limit.last = math.min(bucket, limit.first or bucket), math.max(bucket, limit.last or bucket)
   redis.call('HSET', limit.key, 's', limit.sum, 'f', limit.first, 'l', limit.last)
-  if is_last then redis.call('PEXPIRE', limit.key, bucket * ${BUCKET_MS} - now + ${SPARE_MS}) end
+  if is_last then redis.call('PEXPIRE', limit.key, bucket * ${BUCKET_MS} - now + ${KEY_MARGIN_MS}) end
 end
 
--- Gives back an amount of a bucket, where it still counts.
+-- Removes an amount from a bucket, if it still counts.
 local function remove(limit, bucket, amount)
   if amount == 0 or bucket <= edge then return end
   local there = tonumber(redis.call('HGET', limit.key, bucket) or 0)
@@ -152,7 +157,7 @@ local function remove(limit, bucket, amount)
   if bucket == limit.first or bucket == limit.last then tidy(limit) end
 end
 
--- A lease for each slot. Almost always there is one.
+-- Calls a function with the name of each lease. A request has a lease for each slot that it costs: almost always one.
 local function leases(limit, node, id, act)
   for slot = 1, limit.cost do act(node .. '/' .. id .. (slot > 1 and '#' .. slot or '')) end
 end
@@ -163,7 +168,7 @@ local function occupy(limit, node, id, lease_end)
   limit.sum = limit.sum + limit.cost
   if lease_end <= (limit.last or 0) then return end
   limit.last = lease_end
-  redis.call('PEXPIRE', limit.key, lease_end - now + ${SPARE_MS})
+  redis.call('PEXPIRE', limit.key, lease_end - now + ${KEY_MARGIN_MS})
 end
 
 local function vacate(limit, node, id)
@@ -173,10 +178,11 @@ end
 local function hold(node, id, facts, text)
   local held = prefix .. 'held:' .. node
   redis.call('HSET', held, id, facts .. '\\n' .. text)
-  if redis.call('HLEN', held) == 1 then redis.call('PEXPIRE', held, ${LAST_MS}) end
+  if redis.call('HLEN', held) == 1 then redis.call('PEXPIRE', held, ${NODE_KEYS_EXPIRY_MS}) end
 end
 
--- Whether it was held. Of several scripts that would give it back, the first does. The ledger may still need its facts.
+-- Returns whether the request was held with its limits: only then may the caller release what they reserved. The facts
+-- for the ledger can be kept.
 local function release(node, id, keeps_facts)
   local held = prefix .. 'held:' .. node
   local value = redis.call('HGET', held, id)
@@ -187,7 +193,7 @@ local function release(node, id, keeps_facts)
   return line < #value
 end
 
--- Frees the slots of a request. What the ledger has to know of it is kept where its node has died.
+-- Frees the slots of a request. If its node has crashed, its facts are kept for the ledger.
 local function free(node, id, value, is_lost)
   local line = string.find(value, '\\n', 1, true)
   local facts, text = string.sub(value, 1, line - 1), string.sub(value, line + 1)
@@ -197,7 +203,7 @@ local function free(node, id, value, is_lost)
   release(node, id)
   if is_lost and string.sub(facts, 1, 1) == '{' then
     redis.call('HSET', lost, id, facts)
-    redis.call('PEXPIRE', lost, ${LAST_MS})
+    redis.call('PEXPIRE', lost, ${NODE_KEYS_EXPIRY_MS})
   end
 end
 
@@ -206,17 +212,17 @@ local function alive(node)
   return lives and tonumber(lives) > now
 end
 
--- Frees some of what a node held. Whether there is more.
+-- Frees some requests of a node. Returns 1 if there are more.
 local function free_some(node, is_lost)
   local held = prefix .. 'held:' .. node
-  local flat = redis.call('HRANDFIELD', held, ${FREED_AT_ONCE}, 'WITHVALUES')
+  local flat = redis.call('HRANDFIELD', held, ${FREED_PER_CALL}, 'WITHVALUES')
   for at = 1, #flat, 2 do free(node, flat[at], flat[at + 1], is_lost) end
   if redis.call('EXISTS', held) == 1 then return 1 end
   redis.call('ZREM', nodes, node)
   return 0
 end
 
--- Frees some of what a node held whose session has ended.
+-- Frees some requests of a node whose session has ended, if there is one. Returns 1 if it has more.
 local function free_dead()
   local dead = redis.call('ZRANGEBYSCORE', nodes, '-inf', now, 'LIMIT', 0, 1)[1]
   return dead and free_some(dead, true) or 0
@@ -233,7 +239,12 @@ local function statuses(limits, answer)
 end
 `;
 
-/** Arguments after the clock: node, id, duration, facts for the ledger, limits. Returns -1 if the session has ended. */
+/**
+ * Reserves all limits of a request, or none if one of them refuses.
+ *
+ * Arguments after the clock: node, id, duration, facts for the ledger, limits. Returns whether it was admitted, the
+ * time, a wait for each limit, and the statuses; only -1 if the session has ended.
+ */
 const TAKE = `
 local node, id, text = ARGV[2], ARGV[3], ARGV[6]
 if not alive(node) then return {-1} end
@@ -257,8 +268,11 @@ return statuses(limits, answer)
 `;
 
 /**
- * Arguments after the clock: node; id; limits; the bucket they were counted in; the end of the lease; the tokens used
- * (`-` if unknown, empty if the request is undone); and 1 if the facts for the ledger stay.
+ * Ends a request.
+ *
+ * Arguments after the clock: node; id; limits; the bucket in which they were counted; the end of the lease; the used
+ * tokens (`-` if unknown, empty if the request is undone); and 1 if the facts for the ledger are kept. Returns 1 and
+ * the statuses; only 0 if the call is too late, or only -1 if the session has ended.
  */
 const END = `
 local node, id, bucket, used = ARGV[2], ARGV[3], tonumber(ARGV[5]), ARGV[7]
@@ -279,7 +293,10 @@ end
 return statuses(limits, {1})
 `;
 
-/** Arguments after the clock: node, limits. */
+/**
+ * Reads statuses. Arguments after the clock: node, limits. Returns 1 and the statuses; only -1 if the session has
+ * ended.
+ */
 const LOOK = `
 if not alive(ARGV[2]) then return {-1} end
 local limits = parse(ARGV[3])
@@ -288,8 +305,10 @@ return statuses(limits, {1})
 `;
 
 /**
- * Arguments after the clock: node; lease of its session; ids of its running requests. Frees everything else that it
- * held; its requests no longer count as lost.
+ * Begins the session of a node. Frees everything that it holds for other requests than the running ones, which no
+ * longer count as lost.
+ *
+ * Arguments after the clock: node; length of its lease; ids of its running requests. Returns the number of nodes.
  */
 const JOIN = `
 local node, runs = ARGV[2], {}
@@ -302,12 +321,14 @@ for at = 1, #flat, 2 do
   if not runs[flat[at]] then free(node, flat[at], flat[at + 1], false) end
 end
 redis.call('ZADD', nodes, now + ARGV[3], node)
-redis.call('PEXPIRE', nodes, ${LAST_MS})
+redis.call('PEXPIRE', nodes, ${NODE_KEYS_EXPIRY_MS})
 return {redis.call('ZCOUNT', nodes, '(' .. string.format('%.0f', now), '+inf')}
 `;
 
 /**
- * Arguments after the clock: node, lease of its session, and milliseconds since the store answered it, or nothing.
+ * Renews the session of a node.
+ *
+ * Arguments after the clock: node; length of its lease; milliseconds since the store answered it, or an empty text.
  * Returns the number of nodes, whether more slots are to be freed at once, milliseconds since the store answered
  * another node (or -1), and the number of lost requests; only -1 if the session has ended.
  */
@@ -315,8 +336,8 @@ const BEAT = `
 local node = ARGV[2]
 if not alive(node) then return {-1} end
 redis.call('ZADD', nodes, now + ARGV[3], node)
-for _, key in ipairs({nodes, prefix .. 'held:' .. node}) do redis.call('PEXPIRE', key, ${LAST_MS}) end
-local longest = now + math.max(${LONGEST_LEASE_MS}, ARGV[3])
+for _, key in ipairs({nodes, prefix .. 'held:' .. node}) do redis.call('PEXPIRE', key, ${NODE_KEYS_EXPIRY_MS}) end
+local longest = now + math.max(${MAX_LEASE_MS}, ARGV[3])
 for _, late in ipairs(redis.call('ZRANGEBYSCORE', nodes, '(' .. string.format('%.0f', longest), '+inf')) do
   redis.call('ZADD', nodes, longest, late)
 end
@@ -325,7 +346,7 @@ local reach, ago = prefix .. 'reach', -1
 if ARGV[4] == '' then redis.call('ZREM', reach, node)
 else
   redis.call('ZADD', reach, now - ARGV[4], node)
-  redis.call('PEXPIRE', reach, ${LAST_MS})
+  redis.call('PEXPIRE', reach, ${NODE_KEYS_EXPIRY_MS})
 end
 local found = redis.call('ZREVRANGE', reach, 0, -1, 'WITHSCORES')
 for at = 1, #found, 2 do
@@ -336,21 +357,24 @@ return {redis.call('ZCOUNT', nodes, '(' .. string.format('%.0f', now), '+inf'), 
 `;
 
 /**
- * Arguments after the clock: node. Ends its session: its other commands no longer have any effect. Returns true if more
- * is to be freed.
+ * Ends the session of a node, so that its other commands no longer have any effect, and frees some of its requests.
+ * Arguments after the clock: node. Returns 1 if more are to be freed.
  */
 const RETIRE = `
 redis.call('ZADD', nodes, 'XX', 0, ARGV[2])
 return {free_some(ARGV[2], false)}
 `;
 
-/** Arguments after the clock: ids of lost requests that were entered. Returns some of the others with their facts. */
+/**
+ * Deletes lost requests that were entered into the ledger. Arguments after the clock: their ids. Returns some of the
+ * other lost requests, with their facts.
+ */
 const LOST = `
 for at = 2, #ARGV do redis.call('HDEL', lost, ARGV[at]) end
-return redis.call('HRANDFIELD', lost, ${FREED_AT_ONCE}, 'WITHVALUES')
+return redis.call('HRANDFIELD', lost, ${FREED_PER_CALL}, 'WITHVALUES')
 `;
 
-/** Arguments after the clock: node, ids of ended requests whose entries are durable. */
+/** Deletes the facts of ended requests whose entries are durable. Arguments after the clock: node; their ids. */
 const FORGET = `
 for at = 3, #ARGV do redis.call('HDEL', prefix .. 'held:' .. ARGV[2], ARGV[at]) end
 return {1}

@@ -1,9 +1,9 @@
-/** A node's share of the limits while Redis is unreachable. */
+/** Computes a node's share of the limits while Redis is unreachable. */
 import type { LimitDecision, LimitRequest, LimitStatus } from "./limiter.ts";
 
 /**
- * Divides the limits of a request by the number of nodes, to at least 1 unless the limit is 0. A request that costs
- * more than a share but at most the limit gets its cost as share: it is admitted when nothing else counts.
+ * Divides the limits of a request by the number of nodes. A share is at least 1 unless the limit is 0. If a request
+ * costs more than a share but at most the limit, its cost is the share: it is admitted when nothing else counts.
  */
 export function divideLimits(limitRequests: readonly LimitRequest[], nodes: number): LimitRequest[] {
   return limitRequests.map((limitRequest) => {
@@ -13,16 +13,16 @@ export function divideLimits(limitRequests: readonly LimitRequest[], nodes: numb
   });
 }
 
-/** Replaces shares by the full limits in a decision. */
+/** Replaces the shares in a decision with the full limits, which clients know. */
 export function nameLimits(
-  { statuses, exceeded, ...taking }: LimitDecision,
+  { statuses, exceeded, ...outcome }: LimitDecision,
   { limitRequests, shares }: { limitRequests: readonly LimitRequest[]; shares: readonly LimitRequest[] },
 ): LimitDecision {
   const limitOf = (share: LimitRequest) => limitRequests[shares.indexOf(share)] ?? share;
-  return { ...taking, statuses: nameLimitsInStatuses(statuses, limitRequests), exceeded: exceeded.map(limitOf) };
+  return { ...outcome, statuses: nameLimitsInStatuses(statuses, limitRequests), exceeded: exceeded.map(limitOf) };
 }
 
-/** Replaces shares by the full limits in statuses. */
+/** Replaces the shares in statuses with the full limits. */
 export function nameLimitsInStatuses(
   statuses: readonly LimitStatus[],
   limitRequests: readonly LimitRequest[],

@@ -1,6 +1,6 @@
 /**
- * A strict sliding window: never more than the limit within any 60 seconds. An amount counts until its whole bucket is
- * older than 60 seconds, so throughput is at most 0.9 % below the limit.
+ * A strict sliding window: it never admits more than the limit within any 60 seconds. An amount counts until its whole
+ * bucket is older than 60 seconds, which lowers the throughput by at most 0.9 %.
  */
 
 /** Time for which an amount counts, in milliseconds. */
@@ -9,12 +9,12 @@ export const WINDOW_MS = 60_000;
 /** Width of a bucket, in milliseconds. */
 export const BUCKET_MS = 500;
 
-/** End of an amount counted now. All times are milliseconds of a monotonic clock. */
+/** Returns when an amount that is counted now stops counting. All times are milliseconds of a monotonic clock. */
 export function windowEnd(now: number): number {
   return (Math.floor(now / BUCKET_MS) + 1) * BUCKET_MS + WINDOW_MS;
 }
 
-/** End of a lease that begins now, rounded up to a bucket. */
+/** Returns the end of a lease that begins now, rounded up to the end of a bucket. */
 export function leaseEnd(now: number, forMs: number): number {
   return Math.ceil((now + forMs) / BUCKET_MS) * BUCKET_MS;
 }
@@ -31,13 +31,13 @@ export class Window {
   readonly #buckets: Bucket[] = [];
   #sum = 0;
 
-  /** Sum of the amounts that count now. */
+  /** Returns the sum of the amounts that count now. */
   sum(now: number): number {
-    this.#forget(now);
+    this.#dropEnded(now);
     return this.#sum;
   }
 
-  /** Returns the exact wait until a cost fits within a limit, in milliseconds: 0 none, `Infinity` never. */
+  /** Returns the milliseconds until a cost fits within a limit: 0 if it fits now, `Infinity` if it never will. */
   waitFor(cost: number, { limit, now }: { limit: number; now: number }): number {
     let excess = this.sum(now) + cost - limit;
     if (excess <= 0) return 0;
@@ -50,7 +50,7 @@ export class Window {
 
   /** Returns the milliseconds until nothing counts. */
   resetMs(now: number): number {
-    this.#forget(now);
+    this.#dropEnded(now);
     const last = this.#buckets[this.#buckets.length - 1];
     return last === undefined ? 0 : last.end - now;
   }
@@ -67,23 +67,23 @@ export class Window {
     this.#sum += amount;
   }
 
-  /** Removes an amount added with this end, if it still counts. @throws {RangeError} as `add` */
+  /** Removes an amount that was added with this end, if it still counts. @throws {RangeError} as `add` does */
   remove(amount: number, end: number): void {
     checkAmount(amount);
     const at = this.#find(end);
     const bucket = this.#buckets[at];
     if (bucket?.end !== end) return;
-    const returned = Math.min(amount, bucket.amount);
-    bucket.amount -= returned;
-    this.#sum -= returned;
+    const removed = Math.min(amount, bucket.amount);
+    bucket.amount -= removed;
+    this.#sum -= removed;
     if (bucket.amount > 0) return;
     if (at === this.#buckets.length - 1) this.#buckets.pop();
     else this.#buckets.splice(at, 1);
   }
 
   /**
-   * Replaces an added estimate by the actual amount. A surplus is removed if it still counts; a deficit is added to the
-   * same bucket, or to the current one if that has ended, even above the limit.
+   * Replaces an estimate with the actual amount. A surplus is removed if it still counts. A deficit is added to the
+   * same bucket, or to the current one if that bucket has ended, even if the sum then exceeds the limit.
    * @throws {RangeError} if the actual amount is not a non-negative integer
    */
   correct(added: number, { actual, end, now }: { actual: number; end: number; now: number }): void {
@@ -92,19 +92,19 @@ export class Window {
     else this.add(actual - added, end > now ? end : windowEnd(now));
   }
 
-  #forget(now: number): void {
+  #dropEnded(now: number): void {
     for (let first = this.#buckets[0]; first !== undefined && first.end <= now; first = this.#buckets[0]) {
       this.#sum -= first.amount;
       this.#buckets.shift();
     }
   }
 
-  /** Index of the first bucket with this end or a later one. */
+  /** Returns the index of the first bucket with this end or a later one. */
   #find(end: number): number {
     const buckets = this.#buckets;
     let low = 0;
     let high = buckets.length;
-    // Most amounts belong to the last bucket.
+    // Fast path: most amounts belong to the last bucket.
     const last = buckets[high - 1];
     if (last === undefined || last.end < end) return high;
     if (last.end === end) return high - 1;
@@ -117,7 +117,7 @@ export class Window {
   }
 }
 
-/** Checks an amount: `NaN` would corrupt the sum. */
+/** Checks an amount: `NaN` would corrupt the sum. @throws {RangeError} */
 function checkAmount(amount: number): void {
   if (!Number.isSafeInteger(amount) || amount < 0) {
     throw new RangeError(`Cannot count ${amount}: it is not a non-negative integer`);

@@ -1,9 +1,9 @@
-/** Opens the responses shared by nodes. */
+/** Opens the responses that nodes share, if the configuration names a Redis. */
 import type { Log } from "../log_events.ts";
 import type { LimitsAddress } from "../config/address.ts";
 import type { SharedResponses } from "./recall.ts";
 
-/** Opens the responses in Redis, even if it is unreachable; `undefined` if no Redis is configured. */
+/** Opens the responses in Redis, even if it is unreachable. Returns `undefined` if no Redis is configured. */
 export async function openSharedResponses(
   address: LimitsAddress,
   log: Log,

@@ -1,4 +1,4 @@
-/** Recent responses: in this process, and in Redis if nodes share one. */
+/** Stores recent responses for requests that refer to them: in this process, and in Redis if nodes share one. */
 import { type KeptResponse, type RecallLimits, RecentResponses } from "./recent_responses.ts";
 
 /** Owner of responses. */
@@ -8,19 +8,26 @@ export interface ResponseOwner {
   secret: string;
 }
 
-/** Responses shared by nodes. */
+/** The store of responses that nodes share. */
 export interface SharedResponses {
-  /** Stores a response for a time in milliseconds. Resolves when other nodes can find it, or after a failure. */
+  /**
+   * Stores a response for `forMs` milliseconds. Resolves when other nodes can find it, or after a failure, which is
+   * logged. Never rejects.
+   */
   put(owner: ResponseOwner, response: KeptResponse, forMs: number): Promise<void>;
-  /** Finds a response and renews its lifetime. @throws {GatewayError} `overloaded` without an answer of the store */
+  /**
+   * Finds a response and renews its lifetime.
+   * @throws {GatewayError} `overloaded` if the store does not answer
+   */
   find(owner: ResponseOwner, id: string, forMs: number): Promise<KeptResponse | undefined>;
   /**
    * Finds the response with an output item and renews its lifetime.
-   * @throws {GatewayError} `overloaded` without an answer of the store
+   * @throws {GatewayError} `overloaded` if the store does not answer
    */
   findByItem(owner: ResponseOwner, itemId: string, forMs: number): Promise<KeptResponse | undefined>;
-  /** Deletes a response that its node evicted, so that Redis has the same bounds as the nodes. */
+  /** Deletes a response that its node evicted, so that the nodes' bounds hold for the shared store, too. */
   drop(keyId: string, response: KeptResponse): void;
+  /** Closes the connection. */
   close(): Promise<void>;
 }
 
@@ -34,7 +41,7 @@ export interface RecallParts {
   shared?: SharedResponses | undefined;
 }
 
-/** Recent responses of every key. */
+/** Recent responses of all API keys. */
 export class Recall {
   readonly #recent: RecentResponses;
   readonly #shared: SharedResponses | undefined;
@@ -49,7 +56,7 @@ export class Recall {
     });
   }
 
-  /** `null`: responses are not stored. */
+  /** Limits of the responses in this process; `null`: responses are not stored. */
   get limits(): RecallLimits | null {
     return this.#limits;
   }
@@ -59,38 +66,45 @@ export class Recall {
     return this.#recent.bytes;
   }
 
+  /** Changes the limits. @param limits `null`: deletes all responses in this process, and stores no others */
   configure(limits: RecallLimits | null): void {
     this.#limits = limits;
     if (limits === null) this.#recent.close();
     else this.#recent.configure(limits);
   }
 
-  /** Stores a response. @returns resolves when other nodes can find it; absent: there are none */
+  /** Stores a response. Returns a promise that resolves when other nodes can find it; undefined if there are none. */
   put(owner: ResponseOwner, response: KeptResponse): Promise<void> | undefined {
     if (this.#limits === null) return undefined;
     const isKept = this.#recent.put(owner.keyId, response, { isOwn: true });
     return isKept ? this.#shared?.put(owner, response, this.#forMs) : undefined;
   }
 
-  /** Finds this owner's response. @throws {GatewayError} `overloaded` if another node may have it */
+  /** Finds a response of this owner. @throws {GatewayError} `overloaded` if Redis does not answer and may have it */
   async find(owner: ResponseOwner, id: string): Promise<KeptResponse | undefined> {
     if (this.#limits === null) return undefined;
-    return this.#recent.find(owner.keyId, id) ?? this.#adopt(owner, await this.#shared?.find(owner, id, this.#forMs));
+    return this.#recent.find(owner.keyId, id) ??
+      this.#storeLocally(owner, await this.#shared?.find(owner, id, this.#forMs));
   }
 
-  /** Finds this owner's response with an output item. @throws {GatewayError} `overloaded` if another node may have it */
+  /**
+   * Finds the response of this owner that has an output item.
+   * @throws {GatewayError} `overloaded` if Redis does not answer and may have it
+   */
   async findByItem(owner: ResponseOwner, itemId: string): Promise<KeptResponse | undefined> {
     if (this.#limits === null) return undefined;
     return this.#recent.findByItem(owner.keyId, itemId) ??
-      this.#adopt(owner, await this.#shared?.findByItem(owner, itemId, this.#forMs));
+      this.#storeLocally(owner, await this.#shared?.findByItem(owner, itemId, this.#forMs));
   }
 
-  /** Opens the responses of one connection, which end with it. They count towards the common limits, and for their key. */
+  /**
+   * Opens responses that only one connection uses. They count towards the limits, as responses of the connection's key.
+   */
   openLocal(keyId: string): LocalResponses {
     return new LocalResponses(this.#recent, keyId);
   }
 
-  /** Deletes everything in this process. */
+  /** Deletes all responses in this process, and closes the connection to Redis. */
   async close(): Promise<void> {
     this.#recent.close();
     await this.#shared?.close();
@@ -100,13 +114,14 @@ export class Recall {
     return (this.#limits?.minutes ?? 0) * 60_000;
   }
 
-  #adopt({ keyId }: ResponseOwner, found: KeptResponse | undefined): KeptResponse | undefined {
-    if (found !== undefined && this.#limits !== null) this.#recent.put(keyId, found);
-    return found;
+  /** Stores a response from Redis in this process, too. */
+  #storeLocally({ keyId }: ResponseOwner, response: KeptResponse | undefined): KeptResponse | undefined {
+    if (response !== undefined && this.#limits !== null) this.#recent.put(keyId, response);
+    return response;
   }
 }
 
-/** Responses visible to one connection only. */
+/** Responses that only one connection can find. */
 export class LocalResponses {
   readonly #recent: RecentResponses;
   readonly #keyId: string;
@@ -131,7 +146,7 @@ export class LocalResponses {
     return this.#recent.findByItem(this.#owner, itemId);
   }
 
-  /** Deletes everything. */
+  /** Deletes the responses of the connection. */
   close(): void {
     for (const id of this.#ids) this.#recent.remove(this.#owner, id);
     this.#ids.clear();

@@ -1,12 +1,13 @@
 /**
- * Recent responses of every key in memory, bounded in bytes and time. A key that stores much evicts its own responses: the
- * least recently used one of the key with the most bytes goes first.
+ * Keeps recent responses of all API keys in memory, bounded in bytes and time. If they exceed the bound, the least
+ * recently used response of the key with the most bytes is evicted, so that a key that stores much evicts its own
+ * responses.
  */
 
 /** A stored response that later requests of its key may refer to. */
 export interface KeptResponse {
   id: string;
-  /** The response whose input precedes `input`; `withOutput`: followed by its output. */
+  /** The response whose input precedes `input`. `withOutput`: its output precedes `input`, too. */
   base?: { id: string; withOutput: boolean };
   /** Input items after those of `base`: JSON texts in UTF-8, separated by commas. */
   input: Uint8Array<ArrayBuffer>;
@@ -23,49 +24,54 @@ export interface KeptItem {
   end: number;
 }
 
-/** Limits of the storage. */
+/** Bounds of the stored responses. */
 export interface RecallLimits {
-  /** Lifetime of a response after its last use. */
+  /** Lifetime of a response after its last use, in minutes. */
   minutes: number;
+  /** Most megabytes (1024 * 1024 bytes) of all responses. */
   megabytes: number;
 }
 
-/** Options of the storage. */
+/** Options of `RecentResponses`. */
 export interface RecentResponsesOptions {
   /** Monotonic clock in milliseconds. */
   monotonic: () => number;
-  /** Called with each response of this process that is evicted before its time. */
+  /** Called with each response that this process has created and that is evicted before its lifetime ends. */
   dropped?: (owner: string, response: KeptResponse) => void;
 }
 
+/** A stored response. */
 interface Entry {
   readonly owner: string;
+  /** API key that the bytes count for. */
   readonly keyId: string;
   readonly response: KeptResponse;
   readonly bytes: number;
+  /** Whether this process has created it. */
   readonly isOwn: boolean;
+  /** Monotonic time in milliseconds. */
   expiresAt: number;
 }
 
 /** Responses of one API key. */
 interface Account {
-  /** The least recently used first. */
+  /** Entries by owner and id, the least recently used first. */
   readonly entries: Map<string, Entry>;
   bytes: number;
 }
 
-/** Estimated overhead of an entry and of each item, in bytes. */
+/** Estimated memory overhead of an entry, and of each of its output items, in bytes. */
 const ENTRY_BYTES = 512;
 const ITEM_BYTES = 256;
 
 /** Longest delay of a JavaScript timer, in milliseconds. */
-const LONGEST_DELAY_MS = 2 ** 31 - 1;
+const MAX_DELAY_MS = 2 ** 31 - 1;
 
-/** Responses by owner and id. Owners find only their own. */
+/** Responses by owner and id. An owner finds only its own responses. */
 export class RecentResponses {
-  /** The least recently used first. */
+  /** Entries by owner and id, the least recently used first. */
   readonly #entries = new Map<string, Entry>();
-  /** By API key; keys without responses are not kept. */
+  /** Accounts by API key. A key without responses has none. */
   readonly #accounts = new Map<string, Account>();
   /** Entries by owner and id of their output items. */
   readonly #items = new Map<string, Entry>();
@@ -79,20 +85,22 @@ export class RecentResponses {
     this.#options = options;
   }
 
-  /** Accounted size of all responses. */
+  /** Estimated size of all responses, in bytes. */
   get bytes(): number {
     return this.#bytes;
   }
 
+  /** Changes the bounds, and evicts responses beyond them. */
   configure(limits: RecallLimits): void {
     this.#limits = limits;
     this.#evict();
   }
 
   /**
-   * Stores a response. @param options `isOwn`: true if this process created it; `keyId`: the API key that it counts for,
-   * absent: the owner
-   * @returns false if it exceeds the limits, or the share of its key, by itself
+   * Stores a response.
+   * @param options `isOwn`: whether this process has created it; `keyId`: the API key that it counts for, by default
+   * the owner
+   * @returns false if it was not stored, or was evicted at once, because it is too large
    */
   put(
     owner: string,
@@ -110,23 +118,24 @@ export class RecentResponses {
     return this.#entries.has(key);
   }
 
-  /** Finds a response and marks it as used. */
+  /** Finds a response, and marks it as used. */
   find(owner: string, id: string): KeptResponse | undefined {
     this.#evict();
-    return this.#use(this.#entries.get(keyOf(owner, id)));
+    return this.#markUsed(this.#entries.get(keyOf(owner, id)));
   }
 
   /** Finds the response with an output item, and marks it as used. */
   findByItem(owner: string, itemId: string): KeptResponse | undefined {
     this.#evict();
-    return this.#use(this.#items.get(keyOf(owner, itemId)));
+    return this.#markUsed(this.#items.get(keyOf(owner, itemId)));
   }
 
+  /** Deletes a response. */
   remove(owner: string, id: string): void {
     this.#remove(keyOf(owner, id));
   }
 
-  /** Deletes everything. */
+  /** Deletes all responses. */
   close(): void {
     this.#entries.clear();
     this.#accounts.clear();
@@ -144,7 +153,7 @@ export class RecentResponses {
     return this.#options.monotonic() + this.#limits.minutes * 60_000;
   }
 
-  #use(entry: Entry | undefined): KeptResponse | undefined {
+  #markUsed(entry: Entry | undefined): KeptResponse | undefined {
     if (entry === undefined) return undefined;
     const key = keyOf(entry.owner, entry.response.id);
     this.#subtract(key, entry);
@@ -183,7 +192,7 @@ export class RecentResponses {
     }
   }
 
-  /** Evicts responses beyond the limits. The order of use is the order of expiry, unless the limits have changed. */
+  /** Evicts responses beyond the bounds. Entries expire in the order of their use, unless the lifetime was changed. */
   #evict(): void {
     const now = this.#options.monotonic();
     for (const [key, { expiresAt }] of this.#entries) {
@@ -205,10 +214,11 @@ export class RecentResponses {
     return largest;
   }
 
+  /** Starts a timer for the next expiry, unless one runs already. */
   #startTimer(): void {
     const [first] = this.#entries.values();
     if (this.#timer !== undefined || first === undefined) return;
-    const delay = Math.min(Math.max(first.expiresAt - this.#options.monotonic(), 1), LONGEST_DELAY_MS);
+    const delay = Math.min(Math.max(first.expiresAt - this.#options.monotonic(), 1), MAX_DELAY_MS);
     this.#timer = setTimeout(() => {
       this.#timer = undefined;
       this.#evict();
@@ -218,13 +228,14 @@ export class RecentResponses {
   }
 }
 
-/** The separator is a line break, which owner ids do not contain. */
+/** Returns the key of a response or an item. The separator is a line break, which owners do not contain. */
 function keyOf(owner: string, id: string): string {
   return `${owner}\n${id}`;
 }
 
+/** Estimates the memory of a response. */
 function bytesOf(owner: string, { id, base, input, output, items }: KeptResponse): number {
-  // Up to two bytes per character; owner and id are part of two keys.
+  // A character takes up to two bytes; owner and id are part of two keys.
   let bytes = ENTRY_BYTES + input.byteLength + output.byteLength + 2 * (2 * owner.length + 2 * id.length);
   if (base !== undefined) bytes += 2 * base.id.length;
   for (const item of items) bytes += ITEM_BYTES + 2 * (owner.length + 2 * item.id.length);

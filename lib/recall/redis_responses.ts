@@ -1,4 +1,6 @@
-/** Responses shared by nodes in Redis, each encrypted with a key derived from its client's API key. */
+/**
+ * Stores the responses that nodes share in Redis, each encrypted with a key that is derived from its client's API key.
+ */
 import { Buffer } from "node:buffer";
 import { Redis } from "ioredis";
 import { GatewayError } from "../errors.ts";
@@ -8,27 +10,28 @@ import type { ResponseOwner, SharedResponses } from "./recall.ts";
 import type { KeptResponse } from "./recent_responses.ts";
 import { openResponse, sealResponse } from "./seal_response.ts";
 
+/** Prefix of all keys. */
 const PREFIX = "sluice:recall";
 
-/** Interval of log lines about an unreachable Redis, in milliseconds. */
-const LOG_MS = 60_000;
+/** Shortest interval between two log lines about an unreachable Redis, in milliseconds. */
+const LOG_INTERVAL_MS = 60_000;
 
 /** Connect timeout, in milliseconds. */
-const CONNECT_MS = 2_000;
+const CONNECT_TIMEOUT_MS = 2_000;
 
 /** Time for the server to close the socket before it is destroyed, in milliseconds. */
 const HANG_UP_MS = 100;
 
 /** Longest reconnect delay, in milliseconds. */
-const RECONNECT_MS = 5_000;
+const MAX_RECONNECT_MS = 5_000;
 
-/** Longest wait for Redis, in milliseconds: a slow answer keeps the conversation, a missing one ends it. */
-const COMMAND_MS = 2_000;
+/** Longest wait for a reply, in milliseconds. It is long, because without a reply the client's conversation ends. */
+const COMMAND_TIMEOUT_MS = 2_000;
 
-/** Time until a client should repeat a request that Redis did not answer, in milliseconds. */
-const RETRY_MS = 1_000;
+/** Value of `retry-after` if Redis did not answer, in milliseconds. */
+const RETRY_AFTER_MS = 1_000;
 
-/** Shared responses in Redis. */
+/** The responses in Redis. */
 export class RedisResponses implements SharedResponses {
   readonly #redis: Redis;
   readonly #log: Log;
@@ -39,23 +42,23 @@ export class RedisResponses implements SharedResponses {
     this.#log = log;
     this.#redis = new Redis(url.reveal(), {
       lazyConnect: true,
-      connectTimeout: CONNECT_MS,
+      connectTimeout: CONNECT_TIMEOUT_MS,
       disconnectTimeout: HANG_UP_MS,
       enableOfflineQueue: false,
       maxRetriesPerRequest: 0,
-      commandTimeout: COMMAND_MS,
-      retryStrategy: (times) => Math.min(times * 100, RECONNECT_MS),
+      commandTimeout: COMMAND_TIMEOUT_MS,
+      retryStrategy: (times) => Math.min(times * 100, MAX_RECONNECT_MS),
       protocol: 2,
       disableClientInfo: true,
       connectionName: "sluice-recall",
     });
     this.#ended = new Promise((resolve) => this.#redis.once("end", resolve));
-    this.#redis.on("error", (error: unknown) => this.#failed(error));
+    this.#redis.on("error", (error: unknown) => this.#logFailure(error));
   }
 
-  /** Connects. Resolves even on failure: the client reconnects by itself. */
+  /** Connects. Resolves even after a failure, as the client reconnects by itself. */
   async connect(): Promise<void> {
-    await this.#redis.connect().catch((error: unknown) => this.#failed(error));
+    await this.#redis.connect().catch((error: unknown) => this.#logFailure(error));
   }
 
   async put(owner: ResponseOwner, response: KeptResponse, forMs: number): Promise<void> {
@@ -67,7 +70,7 @@ export class RedisResponses implements SharedResponses {
       const results = await commands.exec() ?? [];
       for (const [error] of results) if (error !== null) throw error;
     } catch (error) {
-      this.#failed(error);
+      this.#logFailure(error);
     }
   }
 
@@ -84,13 +87,13 @@ export class RedisResponses implements SharedResponses {
 
   drop(keyId: string, { id, items }: KeptResponse): void {
     const keys = [responseKey({ keyId }, id), ...items.map((item) => itemKey({ keyId }, item.id))];
-    this.#redis.unlink(...keys).catch((error: unknown) => this.#failed(error));
+    this.#redis.unlink(...keys).catch((error: unknown) => this.#logFailure(error));
   }
 
   async close(): Promise<void> {
     const wasReady = this.#redis.status === "ready";
     this.#redis.disconnect();
-    // Without a connection there is no such event, only the client's timer.
+    // Without a connection the client emits no `end` event, but may have a timer until then.
     await (wasReady ? this.#ended : new Promise((resolve) => setTimeout(resolve, HANG_UP_MS)));
   }
 
@@ -98,18 +101,18 @@ export class RedisResponses implements SharedResponses {
     try {
       return await command();
     } catch (error) {
-      this.#failed(error);
+      this.#logFailure(error);
       throw new GatewayError("overloaded", "Cannot look up earlier responses at this time: try again", {
-        retryAfterMs: RETRY_MS,
+        retryAfterMs: RETRY_AFTER_MS,
         refusal: { outage: "limits_store" },
         cause: error,
       });
     }
   }
 
-  #failed(error: unknown): void {
+  #logFailure(error: unknown): void {
     const now = performance.now();
-    if (now - this.#loggedAt < LOG_MS) return;
+    if (now - this.#loggedAt < LOG_INTERVAL_MS) return;
     this.#loggedAt = now;
     // The message may contain the address with its password.
     const cause = error instanceof Error ? "code" in error ? String(error.code) : error.name : "unknown";

@@ -1,4 +1,4 @@
-/** Encrypts data for one API key: AES-256-GCM with a key derived by HKDF-SHA-256 (RFC 5869). */
+/** Encrypts data with AES-256-GCM, with a key that HKDF-SHA-256 (RFC 5869) derives from an API key. */
 
 /** Bytes of the random nonce before the ciphertext. */
 const NONCE_BYTES = 12;
@@ -6,9 +6,10 @@ const NONCE_BYTES = 12;
 const encoder = new TextEncoder();
 
 /**
- * Encrypts bytes. @param secret the API key @param place authenticated with the ciphertext, which decrypts in no other
- * place
- * @param purpose each purpose has its own key
+ * Encrypts bytes.
+ * @param secret the API key
+ * @param data `purpose`: each purpose has its own key; `place`: where the ciphertext is stored. The place is
+ * authenticated, so that the ciphertext cannot be decrypted at another one
  */
 export async function seal(
   secret: string,
@@ -23,7 +24,7 @@ export async function seal(
   return sealed;
 }
 
-/** Decrypts bytes of `seal`; `undefined` for another secret, place or purpose, or modified bytes. */
+/** Decrypts a result of `seal`. Returns `undefined` for another secret, place or purpose, and for modified bytes. */
 export async function unseal(
   secret: string,
   { purpose, place, sealed }: { purpose: string; place: string; sealed: Uint8Array<ArrayBuffer> },

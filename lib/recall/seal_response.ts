@@ -1,15 +1,16 @@
-/** Encrypts responses for storage outside of the process. */
+/** Encrypts responses for storage outside the process, and decrypts them. */
 import type { KeptResponse } from "./recent_responses.ts";
 import { seal, unseal } from "./seal.ts";
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder("utf-8", { fatal: true });
 
+/** Purpose of the encryption, with the version of the format. */
 const PURPOSE = "sluice recall 1";
-/** Length of the header's length field. */
+/** Size of the field with the length of the header, in bytes. */
 const LENGTH_BYTES = 4;
 
-/** Encrypts a response for the place it is stored at. */
+/** Encrypts a response for the Redis key under which it is stored. */
 export async function sealResponse(
   secret: string,
   { key: place, response }: { key: string; response: KeptResponse },
@@ -24,7 +25,7 @@ export async function sealResponse(
   return await seal(secret, { purpose: PURPOSE, place, bytes });
 }
 
-/** Decrypts a response of `sealResponse`; `undefined` for another secret or place. */
+/** Decrypts a result of `sealResponse`. Returns `undefined` for another secret or Redis key. */
 export async function openResponse(
   secret: string,
   { key: place, sealed }: { key: string; sealed: Uint8Array<ArrayBuffer> },
@@ -32,7 +33,7 @@ export async function openResponse(
   const bytes = await unseal(secret, { purpose: PURPOSE, place, sealed });
   if (bytes === undefined) return undefined;
   const start = LENGTH_BYTES + new DataView(bytes.buffer).getUint32(0);
-  // The text is authentic: only the gateway has the key.
+  // The text is authentic, since only the gateway encrypts with this key, so its shape need not be checked.
   const { inputBytes, ...others } = JSON.parse(decoder.decode(bytes.subarray(LENGTH_BYTES, start)));
   const middle = start + inputBytes;
   return { ...others, input: bytes.slice(start, middle), output: bytes.slice(middle) };

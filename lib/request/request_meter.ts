@@ -69,8 +69,8 @@ export function addLimitHeaders(
   const statuses = meter.limitStatuses();
   const refusedMs = failure?.status === 429 ? failure.retryAfterMs : undefined;
   if (statuses.length === 0 && refusedMs === undefined) return;
-  const words = endpoint === "messages" ? "anthropic" : "openai";
-  answerHeaders.push(...writeLimitHeaders(statuses, { now: gateway.now, words, refusedMs }));
+  const style = endpoint === "messages" ? "anthropic" : "openai";
+  answerHeaders.push(...writeLimitHeaders(statuses, { now: gateway.now, style, refusedMs }));
 }
 
 /** The status that a client gets with an error. */

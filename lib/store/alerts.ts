@@ -1,4 +1,4 @@
-/** Alerts queued for a webhook. The nodes of a store share them, and one node sends each. */
+/** The store of alerts that wait for delivery to a webhook. All nodes of a store share them; one node sends each. */
 
 /** A new alert. */
 export interface NewAlert {
@@ -8,7 +8,7 @@ export interface NewAlert {
   at: number;
   /** The event as JSON text. */
   body: string;
-  /** Subject of the alert, which connects the start and the end of a condition. */
+  /** What the alert is about: the start and the end of a condition have the same subject. */
   subject: string;
   /** True: the condition starts. False: it ends. */
   begins: boolean;
@@ -20,20 +20,21 @@ export interface NewAlert {
   isSent: boolean;
 }
 
-/** `known`: the subject is in that state already. `taken`: another alert has this id. */
+/** Result of adding an alert. `known`: its subject is already in this state. `taken`: another alert has its id. */
 export type AddedAlert = "added" | "known" | "taken";
 
 /** An alert that this process may send until its lease is over. */
 export interface ClaimedAlert {
   id: string;
+  /** The event as JSON text. */
   body: string;
-  /** Attempts to send it, this one included. */
+  /** Number of attempts to send it, this one included. */
   attempts: number;
 }
 
 /** Stores alerts. Leases and pauses use the store's clock. */
 export interface AlertStore {
-  /** Adds an alert unless its subject is in that state already. An end is only added after its start. */
+  /** Adds an alert unless its subject is already in this state. An end is only added after its start. */
   add(alert: NewAlert): Promise<AddedAlert>;
   /** Leases the oldest due alert for `leaseMs` milliseconds; `undefined` if none is due. */
   claim(leaseMs: number): Promise<ClaimedAlert | undefined>;
@@ -41,6 +42,9 @@ export interface AlertStore {
   finish(alert: ClaimedAlert, state: "delivered" | "given_up"): Promise<void>;
   /** Makes an alert due again after `afterMs` milliseconds, unless another process has claimed it since. */
   retry(alert: ClaimedAlert, afterMs: number): Promise<void>;
-  /** Deletes alerts that ended before `until` and subjects that are no longer remembered; Unix time in milliseconds. */
+  /**
+   * Deletes ended alerts from before `until`, and subjects that need not be remembered at `now`; both are Unix times in
+   * milliseconds.
+   */
   prune(times: { until: number; now: number }): Promise<void>;
 }

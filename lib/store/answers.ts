@@ -1,54 +1,54 @@
-/** Finished answers, stored for a while for repeated requests. */
+/** The store of finished answers, which repeated requests with the same Idempotency-Key get again. */
 
-/** An answer. */
+/** A stored answer. */
 export interface AnswerRecord {
-  /** The caller and the endpoint. */
+  /** The caller and the endpoint, within which keys are unique. */
   scope: string;
-  /** The client's name for the request, unique within the scope. */
+  /** The client's key of the request. */
   key: string;
   /** SHA-256 of the request, hexadecimal. */
   requestHash: string;
   /** HTTP status. */
   status: number;
   headers: Readonly<Record<string, string>>;
-  /** Absent if it is not stored: too large, or dropped to make room for newer ones. */
+  /** Absent if the body is not stored, because it was too large, or was dropped to make room for newer ones. */
   body?: Uint8Array<ArrayBuffer>;
-  /** Unix time in milliseconds. */
+  /** When the answer was finished, Unix time in milliseconds. */
   doneAt: number;
 }
 
-/** Bounds of the store. */
+/** Bounds of the stored answers. */
 export interface AnswerBounds {
   /** Answers finished before this time are deleted; Unix time in milliseconds. */
   until: number;
-  /** Most bytes of all bodies; the bodies of the oldest answers go first. */
+  /** Most bytes of all bodies; those of the oldest answers are deleted first. */
   maxBytes: number;
-  /** Most answers; the oldest go first. */
+  /** Most answers; the oldest are deleted first. */
   maxAnswers: number;
 }
 
-/** A claim on a request in progress. */
+/** A claim on a request in progress, so that no repetition of it runs at the same time. */
 export interface AnswerClaim extends Pick<AnswerRecord, "scope" | "key" | "requestHash"> {
   /** Unique id of this execution, on any node. */
   holder: string;
 }
 
-/** The claim of another holder. */
+/** A claim that another holder has. */
 export interface OtherClaim extends Pick<AnswerClaim, "requestHash" | "holder"> {
   /** True if its lease is over: the node crashed or lost the store before it released the claim. */
   isOver: boolean;
 }
 
-/** Stores answers, one row each. */
+/** Stores answers and claims. */
 export interface AnswerStore {
-  /** Finds the answer to a request. The body is a copy. */
+  /** Finds the answer to a request. The caller may change its body. */
   find(scope: string, key: string): Promise<AnswerRecord | undefined>;
   /** Stores or replaces an answer. Leaves out the body if the total would exceed `maxBytes`. */
   put(answer: AnswerRecord, bounds: Pick<AnswerBounds, "maxBytes">): Promise<void>;
   /**
    * Claims a request for one holder among all nodes, or renews the holder's own claim.
    * @param forMs length of the lease, in milliseconds
-   * @param after a holder with an expired lease and a known outcome, whose claim may be taken over
+   * @param after a former holder with a known outcome, whose claim may be taken over if its lease has expired
    * @returns the claim of another holder; `undefined` if the claim succeeded
    */
   claim(claim: AnswerClaim, forMs: number, after?: string): Promise<OtherClaim | undefined>;
@@ -56,6 +56,6 @@ export interface AnswerStore {
   isClaimed(scope: string, key: string): Promise<boolean>;
   /** Releases the claim if it is still this holder's. */
   release(claim: Pick<AnswerClaim, "scope" | "key" | "holder">): Promise<void>;
-  /** Deletes a few answers or bodies that exceed the bounds. Returns true if more remain. */
+  /** Deletes a few answers and bodies that exceed the bounds. Returns true if more remain. */
   prune(bounds: AnswerBounds): Promise<boolean>;
 }

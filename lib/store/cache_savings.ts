@@ -1,4 +1,4 @@
-/** Savings by a token of each cache class, at the prices of a sheet. */
+/** Computes what a token of each cache class saves at the prices of a sheet. */
 import { parseFactor, parseUsd, timesFactor } from "../billing/money.ts";
 import type { PriceSheet } from "./ledger.ts";
 
@@ -6,12 +6,12 @@ import type { PriceSheet } from "./ledger.ts";
 const CACHE_CLASSES = ["input_cache_read", "input_cache_write_5m", "input_cache_write_1h"] as const;
 
 /**
- * The difference of the prices of a prompt token and of a token of each cache class, in 1e-12 USD; negative where the
- * class is dearer.
+ * Returns, for each cache class, the price of a prompt token minus the price of a token of the class, in 1e-12 USD. A
+ * difference is negative if tokens of the class cost more.
  * @throws {RangeError} for a price with more than 12 decimals
  */
 export function cacheSavings(sheet: Readonly<PriceSheet>): bigint[] {
   const factor = parseFactor(sheet.factor);
-  const unit = (price: string) => timesFactor(parseUsd(price), factor);
-  return CACHE_CLASSES.map((name) => unit(sheet.prompt) - unit(sheet[name]));
+  const priceOf = (price: string) => timesFactor(parseUsd(price), factor);
+  return CACHE_CLASSES.map((name) => priceOf(sheet.prompt) - priceOf(sheet[name]));
 }

@@ -1,4 +1,4 @@
-/** UTC days, and sums of entries. */
+/** Computes with UTC days and other steps of time, and adds up the figures of entries. */
 import { sortSliced } from "../scheduler.ts";
 import type { BilledTokens, Ending, Entry, UsageBy, UsageQuery, UsageSum } from "./ledger.ts";
 
@@ -6,9 +6,9 @@ import type { BilledTokens, Ending, Entry, UsageBy, UsageQuery, UsageSum } from 
 export const DAY_MS = 86_400_000;
 
 /** Endings that count as failed. */
-const FAILED: ReadonlySet<Ending> = new Set<Ending>(["failed", "refused", "lost"]);
+const FAILED_ENDINGS: ReadonlySet<Ending> = new Set<Ending>(["failed", "refused", "lost"]);
 
-/** Classes of tokens, in stored order. */
+/** Classes of tokens, in the order of the columns. */
 export const TOKEN_CLASSES = [
   "prompt",
   "input_cache_read",
@@ -18,7 +18,9 @@ export const TOKEN_CLASSES = [
   "reasoning",
 ] as const satisfies readonly (keyof BilledTokens)[];
 
-/** The counts in stored order. Written out because it runs for every entry, and a loop over the classes is slower. */
+/**
+ * Returns the counts in the order of the columns. Written out, because a loop is slower and this runs for every entry.
+ */
 export function tokenCounts(tokens: BilledTokens): number[] {
   return [
     tokens.prompt,
@@ -30,7 +32,7 @@ export function tokenCounts(tokens: BilledTokens): number[] {
   ];
 }
 
-/** Zero tokens. */
+/** No tokens of any class. */
 export const NO_TOKENS: Readonly<BilledTokens> = Object.freeze({
   prompt: 0,
   input_cache_read: 0,
@@ -40,12 +42,12 @@ export const NO_TOKENS: Readonly<BilledTokens> = Object.freeze({
   reasoning: 0,
 });
 
-/** UTC day of a time in Unix milliseconds: days since 1970-01-01. */
+/** Returns the UTC day of a time in Unix milliseconds, in days since 1970-01-01. */
 export function dayOf(at: number): number {
   return stepOf(at, DAY_MS);
 }
 
-/** The step of this length that a time in Unix milliseconds is in: steps since 1970-01-01. */
+/** Returns the step that contains a time in Unix milliseconds, in steps of this length since 1970-01-01. */
 export function stepOf(at: number, stepMs: number): number {
   return Math.floor(at / stepMs);
 }
@@ -55,7 +57,7 @@ export function dayName(day: number): string {
   return new Date(day * DAY_MS).toISOString().slice(0, 10);
 }
 
-/** Groupings by time: their lengths in milliseconds, and the ends of their names in an ISO 8601 text. */
+/** Groupings by time: their lengths in milliseconds, and how much of an ISO 8601 text is their name. */
 export const TIME_STEPS = {
   day: { ms: DAY_MS, end: "2026-11-21".length },
   hour: { ms: 3_600_000, end: "2026-11-21T09".length },
@@ -67,21 +69,23 @@ function isTimeStep(by: UsageBy | undefined): by is keyof typeof TIME_STEPS {
   return by === "day" || by === "hour" || by === "minute";
 }
 
-/** The name of a sum, from a column of the store: that of a time step has the number of the step since 1970-01-01. */
+/**
+ * Returns the name of a sum by the value of its column, which for days, hours and minutes is their number since 1970.
+ */
 export function sumName(by: UsageBy, value: unknown): string {
   if (!isTimeStep(by)) return String(value);
   const { ms, end } = TIME_STEPS[by];
   return new Date(Number(value) * ms).toISOString().slice(0, end);
 }
 
-/** A sum without its names and what prompt caches saved. */
+/** A sum without its names and without what prompt caches saved. */
 type Figures = Omit<UsageSum, "name" | "thenName" | "saved">;
 
 /** A period split into whole steps, which are days or hours since 1970-01-01, and parts of steps. */
 export interface CutSpan {
-  /** Whole steps; `until` is exclusive. */
-  steps: { from: number; until: number };
-  /** Parts of steps, in Unix milliseconds: at most the first and the last step. */
+  /** The whole steps; `until` is exclusive. */
+  whole: { from: number; until: number };
+  /** Parts of the first and the last step, in Unix milliseconds; empty if the period has only whole steps. */
   pieces: { step: number; since: number; until: number }[];
 }
 
@@ -89,10 +93,10 @@ export interface CutSpan {
 export function cutSpan({ since, until }: { since: number; until: number }, stepMs: number): CutSpan {
   const [first, last] = [stepOf(since, stepMs), stepOf(until, stepMs)];
   const isFromStart = since === first * stepMs;
-  if (since >= until) return { steps: { from: first, until: first }, pieces: [] };
-  if (first === last) return { steps: { from: first, until: first }, pieces: [{ step: first, since, until }] };
+  if (since >= until) return { whole: { from: first, until: first }, pieces: [] };
+  if (first === last) return { whole: { from: first, until: first }, pieces: [{ step: first, since, until }] };
   return {
-    steps: { from: isFromStart ? first : first + 1, until: last },
+    whole: { from: isFromStart ? first : first + 1, until: last },
     pieces: [
       ...(isFromStart ? [] : [{ step: first, since, until: (first + 1) * stepMs }]),
       ...(until === last * stepMs ? [] : [{ step: last, since: last * stepMs, until }]),
@@ -100,9 +104,9 @@ export function cutSpan({ since, until }: { since: number; until: number }, step
   };
 }
 
-/** The figures of one entry. */
+/** Returns the figures of one entry. */
 export function figuresOf({ ending, tokens, images, cost, overrun }: Omit<Entry, "id">): Figures {
-  return { requests: 1, failed: FAILED.has(ending) ? 1 : 0, tokens, images, cost, overrun };
+  return { requests: 1, failed: FAILED_ENDINGS.has(ending) ? 1 : 0, tokens, images, cost, overrun };
 }
 
 /** Adds tokens to a sum. Written out because it runs for every entry, and a loop takes four times as long. */
@@ -125,43 +129,44 @@ export function addFigures(sum: Figures, { requests, failed, tokens, images, cos
   sum.overrun += overrun;
 }
 
-/** Groupings of the sums per day, and those that each kind of sums has. */
-const OF_DAYS: readonly (UsageBy | undefined)[] = ["key", "group", "model", "day", undefined];
-const OF_KIND: Readonly<Record<SumKind, readonly (UsageBy | undefined)[]>> = {
-  upstreams: [...OF_DAYS, "upstream"],
-  hours: [...OF_DAYS, "upstream", "hour"],
-  users: [...OF_DAYS, "user", "tag"],
+/** Groupings of the sums that are written with the entries, and of each kind of sums that are made later. */
+const GROUPINGS_OF_DAYS: readonly (UsageBy | undefined)[] = ["key", "group", "model", "day", undefined];
+const GROUPINGS_OF_KIND: Readonly<Record<SumKind, readonly (UsageBy | undefined)[]>> = {
+  upstreams: [...GROUPINGS_OF_DAYS, "upstream"],
+  hours: [...GROUPINGS_OF_DAYS, "upstream", "hour"],
+  users: [...GROUPINGS_OF_DAYS, "user", "tag"],
 };
 
 /**
- * Kinds of sums: per day with upstreams and price sheets, the same per hour of the last two days, and per day with end users
- * and tags.
+ * Kinds of sums. `upstreams`: per day, with upstreams and price sheets. `hours`: the same per hour, for the last two
+ * days. `users`: per day, with end users and tags.
  */
 export type SumKind = "upstreams" | "hours" | "users";
 
 /**
- * The sums that answer a query; `undefined`: only single entries do. Those of one end user are few and have an
- * index.
+ * Returns the kind of sums that a query can be answered from; `undefined` if it needs single entries. Queries for one
+ * end user read entries, which are few and have an index.
  */
 export function sumKindOf({ by, thenBy, only = {} }: Pick<UsageQuery, "by" | "thenBy" | "only">): SumKind | undefined {
   if (only.user !== undefined) return undefined;
   const kinds: readonly SumKind[] = only.tag === undefined ? ["upstreams", "hours", "users"] : ["users"];
-  return kinds.find((kind) => OF_KIND[kind].includes(by) && OF_KIND[kind].includes(thenBy));
+  return kinds.find((kind) => GROUPINGS_OF_KIND[kind].includes(by) && GROUPINGS_OF_KIND[kind].includes(thenBy));
 }
 
-/** Returns whether a query needs single entries of days whose entries were pruned: only some sums are kept for good. */
+/** Returns whether pruned entries are missing from the result of a query: only some sums are kept after pruning. */
 export function needsEntries({ by, thenBy, only = {} }: Pick<UsageQuery, "by" | "thenBy" | "only">): boolean {
-  return !OF_DAYS.includes(by) || !OF_DAYS.includes(thenBy) || only.user !== undefined || only.tag !== undefined;
+  return !GROUPINGS_OF_DAYS.includes(by) || !GROUPINGS_OF_DAYS.includes(thenBy) || only.user !== undefined ||
+    only.tag !== undefined;
 }
 
-/** Sums of figures by one or two names. */
+/** Collects sums of figures by one or two names. */
 export class Sums {
   readonly #sums = new Map<string, UsageSum>();
 
   /** Adds figures to the sum of these names. */
   add({ name, thenName }: Pick<UsageSum, "name" | "thenName">, figures: Omit<UsageSum, "name" | "thenName">): void {
-    const both = thenName === undefined ? name : `${name}\n${thenName}`;
-    const sum = this.#sums.get(both);
+    const key = thenName === undefined ? name : `${name}\n${thenName}`;
+    const sum = this.#sums.get(key);
     if (sum !== undefined) {
       addFigures(sum, figures);
       sum.saved += figures.saved;
@@ -169,10 +174,10 @@ export class Sums {
     }
     const { requests, failed, tokens, images, cost, overrun, saved } = figures;
     const names = { name, ...(thenName !== undefined && { thenName }) };
-    this.#sums.set(both, { ...names, requests, failed, tokens: { ...tokens }, images, cost, overrun, saved });
+    this.#sums.set(key, { ...names, requests, failed, tokens: { ...tokens }, images, cost, overrun, saved });
   }
 
-  /** All sums, ordered by name. Sorted in slices, since there may be one per key. */
+  /** Returns all sums, ordered by name. Sorts with pauses, since there may be a sum for every key. */
   async list(): Promise<UsageSum[]> {
     return await sortSliced([...this.#sums.values()], byName);
   }

@@ -1,4 +1,4 @@
-/** An entry of the ledger: one request, and what it cost. */
+/** Types of ledger entries. An entry has the facts of one request and what it cost. */
 import type { BudgetRefusal, LimitRefusal, OutageRefusal, PermissionRefusal, TargetRefusal } from "../errors.ts";
 
 /**
@@ -28,8 +28,8 @@ export interface BilledTokens {
 }
 
 /**
- * The prices of an entry: the catalog's, in USD per token as decimal strings, and the factor of the key's group. Stored
- * once per version, which entries refer to.
+ * The prices of an entry: those of the catalog, in USD per token as decimal strings, and the factor of the key's group.
+ * Stores keep each sheet once, under a version that entries refer to.
  */
 export interface PriceSheet {
   model: string;
@@ -41,7 +41,7 @@ export interface PriceSheet {
   input_cache_write_1h: string;
 }
 
-/** An item billed in addition to the tokens. */
+/** An item that is billed in addition to the tokens. */
 export interface BilledExtra {
   /** Name of the price, as in `pricing`. */
   item: string;
@@ -52,6 +52,7 @@ export interface BilledExtra {
 
 /** Sizes of the images of a request, such as `1024x1024`. */
 export interface ImageSizes {
+  /** The requested size. */
   asked: string;
   /** One for each billed image; `unknown` if it cannot be read from the image. */
   delivered: readonly string[];
@@ -60,7 +61,7 @@ export interface ImageSizes {
 /** The context tier of an input: more than `above` and at most `up_to` tokens. */
 export interface ContextTier {
   above: number;
-  /** Absent: no limit. */
+  /** Absent: no upper bound. */
   up_to?: number;
 }
 
@@ -79,9 +80,9 @@ export const REASON_CODES = [
   "client_slow",
   /** The client disconnected. */
   "client_disconnected",
-  /** The gateway had no capacity: request bodies, images, requests with the same Idempotency-Key. */
+  /** The gateway was at its capacity for bodies or images, or a request with the same Idempotency-Key was running. */
   "busy",
-  /** The gateway could not answer: its store is unreachable, or no target was available. */
+  /** The gateway could not serve the request: a store was unreachable, or no target was available. */
   "unavailable",
   "shutdown",
   /** The upstream rejected the request itself. */
@@ -96,7 +97,7 @@ export const REASON_CODES = [
 /** Reason code of a refused or failed request. */
 export type ReasonCode = typeof REASON_CODES[number];
 
-/** Reason of a refusal or failure, with its facts but no text of the client. */
+/** Reason of a refusal or failure with its facts. It contains no text of the client. */
 export interface EntryReason {
   code: ReasonCode;
   /** Code of the error sent to the client, such as `context_length_exceeded`. */
@@ -108,7 +109,7 @@ export interface EntryReason {
   limit?: LimitRefusal;
   budget?: BudgetRefusal;
   permission?: PermissionRefusal;
-  /** Targets that were not asked, with reasons. */
+  /** Targets to which no attempt was made, with reasons. */
   targets?: readonly TargetRefusal[];
   /** The ledger or store that the gateway could not reach or write. */
   outage?: OutageRefusal;
@@ -135,15 +136,15 @@ export interface EntryAttempt {
   request_id?: string;
 }
 
-/** Use of the prompt cache of a conversation. */
+/** Whether a request used the prompt cache of its conversation: see `EntryDetails.affinity`. */
 export type Affinity = "hit" | "miss" | "moved";
 
 /** Facts that few entries have. Stored as JSON text, so a new one needs no migration. */
 export interface EntryDetails {
   extras?: readonly BilledExtra[];
-  /** The service tier that served it; absent for the default one. The prices are those of the sheet. */
+  /** The service tier that served the request; absent for the default tier. The price sheet has its prices. */
   service_tier?: string;
-  /** The context tier of its prices; absent if the model has none. */
+  /** The context tier of its prices; absent if the model has no context tiers. */
   context_tier?: ContextTier;
   /** The time window of its prices; absent outside all windows. */
   price_window?: string;
@@ -154,15 +155,15 @@ export interface EntryDetails {
   reason?: EntryReason;
   /** All attempts; absent unless one of them failed. */
   attempts?: readonly EntryAttempt[];
-  /** The vendor's id of the request, where the only attempt succeeded. */
+  /** The vendor's id of the request; absent if it sent none, or if `attempts` has it. */
   request_id?: string;
-  /** Targets that were passed over because they could not be asked. */
+  /** Targets that were passed over because they were unavailable. */
   skipped?: readonly TargetRefusal[];
   /** Members of the request that the last upstream does not support: names of the protocols, or `other`. */
   dropped?: readonly string[];
   /**
-   * `hit`: the target that has the conversation in its prompt cache answered. `miss`: no target has it. `moved`:
-   * another one answered. Absent where there was no choice of targets, or no conversation.
+   * `hit`: the target that has the conversation in its prompt cache answered. `miss`: no target has it there. `moved`:
+   * another target answered. Absent if there was no choice of targets, or no conversation.
    */
   affinity?: Affinity;
   /** The client's name of the end user. */
@@ -182,7 +183,7 @@ export interface EntryDetails {
  */
 export type UsageSource = "upstream" | "counted" | "estimated" | "formula" | "none";
 
-/** Outcome of a request: the finish reason of its answer, or one of the others without an answer. */
+/** Outcome of a request: the finish reason of its answer, or how it ended otherwise. */
 export type Ending =
   | "end"
   | "stop_sequence"
@@ -197,7 +198,7 @@ export type Ending =
   | "client_disconnected"
   /** An error before or within the answer. Nothing is charged. */
   | "failed"
-  /** Ended before any upstream was asked: by a limit, a budget, a permission, as invalid, or by its client. */
+  /** The request ended before any attempt: by a limit, a budget, a permission, as invalid, or by its client. */
   | "refused"
   /** The process ended before the request did. Nothing is charged. */
   | "lost";
@@ -210,9 +211,9 @@ export interface Entry {
   at: number;
   keyId: string;
   group: string;
-  /** Public id of the model; empty if the request named no permitted one. */
+  /** Public id of the model; empty if the request named no model that its key may use. */
   model: string;
-  /** Name of the last upstream asked; empty if there was none. */
+  /** Name of the upstream of the last attempt; empty if there was none. */
   upstream: string;
   endpoint: MeteredEndpoint;
   /** HTTP status sent to the client; 499 if it disconnected before it got any of the answer, 0 if unknown (`lost`). */
@@ -243,8 +244,8 @@ export interface Entry {
 export interface KeptEntry extends Entry {
   /** Sequence number from 1, without gaps. */
   seq: number;
-  /** Version of the price sheet; absent if there is no sheet. */
+  /** Version of the price sheet; absent if nothing is charged. */
   priceVersion?: number;
-  /** Check sum of this entry and the previous check sum. */
+  /** Check sum over this entry and the check sum of the previous one. */
   check: number;
 }

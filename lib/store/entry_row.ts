@@ -1,4 +1,4 @@
-/** Entries and their sums as rows of any database, and the check sums that chain entries. */
+/** Converts entries to and from rows, for both databases, checks them, and computes the check sums that chain them. */
 import { crc32 } from "node:zlib";
 import { TOKEN_CLASSES, tokenCounts } from "./days.ts";
 import type {
@@ -37,10 +37,10 @@ const FACT_COLUMNS = [
   "images",
 ];
 
-/** Index of the price sheet among the checked facts: behind its version. */
+/** Index of the price sheet among the facts of a check sum: after its version. */
 const SHEET_AT = FACT_COLUMNS.indexOf("price_version") + 1;
 
-/** Search columns, in the order of `searchedValues`. */
+/** Columns for searches, in the order of `searchedValues`. */
 const SEARCHED_COLUMNS = ["reason", "end_user", "tags"];
 
 /** Columns of `entries`, in the order of `entryValues`. */
@@ -49,13 +49,13 @@ export const ENTRY_COLUMNS: readonly string[] = [...FACT_COLUMNS, "check_sum", "
 /** Columns of amounts, which are read as text: numbers are inexact beyond 2^53. */
 export const AMOUNT_COLUMNS: ReadonlySet<string> = new Set(["cost", "held", "overrun"]);
 
-/** Check sum of an entry with inconsistent columns: it matches no entry. */
+/** Check sum that no entry has, for entries whose columns for searches contradict their details. */
 const NO_CHECK = -1;
 
 /** A value of a column. */
 export type ColumnValue = number | string | null;
 
-/** The facts of an entry, amounts as text. Its row and its check sum are made from them. */
+/** Returns the facts of an entry, with amounts as text. Its row and its check sum are made from them. */
 export function entryFacts(entry: Omit<KeptEntry, "check">): ColumnValue[] {
   return [
     entry.seq,
@@ -81,35 +81,38 @@ export function entryFacts(entry: Omit<KeptEntry, "check">): ColumnValue[] {
   ];
 }
 
-/** The values of an entry's row, in the order of `ENTRY_COLUMNS`. */
+/** Returns the values of an entry's row, in the order of `ENTRY_COLUMNS`. */
 export function entryValues(entry: KeptEntry, facts: readonly ColumnValue[] = entryFacts(entry)): ColumnValue[] {
   const details = entry.details === undefined ? null : JSON.stringify(entry.details);
   return [...facts, entry.check, details, ...searchedValues(entry)];
 }
 
-/** Values of the search columns. They repeat details, which the check sum covers. */
+/** Returns the values of the columns for searches. They repeat details, which the check sum covers. */
 export function searchedValues({ ending, details }: Pick<Entry, "ending" | "details">): (string | null)[] {
   const reason = ending === "lost" ? "lost" : details?.reason?.code;
   return [reason ?? null, details?.user ?? null, details?.tags === undefined ? null : `,${details.tags.join(",")},`];
 }
 
-/** CRC-32 of all facts of an entry and the check sum of the previous entry. It detects damage, not forgery. */
+/**
+ * Returns the CRC-32 of all facts of an entry and of the check sum of the previous entry, `previousCheck`. It detects
+ * damage, but no forgery.
+ */
 export function checkSum(
   entry: Omit<KeptEntry, "check">,
-  before: number,
+  previousCheck: number,
   facts: readonly ColumnValue[] = entryFacts(entry),
 ): number {
-  const checked = [before, ...facts];
-  // Behind the check sum of the previous entry.
+  const checked = [previousCheck, ...facts];
+  // The index is one higher here, as the check sum of the previous entry comes first.
   checked.splice(SHEET_AT + 1, 0, entry.sheet === undefined ? null : sheetText(entry.sheet));
-  // Left out if absent, as in releases without details.
+  // Left out if absent, so that check sums of releases without details stay valid.
   if (entry.details !== undefined) checked.push(JSON.stringify(entry.details));
-  // Part of the text instead of crc32's second argument: from 2^31 on, Deno 2.4 computes that wrongly in optimized
-  // code.
+  // The previous check sum is part of the text instead of crc32's second argument: from 2^31 on, Deno 2.4 computes that
+  // wrongly in optimized code.
   return crc32(JSON.stringify(checked));
 }
 
-/** Canonical text of a price sheet: equal for equal prices. */
+/** Returns the canonical text of a price sheet, which is equal for equal prices. */
 export function sheetText(sheet: PriceSheet): string {
   let text = sheetTexts.get(sheet);
   if (text === undefined) {
@@ -119,7 +122,7 @@ export function sheetText(sheet: PriceSheet): string {
   return text;
 }
 
-/** The values of a price sheet's row, in the order of `SHEET_COLUMNS`. */
+/** Returns the values of a price sheet's row, in the order of `SHEET_COLUMNS`. */
 export function sheetValues(sheet: PriceSheet): string[] {
   return [
     sheet.model,
@@ -168,10 +171,10 @@ export interface EntryRow extends BilledTokens {
   tags: string | null;
 }
 
-/** Counts of a row of sums, in the integer type of the database. */
+/** The counts of a row of sums, in the integer type of the database. */
 export type CountRow = Record<"requests" | "failed" | keyof BilledTokens | "images", number | bigint | string>;
 
-/** Converts a row to an entry. `sheetOf` returns the price sheet of a version. */
+/** Converts a row to an entry. @param sheetOf returns the price sheet of a version */
 export function toEntry(row: EntryRow, sheetOf: (version: number) => PriceSheet): KeptEntry {
   const { price_version: priceVersion, first_ms: firstMs, details } = row;
   const entry: KeptEntry = {
@@ -202,7 +205,7 @@ export function toEntry(row: EntryRow, sheetOf: (version: number) => PriceSheet)
   return entry;
 }
 
-/** Returns whether the search columns match the details. Rows of older versions have none. */
+/** Returns whether the columns for searches match the details. Rows of older releases have no values in them. */
 function hasSearchedColumns({ reason, end_user, tags }: EntryRow, entry: KeptEntry): boolean {
   if (reason === null && end_user === null && tags === null) return true;
   const values = searchedValues(entry);
@@ -230,10 +233,10 @@ function toTokens(row: Readonly<Record<keyof BilledTokens, number | bigint | str
   };
 }
 
-/** Largest 64-bit amount of SQLite and Postgres: about 9.2 million USD. */
+/** Largest amount that SQLite and Postgres store as a 64-bit integer: about 9.2 million USD. */
 const MAX_AMOUNT = 2n ** 63n - 1n;
 
-/** Checks an entry. @throws {RangeError} for a number or amount that cannot be stored exactly */
+/** Checks the numbers of an entry. @throws {RangeError} for a number or amount that cannot be stored exactly */
 export function assertEntry(entry: Entry): void {
   const { tokens } = entry;
   assertCount(entry, "at", entry.at);
@@ -262,7 +265,7 @@ function assertAmount({ id }: Entry, name: string, amount: bigint): void {
   if (amount < 0n || amount > MAX_AMOUNT) throw new RangeError(`Cannot enter "${id}": ${name} is ${amount}`);
 }
 
-/** Checks a hold. @throws {RangeError} for an amount that cannot be stored exactly */
+/** Checks a hold. @throws {RangeError} if its amount cannot be stored exactly, or its claims are in the wrong order */
 export function assertHold({ id, amount, claims }: Hold): void {
   if (amount < 0n || amount > MAX_AMOUNT) throw new RangeError(`Cannot hold for "${id}": the amount is ${amount}`);
   if (claims.findLastIndex(({ scope }) => scope === "user") > 0) {

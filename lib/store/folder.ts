@@ -3,7 +3,7 @@ import { dirname } from "node:path";
 
 /**
  * Creates a folder (0700) if it is missing.
- * @throws {Error} before any change, if a symbolic link leads outside of the process's write permission
+ * @throws {Error} before any change, if a symbolic link leads to a folder that the process may not read and write
  */
 function makeFolder(folder: string): void {
   requireRights(folder);
@@ -25,14 +25,17 @@ export function makeFile(file: string): boolean {
   }
 }
 
-/** Syncs the file names in a folder. Windows cannot open a folder. */
+/** Syncs the file names in a folder to the disk. Does nothing on Windows, which cannot open a folder. */
 export function syncFolder(folder: string): void {
   if (Deno.build.os === "windows") return;
   using opened = Deno.openSync(folder);
   opened.syncSync();
 }
 
-/** Deno checks permissions for the path as written; SQLite opens the path with links resolved. */
+/**
+ * Checks the permissions for the real path of a folder: Deno checks those for the path as written, but SQLite opens the
+ * path with its links resolved.
+ */
 function requireRights(folder: string): void {
   const { path, real } = realFolder(folder);
   if (real === undefined || real === path) return;
@@ -42,7 +45,9 @@ function requireRights(folder: string): void {
   }
 }
 
-/** The real path of a folder, or of its nearest existing parent; absent if this process may not read it. */
+/**
+ * Returns the real path of a folder or of its nearest existing parent; `real` is absent if the process may not read it.
+ */
 function realFolder(folder: string): { path: string; real?: string } {
   for (let path = folder;; path = dirname(path)) {
     try {

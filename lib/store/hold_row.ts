@@ -1,8 +1,8 @@
-/** Holds as rows of a table of any database. */
+/** Converts holds to and from rows, for both databases. */
 import { dayOf } from "./days.ts";
 import type { BudgetClaim, Hold, MeteredEndpoint, Spender } from "./ledger.ts";
 
-/** A budget claim in JSON, which cannot represent large integers. */
+/** A budget claim in JSON. Its amount is a text, because JSON cannot represent large integers. */
 export type ClaimJson = Omit<BudgetClaim, "budget"> & { budget: string };
 
 /** A row of `holds`, with integers as the database returns them. */
@@ -17,7 +17,7 @@ export interface HoldRow {
   lease_until: number | bigint;
 }
 
-/** The claims of a hold as JSON. */
+/** Converts the claims of a hold to JSON values. */
 export function toClaimsJson(claims: readonly BudgetClaim[]): ClaimJson[] {
   return claims.map((claim) => ({ ...claim, budget: String(claim.budget) }));
 }
@@ -38,8 +38,8 @@ export function toHold(row: HoldRow, claims: readonly ClaimJson[]): Hold {
 }
 
 /**
- * Returns true if a hold counts against the budget of a key, group or end user. It counts against that of an end user
- * only if it claims it.
+ * Returns whether a hold counts against the budget of a key, group or end user. It counts against the budget of an end
+ * user only if it claims that budget.
  */
 export function countsAgainst(
   { keyId, group, at, claims }: Pick<Hold, "keyId" | "group" | "at" | "claims">,

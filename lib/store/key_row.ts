@@ -1,4 +1,4 @@
-/** API keys as rows of a table of any database. */
+/** Converts rows of both databases to API keys. */
 import type { KeyRecord } from "./keys.ts";
 
 /** A row of `keys`, with integers and booleans as the database returns them. */

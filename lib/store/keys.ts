@@ -1,18 +1,18 @@
-/** Stored API keys: only their hashes, never the keys. */
+/** The store of API keys. It has their hashes, never the keys themselves. */
 import type { KeyRules } from "../config.ts";
 import type { ChangeOrigin } from "./operators.ts";
 
-/** One key. */
+/** A stored key. */
 export interface KeyRecord {
   /** Id of the key, never reused. It survives rotation, because limits, budget and bill belong to it. */
   id: string;
   /** Unique among keys that are not revoked. */
   name: string;
-  /** SHA-256 of the key, hexadecimal. */
+  /** SHA-256 of the secret key, hexadecimal. */
   hash: string;
   /** Name of the key's group. */
   group: string;
-  /** Unix time in milliseconds. */
+  /** When the key was created, Unix time in milliseconds. */
   createdAt: number;
   /** A disabled key is rejected until it is enabled again. */
   disabled: boolean;
@@ -25,9 +25,9 @@ export interface KeyRecord {
   expiresAt?: number;
   /** Unix time in milliseconds, to the minute; absent: never used. */
   lastUsedAt?: number;
-  /** Rules that extend or tighten those of its group. */
+  /** Rules that extend or restrict those of its group. */
   rules: KeyRules;
-  /** Hash of the previous secret after a rotation, valid until then in Unix milliseconds. */
+  /** Hash of the previous secret after a rotation. It is valid until this Unix time in milliseconds. */
   former?: { hash: string; until: number };
 }
 
@@ -39,13 +39,13 @@ export interface KeyChange {
   expiresAt?: number | null;
 }
 
-/** Counts of keys, computed in constant memory. */
+/** Counts of keys, and some of them. */
 export interface KeySummary {
   /** All keys, including revoked ones. */
   total: number;
   /** Keys that are not revoked. */
   inUse: number;
-  /** The oldest keys that are not revoked, limited by `limit`. */
+  /** The oldest keys that are not revoked: at most as many as requested. */
   oldest: KeyRecord[];
 }
 
@@ -56,12 +56,12 @@ export interface KeyPage {
   next?: number;
 }
 
-/** Stores API keys. A change with an origin is logged in the same transaction, or neither happens. */
+/** Stores API keys. A change with an origin is logged in the same transaction: either both happen or neither. */
 export interface KeyStore {
   /**
    * A number that changes as soon as any key may have changed, in any process. A result of `findByHash` is valid while
-   * the number stays the same, except that former keys expire. Absent if reading it costs as much as finding a key:
-   * then results must not be cached.
+   * the number stays the same, except that previous secrets expire. Absent if reading the number costs as much as
+   * finding a key; then results must not be cached.
    */
   version?(): number;
   /** Adds a key. Returns false if a key that is not revoked has its name, or any key its id or hash. */
@@ -70,15 +70,15 @@ export interface KeyStore {
   findByHash(hash: string, now: number): Promise<KeyRecord | undefined>;
   /** Lists every key, oldest first, in one blocking call: for processes that serve no requests. */
   list(): Promise<KeyRecord[]>;
-  /** Counts the keys and returns the oldest ones in use, at most `limit`, in constant memory. */
-  summary(limit: number): Promise<KeySummary>;
-  /** Keys, oldest first, after a position; 0 is before all of them. */
+  /** Counts the keys, and returns the `most` oldest ones that are not revoked. Needs constant memory. */
+  summary(most: number): Promise<KeySummary>;
+  /** Lists keys, oldest first. @param from `after`: 0 for the first page, then `next` of the previous one */
   page(from: { after: number; limit: number }): Promise<KeyPage>;
-  /** Finds the key with this id, else the active key with this name, else the last key that had this name. */
+  /** Finds the key with this id, otherwise the active key with this name, otherwise the last key that had this name. */
   find(nameOrId: string): Promise<KeyRecord | undefined>;
-  /** The keys with these ids, in any order; includes revoked keys, leaves unknown ids out. */
+  /** Finds the keys with these ids, in any order. Includes revoked keys, and leaves out unknown ids. */
   findIds(ids: readonly string[]): Promise<KeyRecord[]>;
-  /** Names of keys by id; includes revoked keys, leaves unknown ids out. */
+  /** Finds the names of keys by id. Includes revoked keys, and leaves out unknown ids. */
   names(ids: readonly string[]): Promise<ReadonlyMap<string, string>>;
   /** Changes a key. Returns false if no active key has this id. */
   change(id: string, change: KeyChange, origin?: ChangeOrigin): Promise<boolean>;
@@ -92,6 +92,6 @@ export interface KeyStore {
    * if no active key has this id, or the hash exists already.
    */
   rotate(id: string, to: { hash: string; until: number }, origin?: ChangeOrigin): Promise<boolean>;
-  /** Records when keys were last used, by id. Later times win. */
+  /** Records when keys were last used, by id. An earlier time than the recorded one changes nothing. */
   touch(used: ReadonlyMap<string, number>): Promise<void>;
 }

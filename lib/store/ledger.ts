@@ -1,6 +1,6 @@
 /**
- * The ledger: one entry per request, written once and never changed. Sums per day and balances are projections of the
- * entries. Amounts are in 1e-12 USD.
+ * The interface of ledgers. A ledger has one entry per request, which is written once and never changed. Sums and
+ * balances are computed from the entries. Amounts are in 1e-12 USD.
  */
 import type { BilledTokens, Entry, KeptEntry, MeteredEndpoint, PriceSheet } from "./entry.ts";
 export type {
@@ -24,12 +24,12 @@ export { REASON_CODES } from "./entry.ts";
 import type { SumKind } from "./days.ts";
 import type { EntrySearch } from "./search.ts";
 
-/** In 1e-12 USD. */
+/** An amount in 1e-12 USD. */
 type Amount = Entry["cost"];
 
 /** A budget that a request counts against. */
 export interface BudgetClaim {
-  /** `user`: one end user of a key. A request has one such claim at most, which comes before the others. */
+  /** `user`: one end user of a key. A request has at most one such claim, which comes first. */
   scope: "key" | "group" | "user";
   /** Id of the key, name of the group, or account of the end user, as `userAccount` makes it. */
   id: string;
@@ -37,7 +37,7 @@ export interface BudgetClaim {
   budget: Amount;
   /** First day of the period, in UTC days since 1970-01-01; 0 for a budget that never resets. */
   since: number;
-  /** First day of the next period; absent for a budget that never resets. Only used in texts. */
+  /** First day of the next period; absent for a budget that never resets. Only texts use it. */
   until?: number;
 }
 
@@ -46,9 +46,12 @@ export type Spender = Pick<BudgetClaim, "scope" | "id" | "since">;
 
 /** Amounts of a key, group or end user in a period. */
 export interface Spending {
-  /** Costs of its requests received since the first day; of an end user, those that counted against the budget. */
+  /**
+   * Costs of the requests that were received since the first day. For an end user, only those of requests that counted
+   * against the budget.
+   */
   charged: Amount;
-  /** Held for its running requests. */
+  /** Amount held for running requests. */
   held: Amount;
 }
 
@@ -62,12 +65,12 @@ export interface UserSum {
   charged: Amount;
 }
 
-/** Names the account of an end user of a key. Ids of keys have no line breaks. */
+/** Returns the account of an end user of a key. Key ids have no line breaks, so it is unambiguous. */
 export function userAccount(keyId: string, user: string): string {
   return `${keyId}\n${user}`;
 }
 
-/** Reads the key and the end user of an account. */
+/** Returns the key and the end user of an account. */
 export function readUserAccount(account: string): Pick<UserSum, "keyId" | "user"> {
   const end = account.indexOf("\n");
   return { keyId: account.slice(0, end), user: account.slice(end + 1) };
@@ -77,12 +80,14 @@ export function readUserAccount(account: string): Pick<UserSum, "keyId" | "user"
 export interface Hold {
   /** Id of the request. */
   id: string;
+  /** Arrival of the request, Unix time in milliseconds. */
   at: number;
   keyId: string;
   group: string;
   model: string;
   endpoint: MeteredEndpoint;
   amount: Amount;
+  /** The budgets that must have room for the amount. */
   claims: readonly BudgetClaim[];
   /** Unix time in milliseconds at which it expires unless it is renewed. */
   leaseUntil: number;
@@ -91,10 +96,10 @@ export interface Hold {
 /** Result of `hold`. A refusal holds nothing. */
 export type HoldAnswer =
   | { held: true }
-  /** The exceeded budget, its rest, and the amount of other open holds. */
+  /** The exceeded budget, what is left of it, and the amount that other open holds hold of it. */
   | { held: false; claim: BudgetClaim; available: Amount; onHold: Amount };
 
-/** Grouping of sums. A request counts once per tag. */
+/** Grouping of sums. A request with several tags counts once for each of them. */
 export type UsageBy = "key" | "group" | "model" | "upstream" | "day" | "hour" | "minute" | "user" | "tag";
 
 /** Selection and grouping of sums. */
@@ -103,7 +108,7 @@ export interface UsageQuery {
   since: number;
   until: number;
   by: UsageBy;
-  /** A second grouping within the first; absent: none. */
+  /** A second grouping within the first; absent: there is none. */
   thenBy?: UsageBy;
   /** Filter; absent members match everything. */
   only?: UsageFilter;
@@ -123,8 +128,8 @@ export interface UsageFilter {
 /** A sum over entries. */
 export interface UsageSum {
   /**
-   * Id of the key, name of the group, id of the model, name of the upstream that was asked last, the day, hour or minute
-   * by UTC as `2026-11-21T09:13`, the end user or the tag; may be empty.
+   * Id of the key, name of the group, id of the model, name of the upstream of the last attempt, end user, or tag; or
+   * the day, hour or minute (UTC), such as `2026-11-21T09:13`. May be empty.
    */
   name: string;
   /** Name in the second grouping; absent if there is none. */
@@ -138,8 +143,8 @@ export interface UsageSum {
   cost: Amount;
   overrun: Amount;
   /**
-   * Savings by prompt caches: cached tokens times the difference to the price of prompt tokens, negative where writing
-   * cost more. 0 for requests that were pruned before the store had these sums.
+   * Savings by prompt caches: cached tokens times the difference to the price of prompt tokens; negative if writing to
+   * caches cost more. 0 for requests that were pruned before the store had these sums.
    */
   saved: Amount;
 }
@@ -157,14 +162,14 @@ export interface DaySum extends Omit<UsageSum, "name" | "thenName" | "saved"> {
 export interface UpstreamDaySum extends Omit<UsageSum, "name" | "thenName" | "saved"> {
   /** UTC days since 1970-01-01. */
   day: number;
-  /** Empty: no upstream was asked. */
+  /** Empty if no attempt was made. */
   upstream: string;
   model: string;
-  /** Absent: nothing is charged. */
+  /** Absent if nothing is charged. */
   sheet?: PriceSheet;
-  /** True if the target has prices. */
+  /** Whether the target has prices of its own. */
   hasTargetPrice: boolean;
-  /** Cost at the prices of the target. */
+  /** Cost at the prices of the target; 0 if it has none. */
   targetCost: Amount;
   attempts: number;
   /** Requests whose tokens the gateway counted, estimated or computed. */
@@ -175,7 +180,10 @@ export interface UpstreamDaySum extends Omit<UsageSum, "name" | "thenName" | "sa
 export interface SumsHead {
   /** Seq of the last entry in the sums. */
   seq: number;
-  /** Their first day, in UTC days since 1970-01-01: entries of earlier days were pruned before the store had these sums. */
+  /**
+   * First day of the sums, in UTC days since 1970-01-01. Entries of earlier days were pruned before the store had these
+   * sums.
+   */
   firstDay: number;
   /** The first hour of the sums per hour, in hours since 1970-01-01. */
   firstHour: number;
@@ -185,28 +193,28 @@ export interface SumsHead {
 export interface LedgerStart {
   /** Last pruned seq; 0 until entries are pruned. */
   seq: number;
-  /** Check sum of the last pruned entry, which the chain starts from; 0 until entries are pruned. */
+  /** Check sum of the last pruned entry, with which the chain of the others begins; 0 until entries are pruned. */
   check: number;
-  /** The last day with pruned entries, in UTC days since 1970-01-01; -1: none were pruned. */
+  /** The last day with pruned entries, in UTC days since 1970-01-01; -1 until entries are pruned. */
   day: number;
 }
 
-/** Entries that one call of `spenders` reads: a millisecond or two in a SQLite file. */
+/** Entries that one call of `spenders` reads: one or two milliseconds of work in a SQLite file. */
 export const SPENDERS_AT_ONCE = 2_000;
 
-/** Keys and groups charged in a part of the ledger. */
+/** Keys, groups and end users that a part of the ledger has charged. */
 export interface Spenders {
-  /** Seq of the last entry read. */
+  /** Seq of the last entry that was read. */
   seq: number;
-  /** Ids. */
+  /** Ids of keys. */
   keys: string[];
-  /** Names. */
+  /** Names of groups. */
   groups: string[];
-  /** End users with a budget. `refused`: it refused one of their requests. */
+  /** End users with a budget. `refused`: their budget has refused one of their requests. */
   users: (Pick<UserSum, "keyId" | "user"> & { refused: boolean })[];
 }
 
-/** A period in Unix milliseconds whose first entries are read; `until` is exclusive. */
+/** A period in Unix milliseconds of which the first `limit` entries are read; `until` is exclusive. */
 export interface DurationSpan {
   since: number;
   until: number;
@@ -215,19 +223,19 @@ export interface DurationSpan {
 
 /** Durations of the requests of a period. */
 export interface Durations {
-  /** Entries that were read. */
+  /** Number of entries that were read. */
   read: number;
-  /** Milliseconds until the first event or byte of an answer, and until its end, of those that were answered. */
+  /** For each answered request, the milliseconds until the first event or byte of its answer, and until its end. */
   answered: { firstMs: number; totalMs: number }[];
 }
 
 /** Stores the ledger. */
 export interface LedgerStore {
   /**
-   * True while requests that cost money may begin, because their entries can be written as far as is known; absent:
-   * always.
+   * Whether requests that cost money may begin, because their entries can be written as far as is known. Absent: they
+   * always may.
    */
-  readonly takes?: boolean;
+  readonly isWritable?: boolean;
   /**
    * The clock of leases, in Unix milliseconds, unaffected by changes of the wall clock. Absent: the caller uses a clock
    * that does not jump while a hold is open.
@@ -239,82 +247,87 @@ export interface LedgerStore {
    * @throws {RangeError} if the request is in the ledger already, or the amount cannot be stored
    */
   hold(hold: Hold): Promise<HoldAnswer>;
-  /** Returns the rest of a budget: its amount minus charges and holds. May be negative. */
+  /** Returns what is left of a budget: its amount minus charges and holds. May be negative. */
   readAvailable(claim: BudgetClaim): Promise<Amount>;
-  /** Returns the amounts of each spender, in the given order. Charged and held amount of one spender are consistent. */
+  /**
+   * Returns the amounts of each spender, in the given order. The two amounts of one spender are from the same moment.
+   */
   spending(spenders: readonly Spender[]): Promise<Spending[]>;
   /** Extends the leases of holds. Expired holds stay expired. */
   renew(ids: readonly string[], leaseUntil: number): Promise<void>;
   /**
-   * Writes entries, each id once, and ends their holds. The entries are durable when it resolves. If it rejects, none
-   * was written, unless a disk failure left the state unknown; the ledger then accepts nothing more.
+   * Writes entries, each id once, and ends their holds. The entries are durable when the promise resolves. If it
+   * rejects, none was written, unless the disk failed and the state is unknown; then the ledger accepts nothing
+   * more.
    * @returns whether each entry is new
    * @throws {RangeError} for an entry with a number or amount that cannot be stored exactly
    */
   append(entries: readonly Entry[]): Promise<boolean[]>;
   /** Voids expired holds and enters their requests as lost, without charge. Returns their ids. */
   expire(now: number): Promise<string[]>;
-  /** Open holds, without expired ones. */
+  /** Lists the open holds, without expired ones. */
   holds(): Promise<Hold[]>;
+  /** Finds the entry of a request. */
   find(id: string): Promise<KeptEntry | undefined>;
   /**
-   * Keys, groups and end users charged by entries after a seq, a few at a time: more remain if it read `SPENDERS_AT_ONCE`. Without
-   * `after` it returns only the end of the ledger.
+   * Returns the keys, groups and end users that entries after a seq have charged. A call reads at most
+   * `SPENDERS_AT_ONCE` entries; if it read as many, there may be more. Without `after` it returns only the last seq of
+   * the ledger.
    */
   spenders(from: { after?: number }): Promise<Spenders>;
-  /** Entries in order, after seq `after`; at most `limit`. */
+  /** Reads entries in order of seq, after seq `after`; at most `limit`. */
   entries(from: { after: number; limit: number }): Promise<KeptEntry[]>;
   /**
-   * Entries by arrival time, then seq, from `since` (with seq after `after`) up to `until`, exclusive; Unix
-   * milliseconds. At most `limit`.
+   * Reads entries in order of arrival, then of seq: those after the position of time `since` and seq `after`, that
+   * arrived before `until`. Times are Unix milliseconds. At most `limit`.
    */
   entriesWithin(span: { since: number; after: number; until: number; limit: number }): Promise<KeptEntry[]>;
-  /** Durations of requests: for each period, those of its first entries. */
+  /** Reads durations of requests: for each period, those of its first entries. */
   durations(spans: readonly DurationSpan[], signal?: AbortSignal): Promise<Durations[]>;
   /**
-   * Sums over a period, by whole days where single entries were pruned; sums by user or tag cover only unpruned
-   * entries. May reject with the signal's reason if it is aborted.
+   * Adds up the usage of a period. A day whose entries were pruned counts as a whole. Sums by user or tag cover only
+   * entries that were not pruned. May reject with the signal's reason if it is aborted.
    */
   usage(query: UsageQuery, signal?: AbortSignal): Promise<UsageSum[]>;
   /**
-   * Sums over a period for the costs of upstreams, of unpruned days, in no order. May reject with the signal's reason if
-   * it is aborted.
+   * Adds up a period for the costs of upstreams, without days whose entries were pruned. The sums have no order. May
+   * reject with the signal's reason if it is aborted.
    */
   upstreamDays(
     query: Pick<UsageQuery, "since" | "until" | "only">,
     signal?: AbortSignal,
   ): Promise<UpstreamDaySum[]>;
   /**
-   * The sums of the first day or hour after another one, by their names as JSON, from one snapshot; `undefined` behind the
-   * last one.
+   * Reads the sums of the first day or hour that comes after `after` and has any, by their names as JSON.
+   * Returns `undefined` after the last day or hour.
    */
   sumsOfStep(kind: SumKind, after: number): Promise<{ step: number; sums: Map<string, bigint[]> } | undefined>;
-  /** Returns the place that the sums have reached. */
+  /** Returns how far the sums that are made in the background have come. */
   sumsHead(): Promise<SumsHead>;
   /**
-   * Brings the sums a step closer to the last entry: those of the next 2,000 entries, if there are as many. Returns true
-   * if more of them remain.
+   * Adds the next 2,000 entries to the sums that are made in the background, if there are as many. Returns true if as
+   * many remain.
    */
   sumUp(): Promise<boolean>;
-  /** Finds the first unpruned entries in an order. May reject with the signal's reason if it is aborted. */
+  /** Finds the first entries in an order. May reject with the signal's reason if it is aborted. */
   search(search: EntrySearch, signal?: AbortSignal): Promise<KeptEntry[]>;
-  /** Seq of the last entry ever written; 0 if there was none. */
+  /** Returns the seq of the last entry ever written; 0 if there was none. */
   lastSeq(): Promise<number>;
   /**
-   * The stored sums per day since a UTC day (days since 1970-01-01), in order of days. With `maxRows`, only as many
-   * whole days as needed for that many sums.
+   * Reads the sums per day from a UTC day (days since 1970-01-01) on, in order of days. With `enough`, it reads only as
+   * many whole days as needed for that many sums.
    */
-  days(since: number, maxRows?: number): Promise<DaySum[]>;
+  days(since: number, enough?: number): Promise<DaySum[]>;
   /**
    * Returns the end users with the greatest sums in the period that begins on this day, the greatest first.
-   * @param of `keyId`: only those of this key
+   * @param of `keyId`: only end users of this key
    */
   topUsers(of: { since: number; keyId?: string; limit: number }, signal?: AbortSignal): Promise<UserSum[]>;
-  /** Sums of end users in the order of periods, keys and users; at most `limit` after this one. */
+  /** Reads sums of end users in order of periods, keys and users: at most `limit` after the sum `after`. */
   userSums(from: { after?: Omit<UserSum, "charged">; limit: number }): Promise<UserSum[]>;
   /**
-   * Deletes a few of the oldest entries before this day, and a few sums of end users in periods that ended before it; sums
-   * per day stay. Returns true if more remain.
+   * Deletes a few of the oldest entries from before a day, and a few sums of end users in periods that ended before it.
+   * Sums per day stay. Returns true if more remain.
    */
   prune(beforeDay: number): Promise<boolean>;
   /** Returns the summary of the pruned entries. */

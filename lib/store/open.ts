@@ -7,12 +7,12 @@ import type { Migrated, SharedStoreOptions, Store } from "./store.ts";
 /** Options for opening a store. */
 export interface OpenOptions {
   /**
-   * True for the process that serves from it. A file has one such process: others can change keys and read and prune
-   * the ledger, but not hold or enter anything. A store in memory always belongs to its process. A Postgres database
-   * can have many, which cache what they need during outages.
+   * True for a process that serves from the store. A SQLite file has one such process: others can change keys, and read
+   * and prune the ledger, but cannot make holds or write entries. A Postgres database can have many, which cache what
+   * they need during outages. A store in memory always belongs to its process.
    */
   own?: boolean;
-  /** True to only read: the store must exist and is not migrated. Writes fail. */
+  /** True for reading only: the store must exist and is not migrated. Writes fail. */
   readOnly?: boolean;
   /** Options for outages of a shared store, for a process that serves from it. */
   shared?: SharedStoreOptions;

@@ -1,20 +1,20 @@
-/** State of the operators: the log of their changes, one-time sign-in links, and sessions that have ended. */
+/** The store of operators' state: the log of their changes, one-time sign-in links, and sessions that were ended. */
 import type { JsonObject } from "../json/mod.ts";
 import type { KeyRecord } from "./keys.ts";
 
-/** Authors of changes. */
+/** All authors of changes. */
 export const CHANGE_AUTHORS = [
   ...["admin_key", "viewer_key", "one_time_link", "command_line", "configuration", "gateway"] as const,
 ] as const;
 
 /**
- * The author of a change. `one_time_link`: an operator who signed in with a one-time link. `command_line`: a command of this
- * program. `configuration`: a configuration that the gateway read without an operator's request. `gateway`: the gateway
- * itself, at its start.
+ * The author of a change. `one_time_link`: an operator who signed in with a one-time link. `command_line`: a command of
+ * this program. `configuration`: a configuration that the gateway has read without an operator's request. `gateway`:
+ * the gateway itself, at its start.
  */
 export type ChangeAuthor = typeof CHANGE_AUTHORS[number];
 
-/** Kinds of changes. */
+/** All kinds of changes. */
 export const CHANGE_ACTIONS = [
   ...["create_key", "change_key", "rotate_key", "revoke_key"] as const,
   ...[
@@ -35,59 +35,63 @@ export interface ChangeOrigin {
   author: ChangeAuthor;
   /** Unix time in milliseconds. */
   at: number;
-  /** Address of the client; absent where it is not known, and for commands. */
+  /** Address of the client; absent if it is unknown, and for commands. */
   address?: string;
-  /** The gateway's id of the request that asked for it; of a test or the playground: that was sent. */
+  /**
+   * The gateway's id of the admin request that made the change. For a test of a target or a request of the playground,
+   * the id of the request that was sent.
+   */
   requestId?: string;
 }
 
-/** A change that is to be logged. Its values hold no secrets. */
+/** A change to be logged. Its values contain no secrets. */
 export interface LoggedChange extends ChangeOrigin {
   action: ChangeAction;
-  /** Id of the key, or name of the target; absent where the action says it all. */
+  /** Id of the key, or name of the target; absent for other actions. */
   subject?: string;
-  /** Values before the change, of the members that differ; absent: there were none. */
+  /** Former values of the members that differ; absent if there were none. */
   before?: JsonObject;
-  /** The same after the change; absent: there are none. */
+  /** New values of the members that differ; absent if there are none. */
   after?: JsonObject;
 }
 
 /** A change of the log. */
 export interface ChangeRecord extends LoggedChange {
-  /** Grows with every change. */
+  /** Number of the change, which increases with every change. */
   seq: number;
 }
 
-/** A sign-in link or a session, by the hash of its token or its id, until it expires in Unix milliseconds. */
+/** A sign-in link or a session. `id`: the hash of the link's token, or the id of the session. */
 export interface ExpiringId {
   id: string;
+  /** Unix time in milliseconds. */
   expiresAt: number;
 }
 
 /** Stores the state of the operators. */
 export interface OperatorStore {
-  /** Logs a change. Logged changes never change, and go only by `pruneChanges`. */
+  /** Logs a change. Logged changes are never changed, and only `pruneChanges` deletes them. */
   logChange(change: LoggedChange): Promise<void>;
   /**
    * Lists logged changes, the latest first.
-   * @param from only those before this number, and those of this request; absent: all
+   * @param from `before`: only changes with a lower seq; `requestId`: only those of this request
    */
   changes(from: { before?: number; requestId?: string; limit: number }): Promise<ChangeRecord[]>;
   /** Deletes logged changes from before a moment, Unix time in milliseconds. */
   pruneChanges(before: number): Promise<void>;
-  /** Keeps a sign-in link by the hash of its token. @param now Unix time in milliseconds */
+  /** Stores a sign-in link, and deletes expired ones. @param now Unix time in milliseconds */
   addSignInLink(link: ExpiringId, now: number): Promise<void>;
-  /** Uses a sign-in link up. False where there is none with this hash, or it has expired. */
+  /** Deletes a sign-in link, which works once. Returns false if there is none with this hash, or it has expired. */
   takeSignInLink(hash: string, now: number): Promise<boolean>;
-  /** Ends a session before its time, on all nodes. */
+  /** Ends a session on all nodes before it expires. */
   endSession(session: ExpiringId, now: number): Promise<void>;
-  /** Sessions that ended before their time and would still be valid. */
+  /** Lists ended sessions that would otherwise still be valid. */
   endedSessions(now: number): Promise<ExpiringId[]>;
 }
 
 /**
- * A change of a key, with the members that differ; `undefined` where none does.
- * @param before absent: the key is new
+ * Returns the change of a key to be logged, with the members that differ; `undefined` if none does.
+ * @param change `before`: absent if the key is new
  */
 export function keyChange(
   origin: ChangeOrigin,
@@ -108,7 +112,7 @@ export function keyChange(
   };
 }
 
-/** A key as the log shows it: without its hashes and its last use. */
+/** Returns a key as the log shows it: without its hashes and its last use. */
 function describeKey({ name, group, disabled, rules, ...times }: KeyRecord): JsonObject {
   const { expiresAt, revokedAt, former } = times;
   return {
@@ -126,7 +130,7 @@ function isoTime(time: number | undefined): string | null {
   return time === undefined ? null : new Date(time).toISOString();
 }
 
-/** A row of `change_log`, with whole numbers as the database returns them. */
+/** A row of `change_log`, with integers as the database returns them. */
 export interface ChangeRow {
   seq: number | bigint;
   at: number | bigint;
@@ -139,14 +143,14 @@ export interface ChangeRow {
   after_values: string | null;
 }
 
-/** The values of a new row, in the order of the columns after `seq`. */
+/** Returns the values of a new row, in the order of the columns after `seq`. */
 export function toChangeValues(change: LoggedChange): [at: number, ...texts: (string | null)[]] {
   const { at, author, address, requestId, action, subject, before, after } = change;
   const json = (values: JsonObject | undefined) => values === undefined ? null : JSON.stringify(values);
   return [at, author, address ?? null, requestId ?? null, action, subject ?? null, json(before), json(after)];
 }
 
-/** The change of a row. */
+/** Converts a row to a logged change. */
 export function toChangeRecord(row: ChangeRow): ChangeRecord {
   return {
     seq: Number(row.seq),

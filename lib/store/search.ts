@@ -1,4 +1,4 @@
-/** Searches for entries of the ledger: filters and orders. */
+/** Filters and orders of searches for ledger entries, and the names by which blocks of entries are found. */
 import type { Entry, KeptEntry, ReasonCode } from "./ledger.ts";
 import { DAY_MS } from "./days.ts";
 import { searchedValues } from "./entry_row.ts";
@@ -42,15 +42,15 @@ export interface EntrySearch extends EntryFilter {
   limit: number;
 }
 
-/** Column of each order. */
+/** Column of `entries` for each order. */
 export const ORDER_COLUMNS: Readonly<Record<EntryOrder, string>> = { time: "at", cost: "cost", duration: "total_ms" };
 
-/** The value of an entry in an order. */
+/** Returns the value of an entry in an order. */
 export function orderValue({ at, cost, totalMs }: Pick<Entry, "at" | "cost" | "totalMs">, order: EntryOrder): bigint {
   return order === "cost" ? cost : BigInt(order === "time" ? at : totalMs);
 }
 
-/** Compares entries in an order; ties by descending seq. */
+/** Compares entries in an order. Of equal ones, the one with the higher seq comes first. */
 export function compareEntries(one: KeptEntry, other: KeptEntry, order: EntryOrder): number {
   const [first, second] = [orderValue(one, order), orderValue(other, order)];
   return first === second ? other.seq - one.seq : first > second ? -1 : 1;
@@ -61,34 +61,37 @@ export function matchesFilter(entry: Entry, filter: EntryFilter): boolean {
   const { since, until, keyId, group, model, upstream, endpoint, status, failed, reason, user, tag } = filter;
   const { minCost, minMs } = filter;
   const [ownReason, ownUser, ownTags] = searchedValues(entry);
-  const allows = (filter: unknown, own: unknown) => filter === undefined || filter === own;
+  const allows = (filtered: unknown, actual: unknown) => filtered === undefined || filtered === actual;
   return entry.at >= since && entry.at < until && allows(keyId, entry.keyId) && allows(group, entry.group) &&
     allows(model, entry.model) && allows(upstream, entry.upstream) && allows(endpoint, entry.endpoint) &&
     allows(reason, ownReason) && allows(user, ownUser) &&
     (status === undefined || entry.status >= status.from && entry.status <= status.to) &&
-    (failed === undefined || FAILED.includes(entry.ending)) &&
+    (failed === undefined || FAILED_ENDINGS.includes(entry.ending)) &&
     (tag === undefined || ownTags?.includes(`,${tag},`) === true) &&
     (minCost === undefined || entry.cost >= minCost) && (minMs === undefined || entry.totalMs >= minMs);
 }
 
-const FAILED: readonly string[] = ["failed", "refused", "lost"];
+const FAILED_ENDINGS: readonly string[] = ["failed", "refused", "lost"];
 
 /** SQL condition of `failed`. */
 export const FAILED_SQL = "ending IN ('failed', 'refused', 'lost')";
 
-/** A name that blocks of entries can have: see `entry_blocks`. */
+/** A name that blocks of entries can have in the table `entry_blocks`. */
 export interface BlockName {
+  /** A key of `BLOCK_KINDS`, or `tag`. */
   kind: string;
-  /** Absent for the kind `problem`, whose names have the other members. */
+  /** Absent for the kind `problem`, for which the other members describe the names. */
   name?: string;
   status?: { from: number; to: number };
-  /** Parts that the name has. */
+  /** Parts that the name must have. */
   parts?: readonly string[];
-  /** One of them, too. */
+  /** Parts of which the name must have at least one. */
   oneOf?: readonly string[];
 }
 
-/** The names that a block has if any of its entries passes the filter; `all` if the filter has none. */
+/**
+ * Returns names that a block has if any of its entries passes the filter; the name `all` if the filter implies none.
+ */
 export function blockNames(filter: EntryFilter): BlockName[] {
   const { group, model, upstream, endpoint, status, failed, reason, tag } = filter;
   const ofTag = tag === undefined ? [] : [{ kind: "tag", name: tag }];
@@ -96,7 +99,7 @@ export function blockNames(filter: EntryFilter): BlockName[] {
   if (isProblem || failed !== undefined || reason !== undefined) {
     const facts = Object.entries({ r: reason, g: group, m: model, u: upstream, p: endpoint });
     const parts = facts.flatMap(([fact, value]) => value === undefined ? [] : [problemPart(fact as "r", value)]);
-    const oneOf = failed === undefined ? undefined : FAILED.map((ending) => problemPart("e", ending));
+    const oneOf = failed === undefined ? undefined : FAILED_ENDINGS.map((ending) => problemPart("e", ending));
     const problem = {
       kind: "problem",
       parts,
@@ -111,14 +114,22 @@ export function blockNames(filter: EntryFilter): BlockName[] {
   return names.length + ofTag.length === 0 ? [{ kind: "all", name: "" }] : [...names, ...ofTag];
 }
 
-/** The filters that one row of the sums per day answers together. Two names may have the same blocks and no entry. */
+/**
+ * Returns the filters that can be tested together on one row of the sums per day. Blocks test names one by one: two
+ * names may be in the same block without an entry that has both.
+ */
 export function namesOfDays({ keyId, group, model, upstream }: EntryFilter): [column: string, value: string][] {
   const columns = Object.entries({ key_id: keyId, group_name: group, model, upstream });
   const names = columns.flatMap(([column, value]): [string, string][] => value === undefined ? [] : [[column, value]]);
   return names.length < 2 ? [] : names;
 }
 
-/** Narrows a period to the days with sums of a filter, and those before the sums. `first` and `last`: null if there are none. */
+/**
+ * Narrows a period to the days that may have entries of a search: those with sums of its names, and those from before
+ * the store had sums.
+ * @param days `first` and `last`: the first and last day with such sums, null if there are none; `firstDay`: the first
+ * day of all sums
+ */
 export function narrowPeriod(
   { since, until }: Pick<EntryFilter, "since" | "until">,
   { first, last, firstDay }: { first: number | null; last: number | null; firstDay: number },
@@ -130,12 +141,13 @@ export function narrowPeriod(
   };
 }
 
-/** Blocks up to which a search for a key or an end user reads blocks instead of its index. */
+/** Most blocks that a search for a key or an end user reads instead of the index of the key or user. */
 export const FEW_BLOCKS = 100;
 
 /**
- * Returns true if a search reads blocks of entries, instead of an index in the order of time: of a key, of an end user, or of all.
- * `few`: only if no more than `FEW_BLOCKS` blocks have all of its names; else the index of the key or user is faster.
+ * Returns whether a search should read blocks of entries instead of an index by time (of a key, of an end user, or of
+ * all entries). `few`: only if at most `FEW_BLOCKS` blocks have all of its names; with more of them, the index is
+ * faster.
  */
 export function readsBlocks(search: EntrySearch): boolean | "few" {
   const hasNames = blockNames(search)[0]?.kind !== "all";
@@ -147,26 +159,37 @@ export function readsBlocks(search: EntrySearch): boolean | "few" {
 /** A block that may have entries of a search. */
 export interface BoundedBlock {
   block: number;
-  /** No entry of the search has a greater value in its order. */
+  /** Upper bound of the values that entries of the search have in its order. */
   bound: bigint;
 }
 
-/** Returns whether a block may have entries that come before the last one of a full page. */
-export function mayBeat({ block, bound }: BoundedBlock, worst: KeptEntry | undefined, order: EntryOrder): boolean {
+/**
+ * Returns whether a block may have entries that come before the last entry of a page.
+ * @param worst undefined: it is not full
+ */
+export function mayHaveBetter(
+  { block, bound }: BoundedBlock,
+  worst: KeptEntry | undefined,
+  order: EntryOrder,
+): boolean {
   if (worst === undefined) return true;
   const value = orderValue(worst, order);
   return bound > value || bound === value && (block + 1) * BLOCK > worst.seq;
 }
 
-/** Columns of `entry_blocks` with the bounds of each order. */
+/** Column of `entry_blocks` with the upper bound for each order. */
 export const BOUND_COLUMNS: Readonly<Record<EntryOrder, string>> = {
   time: "last_at",
   cost: "most_cost",
   duration: "most_ms",
 };
 
-/** Puts two lists in the order of a search, and keeps as many as it asks for. */
-export function mergeFound(found: readonly KeptEntry[], more: readonly KeptEntry[], search: EntrySearch): KeptEntry[] {
-  if (more.length === 0) return [...found];
-  return [...found, ...more].sort((one, other) => compareEntries(one, other, search.order)).slice(0, search.limit);
+/** Merges two lists in the order of a search, up to its limit. */
+export function mergeEntries(
+  entries: readonly KeptEntry[],
+  more: readonly KeptEntry[],
+  search: EntrySearch,
+): KeptEntry[] {
+  if (more.length === 0) return [...entries];
+  return [...entries, ...more].sort((one, other) => compareEntries(one, other, search.order)).slice(0, search.limit);
 }

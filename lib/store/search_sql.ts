@@ -1,25 +1,25 @@
-/** SQL of searches and reports that both databases read, apart from a few names. */
+/** SQL of searches and reports for both databases, which differ in a few expressions. */
 import type { UsageFilter } from "./ledger.ts";
 import { type BlockName, blockNames, BOUND_COLUMNS, type EntryFilter, type EntrySearch, FAILED_SQL } from "./search.ts";
 
-/** A condition or query, with a `?` for each of its values. */
+/** A condition or query with its values. The text has a `?` for each of them. */
 export type SqlText = readonly [text: string, ...values: (string | number | bigint)[]];
 
-/** The SQL that databases spell differently. */
+/** The expressions that differ between the databases. */
 export interface SqlDialect {
-  /** The function that returns the position of a text in another one, or 0. */
+  /** Function that returns the position of a text in another text, or 0. */
   position: "instr" | "strpos";
-  /** The status that a name of the kind `problem` begins with. */
+  /** Expression for the status with which a name of the kind `problem` begins. */
   statusOfName: string;
 }
 
-/** Joins conditions, which must all hold. */
+/** Joins conditions with AND. */
 export function allOf(conditions: readonly SqlText[]): SqlText {
   const texts = ["true", ...conditions.map(([text]) => text)];
   return [texts.join(" AND "), ...conditions.flatMap(([, ...values]) => values)];
 }
 
-/** The conditions of a filter of entries, or of sums that have their columns; that of the period is not among them. */
+/** Returns the conditions of a filter, without that of the period, for entries or for sums with the same columns. */
 export function conditionsOf(
   filter: Omit<EntryFilter, "since" | "until"> | UsageFilter,
   { position }: SqlDialect,
@@ -27,7 +27,7 @@ export function conditionsOf(
   const { keyId, group, model, user, tag, upstream, endpoint, status, failed, reason, minCost, minMs }: Partial<
     EntryFilter
   > = filter;
-  const all: (SqlText | undefined)[] = [
+  const conditions: (SqlText | undefined)[] = [
     keyId === undefined ? undefined : ["key_id = ?", keyId],
     group === undefined ? undefined : ["group_name = ?", group],
     model === undefined ? undefined : ["model = ?", model],
@@ -41,10 +41,12 @@ export function conditionsOf(
     minCost === undefined ? undefined : ["entries.cost >= ?", minCost],
     minMs === undefined ? undefined : ["total_ms >= ?", minMs],
   ];
-  return all.filter((condition) => condition !== undefined);
+  return conditions.filter((condition) => condition !== undefined);
 }
 
-/** The query for the blocks that may have entries of a search, with their bounds. More conditions may follow it. */
+/**
+ * Returns the query for the blocks that may have entries of a search, with their bounds. More conditions may follow it.
+ */
 export function candidateBlocks(search: EntrySearch, dialect: SqlDialect): SqlText {
   const { order, since, until, minCost = 0n, minMs = 0 } = search;
   const names = blockNames(search);
@@ -66,6 +68,7 @@ export function candidateBlocks(search: EntrySearch, dialect: SqlDialect): SqlTe
   ];
 }
 
+/** Returns the conditions for the names of blocks. */
 function testsOf({ name, status, parts = [], oneOf }: BlockName, { position, statusOfName }: SqlDialect): SqlText[] {
   const has = `${position}(name, ?) > 0`;
   return [

@@ -1,4 +1,4 @@
-/** The persistent state. Every store passes the same test suite. */
+/** The interface of stores, which keep the persistent state. All stores pass the same tests. */
 import type { Log } from "../log_events.ts";
 import type { JsonObject } from "../json/mod.ts";
 import type { AlertStore } from "./alerts.ts";
@@ -7,27 +7,28 @@ import type { KeyStore } from "./keys.ts";
 import type { LedgerStore } from "./ledger.ts";
 import type { OperatorStore } from "./operators.ts";
 
-/** A configuration shared by the nodes of a store: the text of its file, which refers to secrets but contains none. */
+/** A configuration that the nodes of a store share: the text of its file, which refers to secrets but contains none. */
 export interface SharedConfig {
-  /** Increases with every new text. */
+  /** Number of the text, which increases with every new text. */
   version: number;
   text: string;
-  /** Unix time in milliseconds, by the store's clock. */
+  /** When the text was stored, Unix time in milliseconds by the store's clock. */
   at: number;
 }
 
 /** The shared configuration of the nodes. */
 export interface SharedConfigs {
-  /** The latest text; `undefined` if there is none. */
+  /** Reads the latest text; `undefined` if there is none. */
   latest(): Promise<SharedConfig | undefined>;
-  /** Stores a text for all nodes and returns its version. A text identical to the latest is not stored again. */
+  /** Stores a text for all nodes and returns its version. If it equals the latest text, returns the version of that. */
   put(text: string): Promise<number>;
-  /** Calls `changed` within seconds after another text was stored. Returns the function that stops watching. */
+  /** Calls `changed` within seconds after a new text was stored. Returns the function that ends this. */
   watch(changed: () => void): () => void;
 }
 
 /** A report of a node about itself. */
 export interface NodeReport {
+  /** Id of the node. */
   id: string;
   /** Unix time in milliseconds, by the node's clock. */
   at: number;
@@ -36,42 +37,44 @@ export interface NodeReport {
 
 /** The last report of each node. */
 export interface NodeReports {
-  /** Replaces a node's report, and removes those of others from before a moment, Unix time in milliseconds. */
+  /** Replaces a node's report, and deletes reports of others from before `forgetBefore`, Unix time in milliseconds. */
   report(node: NodeReport, forgetBefore: number): Promise<void>;
-  /** Reports since a moment, by the ids of their nodes. */
+  /** Lists the reports since a moment, Unix time in milliseconds, ordered by the ids of the nodes. */
   list(since: number): Promise<NodeReport[]>;
-  /** Withdraws the report of a node that ends. */
+  /** Deletes the report of a node that ends. */
   leave(id: string): Promise<void>;
 }
 
-/** The additional parts of a store that several nodes share. */
+/** The additional parts of a store that several nodes use. */
 export interface SharedStore {
   readonly configs: SharedConfigs;
   /** Reports of the nodes about themselves. */
   readonly nodes: NodeReports;
-  /** Reachability of the store, and the number of waiting entries. */
+  /** Returns whether the store is reachable, and the number of entries that wait for it. */
   reach(): StoreReach;
-  /** Milliseconds since the store's last answer; `undefined` while it is unreachable. Absent: the store is local. */
-  heardMs?(): number | undefined;
+  /**
+   * Returns the milliseconds since the store's last answer, `undefined` while it is unreachable. Absent if it is local.
+   */
+  msSinceAnswer?(): number | undefined;
 }
 
-/** Reachability of the store from this node. */
+/** Whether the store is reachable from this node. */
 export interface StoreReach {
   /** False from the first failure to the next success. */
   up: boolean;
   /** Milliseconds since the start of the outage; 0 while it is up. */
   downMs: number;
-  /** Entries waiting in the journal. */
+  /** Number of entries that wait in the journal. */
   waiting: number;
 }
 
 /** Options for outages of a shared store. */
 export interface SharedStoreOptions {
-  /** Validity of cached keys during an outage, in milliseconds. */
+  /** Time for which cached keys stay valid during an outage, in milliseconds. */
   keyAgeMs: number;
-  /** Path of the journal; absent: nothing can be entered during an outage. */
+  /** Path of the journal; absent: no entry can be written during an outage. */
   journal?: string;
-  /** Most waiting entries. */
+  /** Most entries in the journal. */
   journalEntries: number;
   /** Lease of this node's holds, in milliseconds; absent: a minute. */
   leaseMs?: number;
@@ -79,10 +82,10 @@ export interface SharedStoreOptions {
   log: Log;
 }
 
-/** Keys, ledger, answers and alerts. Reads see earlier writes of other processes. */
+/** A store. Reads see earlier writes of other processes. */
 export interface Store {
   readonly keys: KeyStore;
-  /** The cost of every request. */
+  /** One entry for every request, with its cost. */
   readonly ledger: LedgerStore;
   /** Finished answers for repeated requests. */
   readonly answers: AnswerStore;
@@ -96,20 +99,21 @@ export interface Store {
   close(): Promise<void>;
 }
 
-/** A migration that was done. */
+/** Facts of a migration. */
 export interface Migrated {
-  /** Steps applied before. */
+  /** Number of steps that had been applied before. */
   from: number;
-  /** Steps applied now. */
+  /** Number of steps that are applied now. */
   to: number;
-  /** Path of the copy made before; absent if the store is not a file. */
+  /** Path of the copy that was made before; absent if the store is not a file. */
   copy?: string;
 }
 
 /**
- * Checks the schema version of a store opened for reading. @throws {Error} if it is older or has no tables
- * @param version number of applied steps
- * @param current number of steps that this version knows
+ * Checks the schema version of a store that is opened for reading.
+ * @param version number of steps that have been applied to it
+ * @param current number of steps that this version of the program knows
+ * @throws {Error} if the store is older, or has no tables
  */
 export function requireCurrent(version: number, current: number): void {
   if (version === current) return;
@@ -121,7 +125,11 @@ export function requireCurrent(version: number, current: number): void {
   );
 }
 
-/** Explains that a newer version wrote the store. @param version applied steps @param current known steps */
+/**
+ * Returns the error for a store that a newer version of the program wrote.
+ * @param version number of steps that have been applied to it
+ * @param current number of steps that this version of the program knows
+ */
 export function newerStore(version: number, current: number): Error {
   return new Error(
     `it was written by a newer version of Sluice (schema version ${version}, known up to ${current}): start that version or ` +
@@ -129,7 +137,7 @@ export function newerStore(version: number, current: number): Error {
   );
 }
 
-/** A store that cannot be opened. The message is for the operator. */
+/** Thrown if a store cannot be opened. Its message is for the operator. */
 export class StoreError extends Error {
   override readonly name = "StoreError";
 }

@@ -1,13 +1,18 @@
-/** The sums that stores make from entries in the order of their numbers, some time after they were entered. */
+/**
+ * Tables of the sums and blocks that stores make from entries in the background, in order of seq, and the SQL that adds
+ * to them.
+ */
 import { type SumKind, TIME_STEPS } from "./days.ts";
 
-/** Entries of a block: those with numbers from a multiple of it, exclusive, to the next one, inclusive. */
+/** Entries per block. Block 0 has the seqs from 1 to 2,000, block 1 those from 2,001 to 4,000, and so on. */
 export const BLOCK = 2_000;
 
-/** Entries without sums up to which reports read them in order of their numbers; else by their times. */
+/**
+ * Most entries without sums that a report reads in order of seq. If there are more, it reads them by the index of time.
+ */
 export const SHORT_TAIL = 20_000;
 
-/** Hours that the sums per hour go back from the latest summed entry. Those before are deleted. */
+/** Hours before the latest entry in the sums for which sums per hour are kept. Older ones are deleted. */
 export const HOURS_KEPT = 48;
 
 /** A table of sums per day or hour. */
@@ -15,23 +20,25 @@ export interface SumTable {
   table: string;
   /** First column of the primary key. */
   step: "day" | "hour";
-  /** Its other columns. */
+  /** Further columns of the primary key. */
   names: readonly string[];
+  /** Columns that are added up. */
   figures: readonly string[];
 }
 
-/** Columns of counts, in every table of sums. */
+/** Columns of counts that every table of sums has. */
 const COUNTS = [
   ...["requests", "failed", "prompt", "input_cache_read", "input_cache_write_5m", "input_cache_write_1h"],
   ...["completion", "reasoning", "images"],
 ];
 
+/** Columns of the sums with upstreams. */
 const UPSTREAMS = {
   names: ["key_id", "group_name", "model", "upstream", "price_version", "has_target_price"],
   figures: [...COUNTS, "cost", "overrun", "saved", "counted", "attempts", "target_cost"],
 };
 
-/** The tables of each kind. */
+/** The table of each kind of sums. */
 export const SUM_TABLES: Readonly<Record<SumKind, SumTable>> = {
   upstreams: { table: "upstream_days", step: "day", ...UPSTREAMS },
   hours: { table: "upstream_hours", step: "hour", ...UPSTREAMS },
@@ -43,20 +50,20 @@ export const SUM_TABLES: Readonly<Record<SumKind, SumTable>> = {
   },
 };
 
-/** Length of a step of a table, in milliseconds. */
+/** Returns the length of a table's step, in milliseconds. */
 export function stepMs({ step }: SumTable): number {
   return TIME_STEPS[step].ms;
 }
 
-/** Columns of entries by which blocks have names. */
-const BLOCK_COLUMNS = ["group_name", "model", "upstream", "endpoint", "status", "ending", "reason"] as const;
-
-/** The same without those that are expressions. */
-export const BLOCK_NAMES: readonly string[] = BLOCK_COLUMNS;
+/** Columns of `entries` that the names of blocks are made of. */
+export const BLOCK_NAMES: readonly string[] = [
+  ...["group_name", "model", "upstream", "endpoint", "status", "ending", "reason"],
+];
 
 /**
- * Kinds of names in `entry_blocks`, and the columns of grouped entries. `all` has one row per block, `tag` one per tag, and
- * `problem` one per combination of facts of requests that were not answered with status 200: see `problemPart`.
+ * Kinds of names in `entry_blocks`, with the SQL that makes a name from the columns of grouped entries. `all` has one
+ * name. `problem` has a name for each combination of facts of requests that were not answered with status 200: see
+ * `problemPart`. The kind `tag`, with a name for each tag, is not in this list.
  */
 export const BLOCK_KINDS: Readonly<Record<string, string>> = {
   all: "''",
@@ -69,12 +76,12 @@ export const BLOCK_KINDS: Readonly<Record<string, string>> = {
     || '\nu:' || upstream || '\np:' || endpoint || '\n' END`,
 };
 
-/** A part of a name of the kind `problem`. */
+/** Returns the part of a name of the kind `problem` that represents a fact, such as the ending `e`. */
 export function problemPart(fact: "e" | "r" | "g" | "m" | "u" | "p", value: string): string {
   return `\n${fact}:${value}\n`;
 }
 
-/** The SQL that inserts or adds rows of `SELECT columns…` into a table of sums. */
+/** Returns the SQL that adds the rows of a `SELECT` of all columns to a table of sums. */
 export function addingSums({ table, step, names, figures }: SumTable, select: string): string {
   const key = [step, ...names];
   return `INSERT INTO ${table} AS s (${[...key, ...figures].join(", ")}) ${select}
@@ -83,7 +90,10 @@ export function addingSums({ table, step, names, figures }: SumTable, select: st
   }`;
 }
 
-/** The SQL that inserts or widens rows of `entry_blocks`. `least` and `most` are functions of two values. */
+/**
+ * Returns the SQL that adds the rows of a `SELECT` to `entry_blocks`, where it extends the bounds of existing rows.
+ * @param functions names of the SQL functions for the least and the greatest of two values
+ */
 export function addingBlocks(select: string, { least, most }: { least: string; most: string }): string {
   return `INSERT INTO entry_blocks AS b (kind, name, block, first_at, last_at, most_cost, most_ms) ${select}
     ON CONFLICT (kind, name, block) DO UPDATE SET first_at = ${least}(b.first_at, excluded.first_at),
@@ -91,7 +101,7 @@ export function addingBlocks(select: string, { least, most }: { least: string; m
       most_ms = ${most}(b.most_ms, excluded.most_ms)`;
 }
 
-/** The tags of a column; one empty name if there are none. */
+/** Returns the tags in a value of the column `tags`; one empty name if it has none. */
 export function tagNames(tags: string): string[] {
   return tags === "" ? [""] : tags.slice(1, -1).split(",");
 }

@@ -455,10 +455,10 @@ Deno.test("close() gives up after 5 seconds if nothing can be written", async ()
 });
 
 Deno.test("the store's own state decides about health, and its reserve is kept for charged requests", async () => {
-  let takes = true;
+  let isWritable = true;
   const bench = benchOf({
-    get takes() {
-      return takes;
+    get isWritable() {
+      return isWritable;
     },
   });
   bench.fails = () => true;
@@ -466,7 +466,7 @@ Deno.test("the store's own state decides about health, and its reserve is kept f
   entered.catch(() => {});
   await settle();
   assertEquals(bench.ledger.healthy, true);
-  takes = false;
+  isWritable = false;
   assertEquals(bench.ledger.healthy, false);
   bench.fails = () => false;
   await bench.ledger.note(entryOf("refused"));

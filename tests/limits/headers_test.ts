@@ -26,8 +26,8 @@ function refusal(over: LimitRequest[], retryAfterMs: number): LimitDecision {
   };
 }
 
-function headersOf(statuses: LimitStatus[], words: LimitHeaderStyle = "openai"): Record<string, string> {
-  return Object.fromEntries(writeLimitHeaders(statuses, { now: () => NOW, words }));
+function headersOf(statuses: LimitStatus[], style: LimitHeaderStyle = "openai"): Record<string, string> {
+  return Object.fromEntries(writeLimitHeaders(statuses, { now: () => NOW, style }));
 }
 
 Deno.test("writeLimitHeaders() writes requests and tokens under the names of each client family", () => {
@@ -53,8 +53,8 @@ Deno.test("writeLimitHeaders() writes requests and tokens under the names of eac
 });
 
 Deno.test("writeLimitHeaders() reports a refusal and its duration to Anthropic's clients in the unified headers", () => {
-  const write = (statuses: LimitStatus[], words: LimitHeaderStyle) =>
-    Object.fromEntries(writeLimitHeaders(statuses, { now: () => NOW, words, refusedMs: 1_500 }));
+  const write = (statuses: LimitStatus[], style: LimitHeaderStyle) =>
+    Object.fromEntries(writeLimitHeaders(statuses, { now: () => NOW, style, refusedMs: 1_500 }));
   const unified = {
     "anthropic-ratelimit-unified-status": "rejected",
     "anthropic-ratelimit-unified-reset": String(NOW / 1000 + 2),

@@ -7,106 +7,113 @@ import { runSliced } from "../../scheduler.ts";
 import { DAY_MS } from "../../store/days.ts";
 import { emptySum, isSame, isWithin, nameOfDaySum } from "./day_sums.ts";
 
-/** Sums read at a time, plus those of the rest of their day. */
-const PAGE = 1000;
+/** Sums that are read at a time; a page also has the other sums of its last day. */
+const PAGE_SUMS = 1000;
 
-/** Sums compared between two checks of the clock: one day has as many as there are keys. */
-const SUMS_AT_ONCE = 64;
+/** Sums that are compared between two checks of the clock: a day has at least one for each key in use. */
+const SUMS_PER_CHECK = 64;
 
-/** Before every other day. */
-const NO_DAY = Number.MIN_SAFE_INTEGER;
+/** A day before all others. */
+const BEFORE_ALL_DAYS = Number.MIN_SAFE_INTEGER;
 
-/** Counts of compared sums. `alone`: of days with pruned entries, which only the remaining entries are compared with. */
+/**
+ * Numbers of compared sums. `in_motion`: sums that grew during the comparison. `alone`: sums of days with pruned
+ * entries, which can only be compared with the remaining entries.
+ */
 type DayCounts = Pick<AuditCounts, "day_sums" | "day_sums_in_motion" | "day_sums_alone">;
 
-/** No sum compared. */
+/** The numbers if nothing was compared. */
 export const NO_DAYS: DayCounts = { day_sums: 0, day_sums_in_motion: 0, day_sums_alone: 0 };
 
-/** The sums of some whole days. */
+/** All sums of some successive days. */
 interface Page {
   sums: SumsByName;
-  /** The last of the days; infinite for the last page. */
+  /** The last of the days; `Infinity` for the last page. */
   until: number;
 }
 
 type SumsByName = ReadonlyMap<string, DaySum>;
 
-/** Sums read before and after the newest entries, and sums computed from the entries. */
-type Readings<What = DaySum> = Record<"before" | "after" | "recomputed", What>;
+/** Stored sums from before and after the newest entries were read, and sums computed from the entries. */
+type Readings<Sums = DaySum> = Record<"before" | "after" | "computed", Sums>;
 
 /**
  * Compares the sums per day with the entries. A ledger in use grows during the audit, so its sums are read before and
- * after the newest entries: the computed sum must be at least the former and at most the latter. For sums that do not
- * change, that is equality. For days with pruned entries, the computed sum must be at most the stored one.
+ * after the newest entries: the computed sum must be at least the former and at most the latter. A sum that does not
+ * change must therefore be equal. For days with pruned entries, the computed sum must be at most the stored one.
  */
-export async function checkDays(ledger: LedgerStore, { walk, findings, turn }: Comparison): Promise<DayCounts> {
+export async function checkDays(ledger: LedgerStore, { walk, findings, pause }: Comparison): Promise<DayCounts> {
   const counts = { ...NO_DAYS };
-  const goneDay = walk.start.day;
-  let isShort = goneDay < 0;
+  const prunedDay = walk.start.day;
+  let isEntryMissing = prunedDay < 0;
 
   function compare(sums: Readings): void {
-    const { before, after, recomputed } = sums;
-    const { day } = recomputed;
-    const isAlone = day <= goneDay;
-    if (isAlone) counts.day_sums_alone++;
+    const { before, after, computed } = sums;
+    const { day } = computed;
+    const isPruned = day <= prunedDay;
+    if (isPruned) counts.day_sums_alone++;
     else counts.day_sums++;
-    if (!isAlone && !isSame(before, after)) counts.day_sums_in_motion++;
-    if (day === goneDay && !isSame(recomputed, after)) isShort = true;
-    if (!isWithin(recomputed, after) || (!isAlone && !isWithin(before, recomputed))) findings.add(differs(sums));
+    if (!isPruned && !isSame(before, after)) counts.day_sums_in_motion++;
+    if (day === prunedDay && !isSame(computed, after)) isEntryMissing = true;
+    if (!isWithin(computed, after) || (!isPruned && !isWithin(before, computed))) findings.add(differenceOf(sums));
   }
 
-  function* compareAll({ before, after, recomputed }: Readings<SumsByName>, until: number): Generator<void, void> {
+  function* compareAll({ before, after, computed }: Readings<SumsByName>, until: number): Generator<void, void> {
     let count = 0;
-    for (const sums of [recomputed, before, after]) {
-      for (const [name, known] of sums) {
-        if (++count % SUMS_AT_ONCE === 0) yield;
-        const isDone = sums !== recomputed && (recomputed.has(name) || sums === after && before.has(name));
-        if (isDone || known.day > until) continue;
-        const emptyDay = emptySum(known);
+    for (const sums of [computed, before, after]) {
+      for (const [name, sum] of sums) {
+        if (++count % SUMS_PER_CHECK === 0) yield;
+        const isCompared = sums !== computed && (computed.has(name) || sums === after && before.has(name));
+        if (isCompared || sum.day > until) continue;
+        const nothing = emptySum(sum);
         compare({
-          before: before.get(name) ?? emptyDay,
-          after: after.get(name) ?? emptyDay,
-          recomputed: recomputed.get(name) ?? emptyDay,
+          before: before.get(name) ?? nothing,
+          after: after.get(name) ?? nothing,
+          computed: computed.get(name) ?? nothing,
         });
       }
     }
   }
 
-  for (let since = NO_DAY; since < Infinity;) {
+  for (let since = BEFORE_ALL_DAYS; since < Infinity;) {
     const before = await readPage(ledger, since);
-    await walk.toEnd(ledger, turn);
+    await walk.toEnd(ledger, pause);
     const after = await readPage(ledger, since);
     const until = Math.min(before.until, after.until);
-    const recomputed = await runSliced(byName(walk.sums.within(since, until)));
-    await runSliced(compareAll({ before: before.sums, after: after.sums, recomputed }, until));
+    const computed = await runSliced(byName(walk.sums.within(since, until)));
+    await runSliced(compareAll({ before: before.sums, after: after.sums, computed }, until));
     since = until + 1;
-    await turn();
+    await pause();
   }
-  if (!isShort) {
-    findings.add({ kind: "start", message: `entries of ${dateOf(goneDay)} are marked as pruned, but none is missing` });
+  if (!isEntryMissing) {
+    findings.add({
+      kind: "start",
+      message: `entries of ${dateOf(prunedDay)} are marked as pruned, but none is missing`,
+    });
   }
   return counts;
 }
 
 async function readPage(ledger: LedgerStore, since: number): Promise<Page> {
-  const sums = await ledger.days(since, PAGE);
-  const until = sums.length < PAGE ? Infinity : sums.at(-1)?.day ?? Infinity;
+  const sums = await ledger.days(since, PAGE_SUMS);
+  const until = sums.length < PAGE_SUMS ? Infinity : sums.at(-1)?.day ?? Infinity;
   return { sums: await runSliced(byName(sums)), until };
 }
 
+/** Maps sums by day and name, with pauses. */
 function* byName(sums: readonly DaySum[]): Generator<void, SumsByName> {
-  const sumsByName = new Map<string, DaySum>();
+  const named = new Map<string, DaySum>();
   for (const [index, sum] of sums.entries()) {
-    if (index % SUMS_AT_ONCE === 0) yield;
-    sumsByName.set(`${sum.day}\n${nameOfDaySum(sum)}`, sum);
+    if (index % SUMS_PER_CHECK === 0) yield;
+    named.set(`${sum.day}\n${nameOfDaySum(sum)}`, sum);
   }
-  return sumsByName;
+  return named;
 }
 
-function differs({ after, recomputed }: Readings): Difference {
-  const { day, keyId, group, model } = recomputed;
+function differenceOf({ after, computed }: Readings): Difference {
+  const { day, keyId, group, model } = computed;
   const stored = figuresOf(after);
-  const differences = figuresOf(recomputed).flatMap(([name, text], index) => {
+  const differences = figuresOf(computed).flatMap(([name, text], index) => {
     const other = stored[index]?.[1];
     return text === other ? [] : [`${name} is ${other}, the entries add up to ${text}`];
   });

@@ -1,4 +1,4 @@
-/** Audit checks of a single ledger entry. */
+/** Checks a single ledger entry for the audit. */
 import { messageOf } from "../../errors.ts";
 import { formatUsd, parseUsd } from "../money.ts";
 import { deliveredTokens, outputTokens, readSizeText } from "../image_tokens.ts";
@@ -15,13 +15,13 @@ export interface EntryFault {
 /** Returns every problem of an entry: impossible numbers, and a cost that differs from its tokens and prices. */
 export function checkEntry(entry: KeptEntry): EntryFault[] {
   const faults: EntryFault[] = [];
-  for (const name of badNumbers(entry)) {
+  for (const name of invalidNumbers(entry)) {
     faults.push({ kind: "number", message: `${name} is not a valid number` });
   }
   try {
     const { cost, overrun } = recomputeCharge(entry);
-    if (cost !== entry.cost) faults.push(differs("cost", { stored: entry.cost, recomputed: cost }));
-    if (overrun !== entry.overrun) faults.push(differs("overrun", { stored: entry.overrun, recomputed: overrun }));
+    if (cost !== entry.cost) faults.push(amountFault("cost", { stored: entry.cost, computed: cost }));
+    if (overrun !== entry.overrun) faults.push(amountFault("overrun", { stored: entry.overrun, computed: overrun }));
     faults.push(...imageFaults(entry), ...contextTierFaults(entry));
     listPostings(entry);
     parseUsd(entry.details?.upstream_usd ?? "0");
@@ -31,14 +31,14 @@ export function checkEntry(entry: KeptEntry): EntryFault[] {
   return faults;
 }
 
-function differs(what: string, { stored, recomputed }: { stored: bigint; recomputed: bigint }): EntryFault {
+function amountFault(what: string, { stored, computed }: { stored: bigint; computed: bigint }): EntryFault {
   return {
     kind: "cost",
-    message: `the ${what} is ${formatUsd(stored)} USD, but its tokens and prices give ${formatUsd(recomputed)} USD`,
+    message: `the ${what} is ${formatUsd(stored)} USD, but its tokens and prices give ${formatUsd(computed)} USD`,
   };
 }
 
-/** Images are billed by size: the tokens must match the formula. */
+/** Checks the tokens of images, which are billed by a formula from their sizes. */
 function imageFaults({ tokens, images, details }: KeptEntry): EntryFault[] {
   const sizes = details?.image_sizes;
   if (sizes === undefined) return [];
@@ -47,17 +47,17 @@ function imageFaults({ tokens, images, details }: KeptEntry): EntryFault[] {
   if (delivered.length !== images) {
     faults.push({ kind: "number", message: `images is ${images}, but the number of sizes is ${delivered.length}` });
   }
-  const recomputed = delivered.reduce((sum, size) => sum + tokensOfSize(size, asked), 0);
-  if (recomputed !== tokens.completion) {
+  const computed = delivered.reduce((sum, size) => sum + tokensOfSize(size, asked), 0);
+  if (computed !== tokens.completion) {
     faults.push({
       kind: "cost",
-      message: `it is billed for ${tokens.completion} image tokens, but their sizes give ${recomputed}`,
+      message: `it is billed for ${tokens.completion} image tokens, but their sizes give ${computed}`,
     });
   }
   return faults;
 }
 
-/** The input size must lie in the context tier that the entry was priced at. */
+/** Checks that the input size lies in the context tier at whose prices the entry was billed. */
 function contextTierFaults({ tokens, details }: KeptEntry): EntryFault[] {
   const tier = details?.context_tier;
   if (tier === undefined) return [];
@@ -69,7 +69,7 @@ function contextTierFaults({ tokens, details }: KeptEntry): EntryFault[] {
   return [{ kind: "cost", message: `it is priced at ${range} input tokens, but has ${input}` }];
 }
 
-/** Tokens of a delivered image; an unreadable one is billed at the requested size. */
+/** Returns the tokens of a delivered image. If its size could not be read, it was billed at the requested size. */
 function tokensOfSize(delivered: string, requested: string): number {
   const size = readSizeText(delivered);
   if (size !== undefined) return deliveredTokens(size);
@@ -77,7 +77,9 @@ function tokensOfSize(delivered: string, requested: string): number {
   return requestedSize === undefined ? NaN : outputTokens(requestedSize);
 }
 
-function badNumbers({ at, status, tokens, firstMs, totalMs, attempts, images, held, details }: KeptEntry): string[] {
+function invalidNumbers(
+  { at, status, tokens, firstMs, totalMs, attempts, images, held, details }: KeptEntry,
+): string[] {
   const counts: [string, number | undefined][] = [
     ["at", at],
     ["status", status],

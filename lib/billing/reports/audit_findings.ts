@@ -1,21 +1,22 @@
-/** Findings of an audit. */
+/** Collects the findings of an audit. */
 import { messageOf } from "../../errors.ts";
 import type { Difference } from "./schemas.ts";
 
-/** Most differences reported; more are only counted. */
+/** Most differences that a report lists; further ones are only counted. */
 const MAX_REPORTED = 100;
 
-/** Collects differences, and stores only the first ones. */
+/** Counts all differences, and stores the first ones for the report. */
 export class Findings {
+  /** The first differences, at most 100. */
   readonly reported: Difference[] = [];
   #count = 0;
 
-  /** Number of all differences, including those beyond the limit. */
+  /** Number of all differences, including those that are not stored. */
   get count(): number {
     return this.#count;
   }
 
-  /** Runs a part of the audit; an error becomes a finding and returns `undefined`. */
+  /** Runs a part of the audit. An error becomes a finding, and the result is `undefined`. */
   async attempt<T>(what: string, work: () => Promise<T>): Promise<T | undefined> {
     try {
       return await work();

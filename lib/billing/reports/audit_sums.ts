@@ -1,4 +1,7 @@
-/** The part of the audit that compares the sums that are made of entries some time later with the entries. */
+/**
+ * The part of the audit that compares the entries with the sums that a store makes some time after them: sums by
+ * upstream, hour, end user and tag.
+ */
 import { cacheSavings } from "../../store/cache_savings.ts";
 import { dayOf, figuresOf, stepOf, type SumKind, sumName, tokenCounts } from "../../store/days.ts";
 import type { KeptEntry, LedgerStore, SumsHead } from "../../store/ledger.ts";
@@ -8,24 +11,25 @@ import { parseUsd } from "../money.ts";
 import type { Comparison } from "./audit_walk.ts";
 import type { AuditCounts } from "./schemas.ts";
 
-/** Most sums of a kind that are made of entries, about 150 MB: clients may invent users and tags. */
+/** Most sums that are computed for each kind, about 150 MB: clients may invent users and tags. */
 const MAX_SUMS = 300_000;
 
-/** Sums compared between two turns of the event loop. */
-const AT_ONCE = 1_000;
+/** Sums that are compared between two pauses. */
+const SUMS_PER_PAUSE = 1_000;
 
 const KINDS = ["upstreams", "hours", "users"] as const satisfies readonly SumKind[];
 
-/** Counts of compared sums. */
+/** Numbers of compared sums. `alone`: those that can only be compared in part. */
 type LaterSumCounts = Pick<AuditCounts, "later_sums" | "later_sums_alone">;
 
-/** Figures by the names of a sum, by day or hour. */
+/** By day or hour: figures by the names of their sum, as JSON. */
 type Steps = Map<number, Map<string, bigint[]>>;
 
-/** Sums over entries: those that the store had summed up when the walk began, and later ones. */
+/** Sums of the entries that the store had added up when the walk began (`former`), and of the later entries. */
 export class LaterSums {
+  /** How far the store had added up entries when the walk began. */
   readonly head: SumsHead;
-  readonly #recomputed: Record<SumKind, { former: Steps; later: Steps; count: number }> = {
+  readonly #computed: Record<SumKind, { former: Steps; later: Steps; count: number }> = {
     upstreams: { former: new Map(), later: new Map(), count: 0 },
     hours: { former: new Map(), later: new Map(), count: 0 },
     users: { former: new Map(), later: new Map(), count: 0 },
@@ -39,48 +43,49 @@ export class LaterSums {
   add(entry: KeptEntry): void {
     // Another check finds impossible numbers.
     if (![...tokenCounts(entry.tokens), entry.images, entry.attempts].every(Number.isSafeInteger)) return;
-    const figures = allFigures(entry);
+    const figures = figuresInOrder(entry);
     for (const kind of KINDS) {
       const step = stepOf(entry.at, stepMs(SUM_TABLES[kind]));
       if (step < firstStep(kind, this.head)) continue;
-      const recomputed = this.#recomputed[kind];
-      const steps = entry.seq <= this.head.seq ? recomputed.former : recomputed.later;
+      const computed = this.#computed[kind];
+      const steps = entry.seq <= this.head.seq ? computed.former : computed.later;
       let sums = steps.get(step);
       if (sums === undefined) steps.set(step, sums = new Map());
       const name = JSON.stringify(namesOf(entry, kind));
       const sum = sums.get(name);
       if (sum !== undefined) {
         for (const [index, figure] of sum.entries()) sum[index] = figure + (figures[index] ?? 0n);
-      } else if (recomputed.count < MAX_SUMS) {
-        recomputed.count++;
+      } else if (computed.count < MAX_SUMS) {
+        computed.count++;
         sums.set(name, figures.slice(0, SUM_TABLES[kind].figures.length));
       }
     }
   }
 
-  /** True: some sums of the kind are missing. */
+  /** Returns whether the limit is reached, so some sums of the kind may be missing. */
   isFull(kind: SumKind): boolean {
-    return this.#recomputed[kind].count === MAX_SUMS;
+    return this.#computed[kind].count === MAX_SUMS;
   }
 
+  /** Returns the figures of a day or hour, by the names of their sums. */
   of(kind: SumKind, step: number): { former: ReadonlyMap<string, bigint[]>; later: ReadonlyMap<string, bigint[]> } {
-    const { former, later } = this.#recomputed[kind];
+    const { former, later } = this.#computed[kind];
     return { former: former.get(step) ?? new Map(), later: later.get(step) ?? new Map() };
   }
 
-  /** The days or hours of the entries that the store had summed up. */
+  /** Returns the days or hours of the entries that the store had added up. */
   steps(kind: SumKind): number[] {
-    return [...this.#recomputed[kind].former.keys()];
+    return [...this.#computed[kind].former.keys()];
   }
 }
 
-/** The first day or hour of the sums. */
+/** Returns the first day or hour for which the store has sums. */
 function firstStep(kind: SumKind, { firstDay, firstHour }: SumsHead): number {
   return kind === "hours" ? firstHour : firstDay;
 }
 
-/** The figures of an entry in the order of the columns. */
-function allFigures(entry: KeptEntry): bigint[] {
+/** Returns the figures of an entry in the order of the columns of a sum. */
+function figuresInOrder(entry: KeptEntry): bigint[] {
   const { requests, failed, tokens, images, cost, overrun } = figuresOf(entry);
   const counted = entry.source === "upstream" || entry.source === "none" ? 0 : 1;
   return [
@@ -90,12 +95,13 @@ function allFigures(entry: KeptEntry): bigint[] {
   ];
 }
 
-/** Another check finds an amount that cannot be read. */
+/** Returns the cost at the target; 0 for an amount that cannot be read, which another check reports. */
 function targetCost({ details }: KeptEntry): bigint {
   const usd = details?.upstream_usd ?? "0";
   return /^\d+(?:\.\d{1,12})?$/.test(usd) ? parseUsd(usd) : 0n;
 }
 
+/** Returns how much the prompt cache saved, which is negative if writing to it cost more. */
 function savedOf({ sheet, tokens }: KeptEntry): bigint {
   const [, read, write5m, write1h] = tokenCounts(tokens);
   if (sheet === undefined || !read && !write5m && !write1h) return 0n;
@@ -103,6 +109,7 @@ function savedOf({ sheet, tokens }: KeptEntry): bigint {
   return BigInt(read ?? 0) * ofRead + BigInt(write5m ?? 0) * of5m + BigInt(write1h ?? 0) * of1h;
 }
 
+/** Returns the names of the sum that an entry belongs to, in the order of the columns. */
 function namesOf(entry: KeptEntry, kind: SumKind): string[] {
   const { keyId, group, model, upstream, priceVersion, details } = entry;
   if (kind !== "users") {
@@ -113,28 +120,28 @@ function namesOf(entry: KeptEntry, kind: SumKind): string[] {
 }
 
 /**
- * Compares the sums with the entries, day by day and hour by hour. Sums may grow meanwhile: each must include the entries
- * that were summed up when the walk began, and no others than those and the later ones.
+ * Compares the sums with the entries, day by day and hour by hour. Sums may grow meanwhile: each must be at least the
+ * sum of the entries that were added up when the walk began, and at most that plus the sum of the later entries.
  */
 export async function checkLaterSums(
   ledger: Pick<LedgerStore, "sumsOfStep" | "sumsHead" | "entries" | "start">,
-  { walk, findings, turn }: Comparison,
+  { walk, findings, pause }: Comparison,
 ): Promise<LaterSumCounts> {
   const counts = { ...NO_LATER_SUMS };
   for (const kind of KINDS) {
-    const unread = new Set(walk.later.steps(kind));
+    const unseenSteps = new Set(walk.later.steps(kind));
     for (let after = -1;;) {
       const stored = await ledger.sumsOfStep(kind, after);
       if (stored === undefined) break;
       const { step, sums } = stored;
       after = step;
-      // Read after the sums: if it has not moved, they have none of the later entries.
+      // Read after the sums: if the head has not moved, the sums contain none of the later entries.
       const hasMoved = (await ledger.sumsHead()).seq !== walk.later.head.seq;
-      await walk.toEnd(ledger, turn);
-      unread.delete(step);
+      await walk.toEnd(ledger, pause);
+      unseenSteps.delete(step);
       await compare({ kind, step, hasMoved }, sums);
     }
-    for (const step of unread) await compare({ kind, step, hasMoved: true }, new Map());
+    for (const step of unseenSteps) await compare({ kind, step, hasMoved: true }, new Map());
   }
   return counts;
 
@@ -144,41 +151,41 @@ export async function checkLaterSums(
   ): Promise<void> {
     const { former, later } = walk.later.of(kind, step);
     const table = SUM_TABLES[kind];
-    // Read last: entries may have been pruned meanwhile, and sums of former hours deleted.
+    // Read last, because entries may have been pruned meanwhile, and sums of former hours deleted.
     const isPruned = dayOf(step * stepMs(table)) <= (await ledger.start()).day;
-    // Those of end users are deleted then, some time later, and those of hours have no more use.
+    // After pruning, the sums of end users are deleted some time later, and nothing reads the sums of hours any more.
     if (isPruned && kind !== "upstreams" || step < firstStep(kind, await ledger.sumsHead())) return;
-    const isAlone = isPruned || walk.later.isFull(kind);
+    const isPartial = isPruned || walk.later.isFull(kind);
     let count = 0;
     for (const name of new Set([...former.keys(), ...sums.keys()])) {
-      if (++count % AT_ONCE === 0) await turn();
-      if (isAlone) counts.later_sums_alone++;
+      if (++count % SUMS_PER_PAUSE === 0) await pause();
+      if (isPartial) counts.later_sums_alone++;
       else counts.later_sums++;
-      const [lower, upper] = [former.get(name) ?? [], hasMoved ? later.get(name) : undefined];
+      const [least, added] = [former.get(name) ?? [], hasMoved ? later.get(name) : undefined];
       const stored = sums.get(name) ?? [];
-      const differing = SUM_TABLES[kind].figures.filter((figure, index) => {
-        const [has, from, add] = [stored[index] ?? 0n, lower[index] ?? 0n, upper?.[index]];
-        // This figure may be negative, so that sums of it also shrink.
-        if (figure === "saved" && (add !== undefined || isAlone)) return false;
-        return has < from && !walk.later.isFull(kind) || !isAlone && has > from + (add ?? 0n);
+      const wrong = SUM_TABLES[kind].figures.filter((figure, index) => {
+        const [actual, min, more] = [stored[index] ?? 0n, least[index] ?? 0n, added?.[index]];
+        // Savings may be negative, so their sums may also shrink.
+        if (figure === "saved" && (more !== undefined || isPartial)) return false;
+        return actual < min && !walk.later.isFull(kind) || !isPartial && actual > min + (more ?? 0n);
       });
-      if (differing.length > 0) {
+      if (wrong.length > 0) {
         findings.add({
           kind: "day_sum",
           message: `${sumName(table.step, step)}, ${
-            (JSON.parse(name) as string[]).map((each) => JSON.stringify(each)).join(", ")
+            (JSON.parse(name) as string[]).map((part) => JSON.stringify(part)).join(", ")
           }: ` +
-            `the entries add up to other sums of ${differing.join(", ")}`,
+            `the entries add up to other sums of ${wrong.join(", ")}`,
         });
       }
     }
   }
 }
 
-/** Nothing was compared. */
+/** The numbers if nothing was compared. */
 export const NO_LATER_SUMS: LaterSumCounts = { later_sums: 0, later_sums_alone: 0 };
 
-/** Before the first day and hour of all. */
+/** The head of a store without sums: no day or hour has any. */
 export const NO_SUMS: SumsHead = {
   seq: 0,
   firstDay: Number.MAX_SAFE_INTEGER,

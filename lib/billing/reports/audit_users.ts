@@ -1,4 +1,4 @@
-/** The part of the audit that compares the sums of end users with the entries. */
+/** The part of the audit that compares the sums of end users' budgets with the entries. */
 import type { Entry, LedgerStore, UserSum } from "../../store/ledger.ts";
 import { readUserAccount, userAccount } from "../../store/ledger.ts";
 import { dayName } from "../../store/days.ts";
@@ -6,22 +6,22 @@ import { formatUsd } from "../money.ts";
 import type { Comparison } from "./audit_walk.ts";
 import type { AuditCounts } from "./schemas.ts";
 
-/** Sums compared between two turns of the event loop. */
-const PAGE = 500;
+/** Sums that are read and compared at a time. */
+const PAGE_SUMS = 500;
 
-/** Most sums that are made of entries, about 60 MB: clients may invent users. */
+/** Most sums that are computed, about 60 MB: clients may invent users. */
 const MAX_SUMS = 200_000;
 
-/** Counts of compared sums. */
+/** Numbers of compared sums. `alone`: those that can only be compared in part. */
 type UserCounts = Pick<AuditCounts, "user_sums" | "user_sums_alone">;
 
-/** No sum compared. */
+/** The numbers if nothing was compared. */
 export const NO_USERS: UserCounts = { user_sums: 0, user_sums_alone: 0 };
 
-/** Sums of end users over entries. */
+/** Costs of entries by end user and budget period. */
 export class UserSums {
   readonly #charged = new Map<string, bigint>();
-  /** True: some are missing. */
+  /** True: the limit is reached, and some sums are missing. */
   isFull = false;
 
   /** Adds an entry that counts against the budget of an end user. */
@@ -33,59 +33,60 @@ export class UserSums {
     else this.#charged.set(name, (charged ?? 0n) + cost);
   }
 
+  /** Returns the charged amount of an end user in a period; undefined if there is none. */
   charged(sum: Omit<UserSum, "charged">): bigint | undefined {
     return this.#charged.get(nameOf(sum));
   }
 
-  /** All but these. */
+  /** Returns all sums but those with these names. */
   others(seen: ReadonlySet<string>): Omit<UserSum, "charged">[] {
     return [...this.#charged.keys()].filter((name) => !seen.has(name)).map(readName);
   }
 }
 
 /**
- * Compares the sums of end users with the entries. A sum in use grows meanwhile: the entries read between two readings of
- * the sum must make no less than the first and no more than the second.
+ * Compares the sums of end users with the entries. Sums may grow meanwhile, so each is read before and after the
+ * newest entries: the computed sum must be at least the former and at most the latter.
  */
 export async function checkUsers(
   ledger: Pick<LedgerStore, "userSums" | "spending" | "entries" | "start">,
-  { walk, findings, turn }: Comparison,
+  { walk, findings, pause }: Comparison,
 ): Promise<UserCounts> {
   const counts = { ...NO_USERS };
   const seen = new Set<string>();
 
   async function compare(page: readonly UserSum[]): Promise<void> {
-    await walk.toEnd(ledger, turn);
+    await walk.toEnd(ledger, pause);
     const after = await ledger.spending(page.map((sum) => ({ scope: "user", id: accountOf(sum), since: sum.since })));
-    // Read last: sums of periods that are over may have been pruned meanwhile.
-    const { day: goneDay } = await ledger.start();
+    // Read last, because sums of former periods may have been pruned meanwhile.
+    const { day: prunedDay } = await ledger.start();
     for (const [index, sum] of page.entries()) {
-      const recomputed = walk.users.charged(sum) ?? 0n;
-      const upper = after[index]?.charged ?? 0n;
-      const isAlone = sum.since <= goneDay || walk.users.isFull;
-      if (isAlone) counts.user_sums_alone++;
+      const computed = walk.users.charged(sum) ?? 0n;
+      const stored = after[index]?.charged ?? 0n;
+      const isPartial = sum.since <= prunedDay || walk.users.isFull;
+      if (isPartial) counts.user_sums_alone++;
       else counts.user_sums++;
-      const isGone = sum.since <= goneDay && upper === 0n;
-      if (isGone || recomputed <= upper && (isAlone || sum.charged <= recomputed)) continue;
+      const isPruned = sum.since <= prunedDay && stored === 0n;
+      if (isPruned || computed <= stored && (isPartial || sum.charged <= computed)) continue;
       findings.add({
         kind: "user_sum",
         message:
-          `${periodText(sum)}, key "${sum.keyId}", end user "${sum.user}": the sum is ${formatUsd(upper)} USD, ` +
-          `the entries make ${formatUsd(recomputed)} USD`,
+          `${periodText(sum)}, key "${sum.keyId}", end user "${sum.user}": the sum is ${formatUsd(stored)} USD, ` +
+          `the entries make ${formatUsd(computed)} USD`,
       });
     }
-    await turn();
+    await pause();
   }
 
-  for (let page = await ledger.userSums({ limit: PAGE }); page.length > 0;) {
+  for (let page = await ledger.userSums({ limit: PAGE_SUMS }); page.length > 0;) {
     for (const sum of page) if (seen.size < MAX_SUMS) seen.add(nameOf(sum));
     await compare(page);
     const after = page.at(-1);
-    page = page.length < PAGE || after === undefined ? [] : await ledger.userSums({ after, limit: PAGE });
+    page = page.length < PAGE_SUMS || after === undefined ? [] : await ledger.userSums({ after, limit: PAGE_SUMS });
   }
-  // Sums that are missing, or were made behind the place of the reading.
+  // Sums that the store lacks, or that it made after the pages that they belong to were read.
   const others = walk.users.others(seen).map((sum) => ({ ...sum, charged: 0n }));
-  for (let at = 0; at < others.length; at += PAGE) await compare(others.slice(at, at + PAGE));
+  for (let start = 0; start < others.length; start += PAGE_SUMS) await compare(others.slice(start, start + PAGE_SUMS));
   return counts;
 }
 

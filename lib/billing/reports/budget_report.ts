@@ -27,7 +27,7 @@ export interface BudgetOwner extends Pick<BudgetClaim, "scope" | "id"> {
   budget: Budget;
 }
 
-/** Sources of the report. */
+/** Where the report reads keys, groups and amounts. */
 export interface BudgetParts {
   ledger: Pick<LedgerStore, "spending">;
   keys: Pick<KeyStore, "page">;
@@ -37,7 +37,7 @@ export interface BudgetParts {
 /** The facts of a key that decide which budget applies. */
 export type BudgetedKey = Pick<KeyRecord, "id" | "name" | "group" | "rules">;
 
-/** Reads the states of budgets, in the given order. @param now Unix time in milliseconds */
+/** Reads the states of budgets in their current periods, in the given order. @param now Unix time in milliseconds */
 export async function budgetStates(
   ledger: BudgetParts["ledger"],
   owners: readonly BudgetOwner[],
@@ -63,8 +63,9 @@ export async function budgetStates(
 }
 
 /**
- * Returns the filters that find the requests of a budget's current period. Undefined for requests that name no end user,
- * which no filter finds. @param now Unix time in milliseconds
+ * Returns the filters that find the requests of a budget's current period. Returns undefined for the budget of requests
+ * that name no end user, because no filter finds these.
+ * @param now Unix time in milliseconds
  */
 export function requestsOfBudget(
   { scope, id, user, period }: Pick<BudgetLine, "scope" | "id" | "user" | "period">,
@@ -86,7 +87,7 @@ export async function spendingOfKey(ledger: BudgetParts["ledger"], id: string, n
   }));
 }
 
-/** The budget of a key: its own, or its group's for every key. */
+/** Returns the budget of a key: its own, or the one that its group sets for every key; undefined if there is none. */
 export function budgetOfKey(
   { group, rules }: Pick<BudgetedKey, "group" | "rules">,
   config: Pick<Config, "groups">,
@@ -94,7 +95,7 @@ export function budgetOfKey(
   return rules.budget ?? groupOf(config, group)?.key_budget;
 }
 
-/** The budget of each end user of a key: that of the key, or its group's for every key. */
+/** Returns the budget of each end user of a key, which the key or its group sets; undefined if there is none. */
 export function userBudgetOfKey(
   { group, rules }: Pick<BudgetedKey, "group" | "rules">,
   config: Pick<Config, "groups">,
@@ -122,13 +123,13 @@ export async function groupBudgets(
   return await statesById(ledger, owners, now);
 }
 
-/** The states by the ids of the owners that have a budget. */
+/** Reads the states of budgets, by the ids of their owners. Owners without a budget are left out. */
 async function statesById(
   ledger: BudgetParts["ledger"],
-  all: readonly (Omit<BudgetOwner, "budget"> & { budget: Budget | undefined })[],
+  candidates: readonly (Omit<BudgetOwner, "budget"> & { budget: Budget | undefined })[],
   now: number,
 ): Promise<ReadonlyMap<string, BudgetState>> {
-  const owners = all.flatMap(({ budget, ...owner }) => budget === undefined ? [] : [{ ...owner, budget }]);
+  const owners = candidates.flatMap(({ budget, ...owner }) => budget === undefined ? [] : [{ ...owner, budget }]);
   const states = await budgetStates(ledger, owners, now);
   return new Map(states.map((state, index) => [owners[index]?.id ?? "", state]));
 }
@@ -149,8 +150,8 @@ export function configuredKeys({ keys }: Pick<Config, "keys">): BudgetedKey[] {
 }
 
 /**
- * Lists every budget but those of end users: those of groups first, then those of keys that are not revoked, configured keys first. Reads a
- * page of keys at a time; each page is a consistent snapshot.
+ * Lists the budgets of groups, then those of configured keys, then those of stored keys that are not revoked. Budgets
+ * of end users are left out. Reads a page of keys at a time; each page is a consistent snapshot.
  * @throws the signal's reason if it is aborted
  */
 export async function listBudgets(

@@ -14,8 +14,8 @@ import {
 import type { BudgetLine } from "./schemas.ts";
 import { ReportQueryError } from "./report_errors.ts";
 
-/** End users of an answer: usual and most. */
-const USUAL_USERS = 20;
+/** Number of end users in a result: by default, and at most. */
+const DEFAULT_USERS = 20;
 const MAX_USERS = 1_000;
 
 const SCOPES = ["group", "key", "user"] as const;
@@ -24,25 +24,26 @@ const PERIODS: readonly Budget["period"][] = ["day", "week", "month", "total"];
 /** Names of the parameters of a search. */
 export const BUDGET_PARAMETERS = ["scope", "group", "key", "user", "limit"] as const;
 
-/** The parameters of a search as they are typed. */
+/** The parameters of a search as text. */
 export type BudgetTexts = Partial<Record<typeof BUDGET_PARAMETERS[number], string>>;
 
-/** Sources of the budgets. */
+/** Where the search reads budgets, keys and end users. */
 export interface BudgetSearchParts {
   ledger: Pick<LedgerStore, "spending" | "topUsers">;
   keys: Pick<KeyStore, "page" | "find" | "findIds">;
   config: Pick<Config, "groups" | "keys">;
 }
 
-/** A moment of a search, in Unix milliseconds, and the end of interest in it. */
+/** The moment of a search, Unix time in milliseconds, and a signal that cancels it. */
 interface Moment {
   now: number;
   signal?: AbortSignal;
 }
 
 /**
- * Lists budgets: those of groups, of keys, and of the end users who spent most, at most `limit` of these.
- * @throws {ReportQueryError} for parameters that cannot be read; the reason of the signal
+ * Lists budgets of groups, of keys, and of the end users who spent most; of end users, at most `limit`.
+ * @throws {ReportQueryError} for parameters that cannot be read
+ * @throws the signal's reason if it is aborted
  */
 export async function findBudgets(
   parts: BudgetSearchParts,
@@ -67,14 +68,14 @@ export async function findBudgets(
     lines.push(
       ...key !== undefined && user !== undefined
         ? await linesOfUsers(parts, [{ key, user }], moment.now)
-        : await topLines(parts, { key, group, limit }, moment),
+        : await linesOfTopUsers(parts, { key, group, limit }, moment),
     );
   }
   return lines.filter((line) => (scope ?? line.scope) === line.scope && (group ?? line.group) === line.group);
 }
 
-/** The end users who spent most in the current periods of their budgets. */
-async function topLines(
+/** Lists the end users who spent most in the current periods of their budgets. */
+async function linesOfTopUsers(
   parts: BudgetSearchParts,
   { key, group, limit }: { key?: BudgetedKey; group: string | undefined; limit: number },
   { now, signal }: Moment,
@@ -85,10 +86,10 @@ async function topLines(
   const sums: UserSum[] = [];
   // Two periods may begin on the same day.
   for (const since of new Set(periods.map((period) => periodStart(period, now)))) {
-    // More than the limit: some may be of keys that are revoked, or whose budgets have another period now.
+    // More than the limit, as some may belong to keys that are revoked, or whose budgets have another period now.
     sums.push(...await parts.ledger.topUsers({ since, ...(key && { keyId: key.id }), limit: MAX_USERS }, signal));
   }
-  const keys = key === undefined ? await keysOf(parts, sums) : new Map([[key.id, key]]);
+  const keys = key === undefined ? await keysInUse(parts, sums) : new Map([[key.id, key]]);
   const current = sums.flatMap(({ keyId, user, since, charged }) => {
     const key = keys.get(keyId);
     const period = key && userBudgetOfKey(key, parts.config)?.period;
@@ -99,7 +100,7 @@ async function topLines(
   return await linesOfUsers(parts, current.slice(0, limit), now);
 }
 
-async function keysOf(
+async function keysInUse(
   { keys, config }: BudgetSearchParts,
   sums: readonly UserSum[],
 ): Promise<ReadonlyMap<string, BudgetedKey>> {
@@ -142,7 +143,7 @@ function readScope({ scope }: BudgetTexts): typeof SCOPES[number] | undefined {
 }
 
 function readLimit({ limit }: BudgetTexts): number {
-  if (limit === undefined) return USUAL_USERS;
+  if (limit === undefined) return DEFAULT_USERS;
   if (/^[1-9]\d{0,3}$/.test(limit) && Number(limit) <= MAX_USERS) return Number(limit);
   throw new ReportQueryError(`Cannot read limit "${limit}": expected a whole number from 1 to ${MAX_USERS}`, "limit");
 }

@@ -1,12 +1,12 @@
-/** Sums per day computed from single entries, to compare with the stored ones. */
+/** Computes sums per day from single entries, to compare them with the stored sums. */
 import { addFigures, dayOf, figuresOf, NO_TOKENS, TOKEN_CLASSES } from "../../store/days.ts";
 import type { DaySum, KeptEntry } from "../../store/ledger.ts";
 
-/** The key of a daily sum: day, key, group and model. */
-type Whose = Pick<DaySum, "day" | "keyId" | "group" | "model">;
+/** What identifies a daily sum. */
+type SumKey = Pick<DaySum, "day" | "keyId" | "group" | "model">;
 
-/** Unique name of a sum within its day. */
-export function nameOfDaySum({ keyId, group, model }: Omit<Whose, "day">): string {
+/** Returns a name that is unique among the sums of a day. */
+export function nameOfDaySum({ keyId, group, model }: Omit<SumKey, "day">): string {
   return `${keyId}\n${group}\n${model}`;
 }
 
@@ -19,7 +19,7 @@ export class DaySums {
     addFigures(this.#sumOf(entry), figuresOf(entry));
   }
 
-  /** The sums from one day to another, both included. */
+  /** Returns the sums from one day to another, both included. */
   within(first: number, last: number): DaySum[] {
     return [...this.#days].flatMap(([day, sums]) => first <= day && day <= last ? [...sums.values()] : []);
   }
@@ -47,8 +47,8 @@ export function isSame(one: DaySum, other: DaySum): boolean {
   return isWithin(one, other) && isWithin(other, one);
 }
 
-/** A sum of zeros. */
-export function emptySum({ day, keyId, group, model }: Whose): DaySum {
+/** Returns a sum whose figures are 0. */
+export function emptySum({ day, keyId, group, model }: SumKey): DaySum {
   const nothing = { requests: 0, failed: 0, tokens: { ...NO_TOKENS }, images: 0, cost: 0n, overrun: 0n };
   return { day, keyId, group, model, ...nothing };
 }

@@ -5,16 +5,20 @@ import type { EntryDetails, Hold, KeptEntry, LedgerStore } from "../../store/led
 import { whyText } from "./reason_text.ts";
 import type { EndedRequest, Explanation, RunningRequest } from "./request_schemas.ts";
 
-/** Explains a request by its id, with or without `req_`. `undefined` if the ledger does not know it. */
+/**
+ * Explains a request by its id, with or without `req_`. Returns `undefined` if the ledger has neither an entry nor a
+ * hold of it.
+ * @param keyNameOf returns the name of a key by its id
+ */
 export async function explainRequest(
   ledger: Pick<LedgerStore, "find" | "holds">,
   id: string,
   keyNameOf?: (keyId: string) => Promise<string | undefined>,
 ): Promise<Explanation | undefined> {
-  const bare = id.startsWith("req_") ? id.slice("req_".length) : id;
-  const hold = (await ledger.holds()).find((hold) => hold.id === bare);
+  const requestId = id.startsWith("req_") ? id.slice("req_".length) : id;
+  const hold = (await ledger.holds()).find((hold) => hold.id === requestId);
   // Read after the holds, to find a request that ended in between.
-  const entry = await ledger.find(bare);
+  const entry = await ledger.find(requestId);
   if (entry !== undefined) return explainEntry(entry, await keyNameOf?.(entry.keyId));
   return hold === undefined ? undefined : explainHold(hold);
 }
@@ -75,10 +79,12 @@ export function explainEntry(entry: KeptEntry, keyName?: string): EndedRequest {
   };
 }
 
+/** Returns the upstream's id of the attempt that succeeded. */
 function requestIdOf({ request_id, attempts }: EntryDetails = {}): string | undefined {
   return request_id ?? attempts?.findLast(({ outcome }) => outcome === "success")?.request_id;
 }
 
+/** Returns what the prompt cache saved, negative if it cost more; `null` if it was not used. */
 function savedByCache({ sheet, tokens }: KeptEntry): string | null {
   const used = (["input_cache_read", "input_cache_write_5m", "input_cache_write_1h"] as const)
     .filter((name) => tokens[name] > 0);
@@ -87,7 +93,7 @@ function savedByCache({ sheet, tokens }: KeptEntry): string | null {
   return formatUsd(saved.reduce((sum, amount) => sum + amount));
 }
 
-/** The cost of each class of tokens and of the extras. */
+/** Returns the cost of each class of tokens and of each extra, without those that were not used. */
 function amountsOf(
   { sheet, tokens, details }: KeptEntry,
 ): { name: string; count: number; price: string; amount: Amount }[] {
@@ -116,11 +122,12 @@ function explainHold(hold: Hold): RunningRequest {
   };
 }
 
-/** The unspent part of the held amount; 0 if nothing was held. */
+/** Returns the unspent part of the held amount; 0 if nothing was held. */
 function released({ held, cost }: KeptEntry): Amount {
   return held > cost ? held - cost : 0n;
 }
 
+/** Says in one clause why a request cost nothing; `null` if it cost something. */
 function whyFree({ cost, overrun, ending, source }: KeptEntry, sum: Amount): string | null {
   if (cost !== 0n) return null;
   switch (ending) {

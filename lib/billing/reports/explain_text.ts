@@ -3,8 +3,8 @@ import type { Affinity, ContextTier, ImageSizes, UsageSource } from "../../store
 import { attemptLines, skippedLines } from "./reason_text.ts";
 import type { EndedRequest, Explanation } from "./request_schemas.ts";
 
-/** Names of price classes. */
-const CLASSES: Readonly<Partial<Record<string, string>>> = {
+/** Names of price classes in sentences. */
+const CLASS_NAMES: Readonly<Partial<Record<string, string>>> = {
   prompt: "prompt tokens",
   input_cache_read: "tokens read from the cache",
   input_cache_write_5m: "tokens written to the cache for 5 minutes",
@@ -14,7 +14,7 @@ const CLASSES: Readonly<Partial<Record<string, string>>> = {
   request: "searches",
 };
 
-/** Descriptions of usage sources. */
+/** Descriptions of the sources of token counts. */
 export const SOURCES: Readonly<Record<UsageSource, string>> = {
   upstream: "reported by the upstream",
   counted: "some or all counted by the gateway",
@@ -23,14 +23,17 @@ export const SOURCES: Readonly<Record<UsageSource, string>> = {
   none: "none, since nothing is charged",
 };
 
-/** Descriptions of how a request met the prompt cache of its conversation. */
+/** Descriptions of whether the request went to the target that has its conversation in the prompt cache. */
 const AFFINITIES: Readonly<Record<Affinity, string>> = {
   hit: "hit, the target that answered this conversation before",
   miss: "miss, the first request of this conversation, or the first after its time",
   moved: "moved, another target than the one that answered this conversation before",
 };
 
-/** Formats an explanation as lines of text. `keyName` is printed with the id of the key. */
+/**
+ * Formats an explanation as lines of text.
+ * @param options `keyName`: printed before the id of the key; absent: only the id is printed
+ */
 export function explanationText(explanation: Explanation, { keyName }: { keyName?: string } = {}): string {
   const { id, at, key_id, group, model, endpoint } = explanation;
   const facts: [string, string | null][] = [
@@ -52,19 +55,19 @@ export function explanationText(explanation: Explanation, { keyName }: { keyName
   return `${why}${head}${attempts === "" ? "" : `\nAttempts:\n${attempts}`}\n${arithmetic(explanation)}`;
 }
 
-/** The facts of an ended request. Those without a text are left out. */
+/** Lists the facts of an ended request; the caller leaves out those whose text is `null`. */
 function endedFacts(request: EndedRequest): [string, string | null][] {
   const { upstream, attempts, status, ending, first_ms, total_ms, images, image_sizes, tokens, seq } = request;
   const { affinity, cache_saved_usd, context_tier, price_version } = request;
   // The process that served a lost request recorded neither its upstream nor its end.
   const isLost = ending === "lost";
-  const first = first_ms === null ? "" : `first output after ${grouped(first_ms)} ms, `;
+  const firstOutput = first_ms === null ? "" : `first output after ${grouped(first_ms)} ms, `;
   const noUpstream = isLost ? "unknown" : "none was asked";
   return [
     ["Upstream", upstream === null ? noUpstream : `${upstream}${attempts > 1 ? ` (${attempts} attempts)` : ""}`],
     ["Upstream id", request.upstream_request_id],
     ["Status", `${status === 0 ? "unknown" : status}, ${ending}`],
-    ["Time", isLost ? "unknown" : `${first}end after ${grouped(total_ms)} ms`],
+    ["Time", isLost ? "unknown" : `${firstOutput}end after ${grouped(total_ms)} ms`],
     ["Images", images > 0 ? grouped(images) : null],
     ["Image sizes", image_sizes && sizesText(image_sizes)],
     ["Dropped", request.dropped.join(", ") || null],
@@ -85,22 +88,23 @@ function cacheText(saved: string): string {
   return saved.startsWith("-") ? `writing to it cost ${saved.slice(1)} USD more` : `saved ${saved} USD`;
 }
 
-/** The context tier of the prices, such as `above 200,000 tokens of input`. */
+/** Describes the context tier of the prices, such as `above 200,000 tokens of input`. */
 export function contextTierText({ above, up_to }: ContextTier): string {
   const from = above === 0 ? undefined : `above ${grouped(above)}`;
   const to = up_to === undefined ? undefined : `up to ${grouped(up_to)}`;
   return `${[from, to].filter((part) => part !== undefined).join(", ")} tokens of input`;
 }
 
-/** Text about delivered sizes that differ from the requested ones; `null` if none does. */
+/** Describes the delivered sizes; `null` if all of them are as requested. */
 function sizesText({ asked, delivered }: ImageSizes): string | null {
   if (delivered.every((size) => size === asked)) return null;
   const counts = new Map<string, number>();
   for (const size of delivered) counts.set(size, (counts.get(size) ?? 0) + 1);
-  const countedSizes = [...counts].map(([size, count]) => count === 1 ? size : `${size} (${count} times)`).join(", ");
-  return `asked for ${asked}, delivered ${countedSizes}; billed by the size delivered`;
+  const sizes = [...counts].map(([size, count]) => count === 1 ? size : `${size} (${count} times)`).join(", ");
+  return `asked for ${asked}, delivered ${sizes}; billed by the size delivered`;
 }
 
+/** Formats how the charged amount was computed. */
 function arithmetic(request: EndedRequest): string {
   const lines = request.lines.map(({ class: name, tokens, price_usd, factor, amount_usd }) => {
     const times = factor === "1" ? "" : ` x ${factor}`;
@@ -119,9 +123,10 @@ function arithmetic(request: EndedRequest): string {
   ].join("\n");
 }
 
+/** Names what is counted at a price, in the plural. */
 function wordsOf(name: string): string {
   const [, tool] = /^hosted_tools\.(.+)$/.exec(name) ?? [];
-  return tool === undefined ? CLASSES[name] ?? name : `calls of ${tool}`;
+  return tool === undefined ? CLASS_NAMES[name] ?? name : `calls of ${tool}`;
 }
 
 /** Formats an integer with thousands separators. */

@@ -1,4 +1,4 @@
-/** Compares an upstream's invoice with the ledger, exactly. */
+/** Reads an upstream's invoice and prices, and compares the invoice with the ledger without rounding. */
 import { counted } from "../../text.ts";
 import { messageOf } from "../../errors.ts";
 import { isObject, type Json, parseJson } from "../../json/mod.ts";
@@ -8,17 +8,17 @@ import { DAY_MS, dayName, dayOf } from "../../store/days.ts";
 import type { Period } from "./period.ts";
 import type { UpstreamPrices, UpstreamPriceSheet, UpstreamSum } from "./upstreams.ts";
 
-/** Figures of an invoice per model: tokens by class, images, and the amount in USD. */
-const INVOICED = [...PRICE_CLASSES, "images", "upstream_usd"] as const;
+/** Figures that an invoice may have per model: tokens by class, images, and the amount in USD. */
+const INVOICE_FIGURES = [...PRICE_CLASSES, "images", "upstream_usd"] as const;
 
 /** A figure of an invoice. */
-export type Invoiced = typeof INVOICED[number];
+export type Invoiced = typeof INVOICE_FIGURES[number];
 
-/** A parsed invoice. Numbers are tokens, images, or 1e-12 USD. */
+/** A parsed invoice. Values are numbers of tokens or images, or amounts in 1e-12 USD. */
 export interface Invoice {
-  /** Its figures, in the order of `INVOICED`. */
+  /** The figures that it has, in the order of `INVOICE_FIGURES`. */
   columns: readonly Invoiced[];
-  /** True if it has one line per day. */
+  /** Whether its lines are for single days; if not, `day` is empty. */
   byDay: boolean;
   rows: readonly { day: string; model: string; values: ReadonlyMap<Invoiced, bigint> }[];
 }
@@ -29,7 +29,7 @@ export interface Tolerance {
   decimals: number;
 }
 
-/** One figure of the ledger beside that of the invoice; amounts as decimal strings of USD. */
+/** A figure of the ledger and of the invoice; amounts are decimal strings of USD. */
 export interface ComparedLine {
   /** `null` if the invoice has no days. */
   day: string | null;
@@ -39,58 +39,59 @@ export interface ComparedLine {
   invoice: string;
   /** Invoice minus ledger. */
   difference: string;
+  /** Whether the difference is within the tolerance. */
   within: boolean;
 }
 
 /**
- * Reads an invoice as CSV with a header: `model`, optionally `day`, and at least one of `INVOICED`. Other columns are
- * ignored; rows of the same day and model are added up.
+ * Reads an invoice as CSV with a header: `model`, optionally `day`, and at least one of `INVOICE_FIGURES`. Other
+ * columns are ignored; rows of the same day and model are added up.
  * @throws {RangeError} for an invalid invoice; the message names the line
  */
 export function readInvoice(text: string): Invoice {
   const [first, ...lines] = readCsv(text);
   const header = first?.cells ?? [];
-  const at = (name: string) => header.indexOf(name);
-  const columns = INVOICED.filter((name) => at(name) >= 0);
-  if (at("model") < 0 || columns.length === 0) {
+  const columnOf = (name: string) => header.indexOf(name);
+  const columns = INVOICE_FIGURES.filter((name) => columnOf(name) >= 0);
+  if (columnOf("model") < 0 || columns.length === 0) {
     throw new RangeError(
-      `Cannot read the invoice: its first line must name the column model and one of ${INVOICED.join(", ")}`,
+      `Cannot read the invoice: its first line must name the column model and one of ${INVOICE_FIGURES.join(", ")}`,
     );
   }
-  const twice = ["day", "model", ...columns].find((name) => at(name) !== header.lastIndexOf(name));
-  if (twice !== undefined) throw new RangeError(`Cannot read the invoice: it has the column ${twice} twice`);
-  const byDay = at("day") >= 0;
+  const repeated = ["day", "model", ...columns].find((name) => columnOf(name) !== header.lastIndexOf(name));
+  if (repeated !== undefined) throw new RangeError(`Cannot read the invoice: it has the column ${repeated} twice`);
+  const byDay = columnOf("day") >= 0;
   const rows = lines.map(({ line, cells }) => {
     if (cells.length !== header.length) {
       throw new RangeError(`Cannot read line ${line} of the invoice: it has ${cells.length} of ${header.length} cells`);
     }
-    const day = byDay ? cells[at("day")] ?? "" : "";
+    const day = byDay ? cells[columnOf("day")] ?? "" : "";
     if (byDay && !isDay(day)) {
       throw new RangeError(`Cannot read line ${line} of the invoice: "${day}" is not a day such as 2026-11-21`);
     }
-    const values = new Map(columns.map((name) => [name, readValue(name, { text: cells[at(name)] ?? "", line })]));
-    return { day, model: cells[at("model")] ?? "", values };
+    const values = new Map(columns.map((name) => [name, readValue(name, { text: cells[columnOf(name)] ?? "", line })]));
+    return { day, model: cells[columnOf("model")] ?? "", values };
   });
   return { columns, byDay, rows };
 }
 
-/** A row, and the line it begins at, counted from 1. */
+/** A row, with the number of the line on which it begins, counted from 1. */
 interface Row {
   line: number;
   cells: string[];
 }
 
-/** Reads all rows except empty ones. @throws {RangeError} for an unclosed quote */
+/** Reads all rows except empty ones, without a byte order mark. @throws {RangeError} for a misplaced quote */
 function readCsv(text: string): Row[] {
   const rows: Row[] = [];
   const cell = /(?:"([^"]*(?:""[^"]*)*)"|([^",\r\n]*))(,|\r?\n|\r|$)/y;
-  const content = text.replace(/^\uFEFF/, "");
+  const withoutMark = text.replace(/^\uFEFF/, "");
   let line = 1;
   let row: Row = { line, cells: [] };
-  while (cell.lastIndex < content.length || row.cells.length > 0) {
-    const found = cell.exec(content);
-    if (found === null) throw new RangeError(`Cannot read line ${line} of the invoice: it has a misplaced quote`);
-    const [all, quoted, plain = "", end] = found;
+  while (cell.lastIndex < withoutMark.length || row.cells.length > 0) {
+    const match = cell.exec(withoutMark);
+    if (match === null) throw new RangeError(`Cannot read line ${line} of the invoice: it has a misplaced quote`);
+    const [all, quoted, plain = "", end] = match;
     line += all.match(/\r?\n|\r/g)?.length ?? 0;
     row.cells.push(quoted === undefined ? plain.trim() : quoted.replaceAll('""', '"'));
     if (end === ",") continue;
@@ -112,24 +113,24 @@ function readValue(name: Invoiced, { text, line }: { text: string; line: number 
   try {
     if (name === "upstream_usd") return parseUsd(text);
   } catch {
-    // The error below applies.
+    // The error below names the line.
   }
   const expected = name === "upstream_usd" ? "USD with at most 12 decimals, such as 12.5" : "a whole number";
   throw new RangeError(`Cannot read line ${line} of the invoice: ${name} is "${text}", expected ${expected}`);
 }
 
-/** Reads `0.1%`. @throws {RangeError} for any other text */
+/** Reads a percentage such as `0.1%`. @throws {RangeError} for any other text */
 export function readTolerance(text: string): Tolerance {
-  const [, whole, fraction = ""] = /^(\d{1,3})(?:\.(\d{1,6}))?%$/.exec(text) ?? [];
-  if (whole === undefined) {
+  const [, integer, fraction = ""] = /^(\d{1,3})(?:\.(\d{1,6}))?%$/.exec(text) ?? [];
+  if (integer === undefined) {
     throw new RangeError(`Cannot read the tolerance "${text}": expected a percentage, such as 0.1%`);
   }
-  return { digits: BigInt(whole + fraction), decimals: fraction.length };
+  return { digits: BigInt(integer + fraction), decimals: fraction.length };
 }
 
 /**
- * Parses upstream prices: an object of USD per token by class, for each upstream model name. A missing cache class
- * costs as much as `prompt`, as in the catalog.
+ * Parses upstream prices: a JSON object that has, for each upstream model name, an object of USD per token by class. A
+ * missing cache class costs as much as `prompt`, as in the catalog.
  * @throws {RangeError} for any other text
  */
 export function readUpstreamPrices(text: string): UpstreamPrices {
@@ -169,7 +170,7 @@ function membersOf(value: Json, expected: string): [string, Json][] {
   return Object.entries(value).map(([name, member]) => [name, member ?? null]);
 }
 
-/** Returns the text if it is an amount. */
+/** Returns the text if it is an amount in USD. @throws {RangeError} for any other text */
 function readPrice(usd: string, what: string): string {
   try {
     parseUsd(usd);
@@ -182,8 +183,9 @@ function readPrice(usd: string, what: string): string {
 }
 
 /**
- * An invoice with days has whole ones: a period must cover whole days, and all days of the invoice.
- * @throws {RangeError} where it does not
+ * Checks that a period can be compared with an invoice that has days: it must consist of whole days, and contain all
+ * days of the invoice.
+ * @throws {RangeError} otherwise
  */
 export function requireDays({ byDay, rows }: Invoice, { since, until }: Period): void {
   if (!byDay) return;
@@ -197,16 +199,16 @@ export function requireDays({ byDay, rows }: Invoice, { since, until }: Period):
   throw new RangeError(`Cannot compare: the invoice has the day ${outside.day}, which is not in the period`);
 }
 
-/** Compares sums with an invoice: each model of either, per day if the invoice has days. */
+/** Compares sums with an invoice, for each model that either of them has, and by day if the invoice has days. */
 export function compareInvoice(
   sums: readonly UpstreamSum[],
   { invoice, tolerance }: { invoice: Invoice; tolerance: Tolerance },
 ): ComparedLine[] {
-  const rows = new Map<string, { day: string; model: string; ours: Values; theirs: Values }>();
+  const rows = new Map<string, { day: string; model: string; ours: Values; invoiced: Values }>();
   const rowOf = (day: string, model: string) => {
     const name = `${model}\n${day}`;
     let row = rows.get(name);
-    if (row === undefined) rows.set(name, row = { day, model, ours: new Map(), theirs: new Map() });
+    if (row === undefined) rows.set(name, row = { day, model, ours: new Map(), invoiced: new Map() });
     return row;
   };
   const add = (values: Values, what: Invoiced, more: bigint) => values.set(what, (values.get(what) ?? 0n) + more);
@@ -215,28 +217,28 @@ export function compareInvoice(
     for (const what of invoice.columns) add(ours, what, valueOf(sum, what));
   }
   for (const { day, model, values } of invoice.rows) {
-    const { theirs } = rowOf(day, model);
-    for (const [what, value] of values) add(theirs, what, value);
+    const { invoiced } = rowOf(day, model);
+    for (const [what, value] of values) add(invoiced, what, value);
   }
   const ordered = [...rows].sort(([one], [other]) => one < other ? -1 : 1);
-  return ordered.flatMap(([, { day, model, ours, theirs }]) =>
+  return ordered.flatMap(([, { day, model, ours, invoiced }]) =>
     invoice.columns.map((what): ComparedLine => {
-      const [mine, its] = [ours.get(what) ?? 0n, theirs.get(what) ?? 0n];
+      const [ledgerValue, invoiceValue] = [ours.get(what) ?? 0n, invoiced.get(what) ?? 0n];
       const format = (value: bigint) => what === "upstream_usd" ? formatUsd(value) : String(value);
       return {
         day: invoice.byDay ? day : null,
         model,
         what,
-        ours: format(mine),
-        invoice: format(its),
-        difference: format(its - mine),
-        within: isWithin(its - mine, { of: its, tolerance }),
+        ours: format(ledgerValue),
+        invoice: format(invoiceValue),
+        difference: format(invoiceValue - ledgerValue),
+        within: isWithin(invoiceValue - ledgerValue, { invoiceValue, tolerance }),
       };
     })
   );
 }
 
-/** The result of a comparison in one sentence, without its full stop. */
+/** Describes the result of a comparison in one sentence, without a full stop. */
 export function comparisonText(lines: readonly ComparedLine[]): string {
   const differing = lines.filter(({ within }) => !within).length;
   if (differing === 0) return "No differences found";
@@ -251,7 +253,10 @@ function valueOf({ tokens, images, upstreamCost }: UpstreamSum, what: Invoiced):
   return BigInt(what === "images" ? images : tokens[what]);
 }
 
-function isWithin(difference: Amount, { of, tolerance }: { of: Amount; tolerance: Tolerance }): boolean {
+function isWithin(
+  difference: Amount,
+  { invoiceValue, tolerance }: { invoiceValue: Amount; tolerance: Tolerance },
+): boolean {
   const size = difference < 0n ? -difference : difference;
-  return size * 100n * 10n ** BigInt(tolerance.decimals) <= tolerance.digits * of;
+  return size * 100n * 10n ** BigInt(tolerance.decimals) <= tolerance.digits * invoiceValue;
 }

@@ -1,12 +1,12 @@
-/** Checks that single entries of a period still exist: some reports need facts that the sums per day do not have. */
+/** Checks that the single entries of a period were not pruned, for reports that the sums per day do not suffice for. */
 import { dayName, dayOf } from "../../store/days.ts";
 import type { LedgerStore } from "../../store/ledger.ts";
 import { PrunedEntriesError } from "./report_errors.ts";
 
 /**
  * Checks that no entry since a moment (Unix milliseconds) was pruned.
- * @param by grouping or filter that needs entries
- * @throws {PrunedEntriesError}
+ * @param query `by`: the grouping or filter that needs single entries, for the error
+ * @throws {PrunedEntriesError} if some were pruned
  */
 export async function requireEntries(
   ledger: Pick<LedgerStore, "start">,

@@ -1,4 +1,7 @@
-/** Latencies of answered requests over time, from single entries: all of a step, or a sample of it. */
+/**
+ * Latency percentiles over time, computed from ledger entries: from all entries of a step, or from a sample if there
+ * are many.
+ */
 import type { DurationSpan, LedgerStore } from "../../store/ledger.ts";
 import type { Period } from "./period.ts";
 
@@ -8,7 +11,7 @@ export interface LatencyQuantiles {
   p95: number;
 }
 
-/** Latencies until the first event or byte of an answer, and until its end; absent where there was none. */
+/** Latencies until the first event or byte of an answer, and until its end; absent if there were no answers. */
 export interface Latencies {
   first?: LatencyQuantiles;
   total?: LatencyQuantiles;
@@ -16,70 +19,71 @@ export interface Latencies {
 
 /** Latencies over time. */
 export interface LatencySeries {
-  /** Of the whole period: each step counts as often as it has requests. */
+  /** Latencies of the whole period, in which a step weighs as much as it has requests. */
   all: Latencies;
   steps: readonly Latencies[];
-  /** Entries that were read. */
+  /** Number of entries that were read. */
   read: number;
-  /** True: these are all entries of the period. */
+  /** Whether all entries of the period were read. */
   isWhole: boolean;
 }
 
-/** Places in the whole period at which entries are read, and entries that are read at each. */
-const PLACES = 240;
-const AT_ONCE = 25;
+/** Samples of a period, divided among its steps, and entries that are read for each. */
+const SAMPLES_PER_PERIOD = 240;
+const ENTRIES_PER_SAMPLE = 25;
 
-/** A latency, and the number of requests that it stands for. */
+/** A latency, and the number of requests that it represents. */
 type Weighted = readonly [ms: number, weight: number];
 
 /** A step with the number of its requests. */
 type CountedStep = Period & { requests: number };
 
 /**
- * Reads latencies. Of a step with many requests, a sample: the first requests of stretches of equal length. Requests that
- * failed say nothing about how long an answer takes.
- * @throws the reason of the signal, where it is given up
+ * Reads the latencies of a period that consists of these steps. Of a step with many requests it reads samples, each of
+ * the first requests of a part of the step; the parts are equally long. Failed requests are ignored, as they do not
+ * show how long an answer takes.
+ * @throws the signal's reason if it is aborted
  */
 export async function readLatencies(
   ledger: Pick<LedgerStore, "durations">,
   steps: readonly CountedStep[],
   signal?: AbortSignal,
 ): Promise<LatencySeries> {
-  const places = Math.max(1, Math.ceil(PLACES / steps.length));
-  const spans = steps.map((step) => spansOf(step, places));
+  const samplesPerStep = Math.max(1, Math.ceil(SAMPLES_PER_PERIOD / steps.length));
+  const spans = steps.map((step) => spansOf(step, samplesPerStep));
   const durations = await ledger.durations(spans.flat(), signal);
   signal?.throwIfAborted();
   const [first, total]: [Weighted[], Weighted[]] = [[], []];
-  const found: Latencies[] = [];
-  let [place, read] = [0, 0];
+  const latencies: Latencies[] = [];
+  let [start, read] = [0, 0];
   let isWhole = true;
   for (const [index, { requests }] of steps.entries()) {
-    const end = place + (spans[index]?.length ?? 0);
-    const here = durations.slice(place, end);
-    place = end;
-    const count = here.reduce((sum, { read }) => sum + read, 0);
+    const end = start + (spans[index]?.length ?? 0);
+    const ofStep = durations.slice(start, end);
+    start = end;
+    const count = ofStep.reduce((sum, { read }) => sum + read, 0);
     read += count;
     isWhole &&= count >= requests;
-    const answered = here.flatMap(({ answered }) => answered);
+    const answered = ofStep.flatMap(({ answered }) => answered);
     const weight = requests / Math.max(1, count);
     first.push(...answered.map(({ firstMs }): Weighted => [firstMs, weight]));
     total.push(...answered.map(({ totalMs }): Weighted => [totalMs, weight]));
-    found.push(
+    latencies.push(
       latenciesOf(answered.map(({ firstMs }) => [firstMs, 1]), answered.map(({ totalMs }) => [totalMs, 1])),
     );
   }
-  return { all: latenciesOf(first, total), steps: found, read, isWhole };
+  return { all: latenciesOf(first, total), steps: latencies, read, isWhole };
 }
 
-/** The whole step if all of it is read, else stretches of it. */
-function spansOf({ since, until, requests }: CountedStep, places: number): DurationSpan[] {
+/** Returns the spans to read: the whole step, or evenly spaced parts if it has too many requests. */
+function spansOf({ since, until, requests }: CountedStep, samples: number): DurationSpan[] {
   if (requests === 0) return [];
-  if (requests <= places * AT_ONCE) return [{ since, until, limit: places * AT_ONCE }];
-  const placeAt = (place: number) => since + Math.floor(place * (until - since) / places);
-  return Array.from({ length: places }, (_, place) => ({
-    since: placeAt(place),
-    until: placeAt(place + 1),
-    limit: AT_ONCE,
+  if (requests <= samples * ENTRIES_PER_SAMPLE) return [{ since, until, limit: samples * ENTRIES_PER_SAMPLE }];
+  const startOf = (sample: number) => since + Math.floor(sample * (until - since) / samples);
+  return Array.from({ length: samples }, (_, sample) => ({
+    since: startOf(sample),
+    until: startOf(sample + 1),
+    limit: ENTRIES_PER_SAMPLE,
   }));
 }
 
@@ -93,13 +97,13 @@ function quantilesOf(values: Weighted[]): LatencyQuantiles {
   return { p50: quantileOf(sorted, 50), p95: quantileOf(sorted, 95) };
 }
 
-/** The smallest value that so many percent of the weight do not exceed (the nearest rank, with weights). */
+/** Returns the smallest latency that `percent` of the requests do not exceed: the nearest rank, with weights. */
 function quantileOf(sorted: readonly Weighted[], percent: number): number {
-  const targetWeight = percent * sorted.reduce((sum, [, weight]) => sum + weight, 0);
+  const rank = percent * sorted.reduce((sum, [, weight]) => sum + weight, 0);
   let sum = 0;
   for (const [ms, weight] of sorted) {
     sum += weight;
-    if (100 * sum >= targetWeight) return ms;
+    if (100 * sum >= rank) return ms;
   }
   return sorted.at(-1)?.[0] ?? 0;
 }

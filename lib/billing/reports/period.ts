@@ -1,8 +1,8 @@
-/** The period of a bill. */
+/** Reads the period of a report, which is given as times, spans back from now, or a name. */
 import { parseDuration, parseMoment } from "../../cli/duration.ts";
 import { DAY_MS } from "../../store/days.ts";
 
-/** A period; `until` is exclusive; Unix milliseconds. */
+/** A period in Unix milliseconds; `until` is exclusive. */
 export interface Period {
   since: number;
   until: number;
@@ -12,22 +12,22 @@ export interface Period {
 export interface PeriodTexts {
   since?: string;
   until?: string;
-  /** `today`, `yesterday`, `last-month`, or a month such as `2026-10`; excludes the other two. */
+  /** `today`, `yesterday`, `last-month`, or a month such as `2026-10`; only without the other two. */
   period?: string;
 }
 
 /**
- * Reads a period: spans such as `7d` count back from now, days such as `2026-11-01` begin at midnight UTC. `since`
- * defaults to the start of the current month, `until` to the end of the current day (UTC).
+ * Reads a period. A span such as `7d` counts back from `now` (Unix milliseconds), a day such as `2026-11-01` means its
+ * midnight (UTC). `since` defaults to the start of the current month, `until` to the end of the current day (UTC).
  * @throws {RangeError} for any other text, and if the end is not after the start
  */
-export function readPeriod(typed: PeriodTexts, now: number): Period {
-  if (typed.period !== undefined) {
-    if (typed.since === undefined && typed.until === undefined) return readNamedPeriod(typed.period, now);
+export function readPeriod(texts: PeriodTexts, now: number): Period {
+  if (texts.period !== undefined) {
+    if (texts.since === undefined && texts.until === undefined) return readNamedPeriod(texts.period, now);
     throw new RangeError("Cannot use a named period together with a beginning or an end");
   }
-  const since = typed.since === undefined ? startOfMonth(now) : readPast(typed.since, now);
-  const until = typed.until === undefined ? startOfDay(now) + DAY_MS : readPast(typed.until, now);
+  const since = texts.since === undefined ? startOfMonth(now) : readPast(texts.since, now);
+  const until = texts.until === undefined ? startOfDay(now) + DAY_MS : readPast(texts.until, now);
   if (until > since) return { since, until };
   throw new RangeError(
     `Cannot sum up: the period ends at ${new Date(until).toISOString()}, but begins at ${
@@ -49,10 +49,11 @@ function readNamedPeriod(name: string, now: number): Period {
     );
   }
   const since = Date.parse(`${year}-${month}-01`);
-  // Longer than any month, and shorter than two.
+  // 31 days after the first of any month is a day of the next month.
   return { since, until: startOfMonth(since + 31 * DAY_MS) };
 }
 
+/** Reads a span back from now, or a moment. */
 function readPast(text: string, now: number): number {
   return /^\d+[a-z]$/.test(text) ? now - parseDuration(text) : parseMoment(text, now);
 }

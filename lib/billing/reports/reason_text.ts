@@ -3,8 +3,8 @@ import type { BudgetRefusal, LimitRefusal, OutageRefusal, PermissionRefusal, Tar
 import { limitText } from "../../limits/errors.ts";
 import type { Entry, EntryAttempt, EntryReason, ReasonCode } from "../../store/ledger.ts";
 
-/** Sentences for the reasons without facts. */
-const TEXTS: Readonly<Record<Exclude<ReasonCode, "limit" | "budget" | "permission">, string>> = {
+/** Clauses for the reasons that have no facts of their own. */
+const REASON_TEXTS: Readonly<Record<Exclude<ReasonCode, "limit" | "budget" | "permission">, string>> = {
   invalid: "the request is not valid",
   model_not_found: "the model does not exist or has expired",
   body_too_large: "the request body is too large",
@@ -22,7 +22,10 @@ const TEXTS: Readonly<Record<Exclude<ReasonCode, "limit" | "budget" | "permissio
   internal: "the gateway failed; see its log",
 };
 
-/** Explains in one sentence why a request was refused or failed; `undefined` if the entry has no reason. */
+/**
+ * Explains in one sentence why a request was refused or failed. Returns `undefined` if the entry has no reason.
+ * @param keyName undefined: the sentence has the id of the key
+ */
 export function whyText(
   { keyId, group, ending, details }: Pick<Entry, "keyId" | "group" | "ending" | "details">,
   keyName: string | undefined,
@@ -41,20 +44,20 @@ interface Owners {
 
 function reasonText(reason: EntryReason, owners: Owners): string {
   const { code, limit, budget, permission, param, rule, error } = reason;
-  if (limit !== undefined) return limitReason(limit, reason, owners);
+  if (limit !== undefined) return limitReasonText(limit, reason, owners);
   if (budget !== undefined) return budgetText(budget, reason, owners);
   if (permission !== undefined) return permissionText(permission, owners);
   if (code === "limit" || code === "budget" || code === "permission") return `key "${owners.key}" may not do this`;
   if (reason.targets !== undefined) return targetsText(reason.targets);
-  if (reason.outage !== undefined) return OUTAGES[reason.outage];
+  if (reason.outage !== undefined) return OUTAGE_TEXTS[reason.outage];
   const about = param === undefined ? "" : `, parameter "${param}"`;
   const broken = rule === undefined ? "" : `: ${rule}`;
-  // An entry of another release may have a code that this one does not know.
-  const text = Object.hasOwn(TEXTS, code) ? TEXTS[code] : code;
+  // An entry of another release may have a code that this release does not know.
+  const text = Object.hasOwn(REASON_TEXTS, code) ? REASON_TEXTS[code] : code;
   return `${text}${about}${broken}${error === undefined || error === code ? "" : ` (${error})`}`;
 }
 
-function limitReason(
+function limitReasonText(
   { scope, id, unit, limit, needed, free_after_ms: ms }: LimitRefusal,
   reason: EntryReason,
   owners: Owners,
@@ -63,7 +66,7 @@ function limitReason(
     settingText(scope, "limits", reason, owners)
   }`;
   if (ms === undefined) return `${rule}; the request needs ${needed}, so no wait helps`;
-  // It is a guess when a running request ends.
+  // How long a running request lasts is unknown, so no time is named.
   if (unit === "concurrency") return `${rule}; a slot is free once one of the running requests ends`;
   const wait = `${secondsText(ms)} s later`;
   return unit === "tokens"
@@ -84,9 +87,9 @@ function budgetText(
   owners: Owners,
 ): string {
   const setting = settingText(scope, "budget", reason, owners);
-  const heldText = held_usd === "0" ? "" : ` and ${held_usd} USD held for running requests`;
+  const held = held_usd === "0" ? "" : ` and ${held_usd} USD held for running requests`;
   return `${ownerText(scope, id, owners)} ${id === "" ? "have" : "has"} a budget of ${budget_usd} USD ` +
-    `${period === "total" ? "in all" : `per ${period}`}${setting} with ${left_usd} USD left${heldText}; ` +
+    `${period === "total" ? "in all" : `per ${period}`}${setting} with ${left_usd} USD left${held}; ` +
     `the request could cost up to ${needed_usd} USD` +
     (resets_on === undefined ? "" : `, and the budget resets on ${resets_on}`);
 }
@@ -96,13 +99,15 @@ function permissionText({ of, name }: PermissionRefusal, { key, group }: Owners)
   return `key "${key}" may not use ${what} (group ${group})`;
 }
 
-const OUTAGES: Readonly<Record<OutageRefusal, string>> = {
+/** Clauses for the stores that can be out of reach. */
+const OUTAGE_TEXTS: Readonly<Record<OutageRefusal, string>> = {
   ledger: "the gateway could not write its ledger",
   store: "the store of keys and ledger was out of reach",
   limits_store: "the store of limits was out of reach",
 };
 
-const WHY_NOT = {
+/** Clauses for the reasons to pass over a target. */
+const SKIP_TEXTS = {
   open: "its circuit breaker was open",
   cooling: "it had asked for a delay",
   quarantined: "it refused the gateway's key",
@@ -110,7 +115,7 @@ const WHY_NOT = {
 
 function targetsText(targets: readonly TargetRefusal[]): string {
   const all = targets.map(({ upstream, why, wait_ms }) =>
-    `${upstream} (${WHY_NOT[why]}; ${secondsText(wait_ms)} s left)`
+    `${upstream} (${SKIP_TEXTS[why]}; ${secondsText(wait_ms)} s left)`
   );
   return `no target was available: ${all.join(", ")}`;
 }
@@ -121,7 +126,7 @@ function ownerText(scope: LimitRefusal["scope"] | BudgetRefusal["scope"], id: st
   return `${id === "" ? "requests without an end user" : `end user "${id}"`} of key "${key}"`;
 }
 
-/** The place in the configuration that sets the limit or budget. */
+/** Names the member of the configuration that sets the limit or budget, in parentheses. */
 function settingText(
   scope: LimitRefusal["scope"] | BudgetRefusal["scope"],
   what: "limits" | "budget",
@@ -134,7 +139,8 @@ function settingText(
   return set_by === "key" ? ` (${what} of its own)` : ` (group ${group}, key_${what})`;
 }
 
-const OUTCOMES: Readonly<Record<string, string>> = {
+/** Clauses for the outcomes of attempts. */
+const OUTCOME_TEXTS: Readonly<Record<string, string>> = {
   success: "answered",
   failure: "failed",
   unreachable: "no connection could be made",
@@ -147,7 +153,7 @@ const OUTCOMES: Readonly<Record<string, string>> = {
   unfit: "it cannot take the request",
 };
 
-/** Formats one line per attempt, with the reason for the next one. */
+/** Formats one line for each attempt, with what followed it. */
 export function attemptLines(attempts: readonly EntryAttempt[]): string[] {
   return attempts.map((attempt, at) => {
     const { upstream, model, outcome, ms, status, code, message, request_id } = attempt;
@@ -159,15 +165,15 @@ export function attemptLines(attempts: readonly EntryAttempt[]): string[] {
       ...(request_id === undefined ? [] : [`request id ${request_id}`]),
     ];
     const details = facts.length === 0 ? "" : ` (${facts.join(", ")})`;
-    const continuation = next === undefined ? "" : `; ${nextText(attempt, next)}`;
-    return `${at + 1}. ${upstream}, ${model}: ${OUTCOMES[outcome] ?? outcome} after ${ms} ms${details}${continuation}`;
+    const then = next === undefined ? "" : `; ${nextText(attempt, next)}`;
+    return `${at + 1}. ${upstream}, ${model}: ${OUTCOME_TEXTS[outcome] ?? outcome} after ${ms} ms${details}${then}`;
   });
 }
 
-/** Writes one line for each target that was passed over. */
+/** Formats one line for each target that was passed over. */
 export function skippedLines(targets: readonly TargetRefusal[]): string[] {
   return targets.map(({ upstream, model, why, wait_ms }) =>
-    `- ${upstream}, ${model}: not asked, ${WHY_NOT[why]} (${secondsText(wait_ms)} s left)`
+    `- ${upstream}, ${model}: not asked, ${SKIP_TEXTS[why]} (${secondsText(wait_ms)} s left)`
   );
 }
 

@@ -1,6 +1,6 @@
-/** Errors of reports and searches. */
+/** The errors that reports and searches throw. */
 
-/** A parameter that is invalid, or names an unknown key, group, model or upstream. */
+/** Thrown if a parameter is invalid, or names an unknown key, group, model or upstream. */
 export class ReportQueryError extends RangeError {
   override name = "ReportQueryError";
   /** Name of the parameter. */
@@ -12,10 +12,10 @@ export class ReportQueryError extends RangeError {
   }
 }
 
-/** Some entries of the period are pruned. */
+/** Thrown if a report needs entries that were pruned. */
 export class PrunedEntriesError extends RangeError {
   override name = "PrunedEntriesError";
-  /** The first complete day, as `2026-11-21`. */
+  /** The first day of which all entries exist, such as `2026-11-21`. */
   readonly from: string;
 
   constructor(message: string, from: string) {

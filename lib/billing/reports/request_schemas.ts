@@ -1,4 +1,4 @@
-/** Requests as reports show them: their types, and the schemas that describe them in the admin API. */
+/** Types of requests in reports and searches, and the schemas that describe them in the admin API. */
 import { z } from "zod";
 import { type EntryAttempt, type EntryReason, REASON_CODES } from "../../store/ledger.ts";
 import { count, exactly, time, tokens, usd } from "./schema_parts.ts";
@@ -141,7 +141,7 @@ const endedRequest = z.strictObject({
   adds_up: z.boolean().describe("False if the entry or its prices were changed"),
 });
 
-/** A running request, with the most that it can cost held. */
+/** A running request whose highest possible cost is held. */
 const runningRequest = z.strictObject({
   state: z.literal("running"),
   id: z.string(),
@@ -153,7 +153,7 @@ const runningRequest = z.strictObject({
   held_usd: usd,
 });
 
-/** One request and its price. */
+/** One request and how its price is computed. */
 export const explanationSchema = z.discriminatedUnion("state", [endedRequest, runningRequest]);
 
 const requestLine = z.strictObject({

@@ -12,14 +12,14 @@ import { keyNames } from "./usage.ts";
 import { readUsageFilter, requireKnown } from "./usage_filter.ts";
 
 /** Page size: default and maximum. */
-const USUAL_LIMIT = 50;
+const DEFAULT_LIMIT = 50;
 const MAX_LIMIT = 1_000;
 
 /** Exclusive bound of amounts: the ledger stores them as 64-bit integers. */
-const AMOUNT_LIMIT = 2n ** 63n;
+const AMOUNT_BOUND = 2n ** 63n;
 
-/** Entries read at a time by `after_seq`. */
-const NEW_AT_ONCE = 1_000;
+/** Entries that are read at a time for `after_seq`. */
+const ENTRIES_PER_READ = 1_000;
 
 /** Names of the parameters of a search. */
 export const REQUEST_PARAMETERS = [
@@ -30,14 +30,14 @@ export const REQUEST_PARAMETERS = [
 /** The parameters of a search as text. */
 export type RequestTexts = Partial<Record<typeof REQUEST_PARAMETERS[number], string>>;
 
-/** Columns of requests as CSV: members of a line, in their order. */
+/** Columns of requests as CSV: members of a line, in the order of the columns. */
 export const REQUEST_COLUMNS: readonly (keyof RequestLine)[] = [
   ...["id", "seq", "at", "key", "key_id", "group", "model", "upstream", "endpoint", "status", "ending"] as const,
   ...["reason", "why", "attempts", "first_ms", "total_ms", "prompt_tokens", "completion_tokens"] as const,
   ...["images", "cost_usd", "user", "tags"] as const,
 ];
 
-/** The cells of a request in these columns. */
+/** Returns the cells of a request in the order of `REQUEST_COLUMNS`. */
 export function requestCells(line: RequestLine): string[] {
   return REQUEST_COLUMNS.map((name) => {
     const value = line[name];
@@ -45,7 +45,7 @@ export function requestCells(line: RequestLine): string[] {
   });
 }
 
-/** Sources of the requests. */
+/** Where a search reads requests, keys and the configuration. */
 export interface RequestParts {
   ledger: Pick<LedgerStore, "search" | "entries" | "lastSeq">;
   keys: Pick<KeyStore, "find" | "names">;
@@ -53,9 +53,11 @@ export interface RequestParts {
 }
 
 /**
- * Finds a page of requests. With `after_seq`, those entered after that seq, in the order of the ledger.
- * @param options `now` in Unix milliseconds; `signal` aborts the search
- * @throws {ReportQueryError} for invalid parameters, or the signal's reason
+ * Finds a page of requests. With `after_seq`, these are requests that were entered after that seq, in the order of the
+ * ledger.
+ * @param options `now`: Unix time in milliseconds; `signal`: aborts the search
+ * @throws {ReportQueryError} for invalid parameters
+ * @throws the signal's reason if it is aborted
  */
 export async function findRequests(
   parts: RequestParts,
@@ -63,11 +65,11 @@ export async function findRequests(
   { now, signal }: { now: number; signal?: AbortSignal },
 ): Promise<RequestPage> {
   const filter = await readFilter(texts, parts, now);
-  const limit = readCount(texts, "limit", MAX_LIMIT) ?? USUAL_LIMIT;
+  const limit = readCount(texts, "limit", MAX_LIMIT) ?? DEFAULT_LIMIT;
   if (limit === 0) throw new ReportQueryError("Cannot use limit 0: expected at least 1", "limit");
   const { ledger } = parts;
   if (texts.after_seq !== undefined) return await findNew(parts, { filter, limit, texts });
-  // Read before the search: later entries come after it.
+  // Read before the search, so that a following search with `after_seq` finds all entries made meanwhile.
   const last_seq = await ledger.lastSeq();
   const order = readOrder(texts);
   const after = readCursor(texts, order);
@@ -97,25 +99,28 @@ async function findNew(
   return { object: "list", data, next: null, last_seq };
 }
 
-/** Reads the requests after a sequence number, in the order of the ledger. */
+/** Reads matching requests after a seq, in the order of the ledger. `last_seq`: seq of the last entry that was read. */
 export async function readNew(
   parts: RequestParts,
-  { filter, limit = NEW_AT_ONCE, after }: { filter: EntryFilter; limit?: number; after: number },
+  { filter, limit = ENTRIES_PER_READ, after }: { filter: EntryFilter; limit?: number; after: number },
 ): Promise<Pick<RequestPage, "data" | "last_seq">> {
-  const entries = await parts.ledger.entries({ after, limit: NEW_AT_ONCE });
-  const found = entries.filter((entry) => matchesFilter(entry, filter));
-  const page = found.slice(0, limit);
+  const entries = await parts.ledger.entries({ after, limit: ENTRIES_PER_READ });
+  const matching = entries.filter((entry) => matchesFilter(entry, filter));
+  const page = matching.slice(0, limit);
   // Entries beyond the limit belong to the next page.
-  const last = page.length < found.length ? page.at(-1) : entries.at(-1);
+  const last = page.length < matching.length ? page.at(-1) : entries.at(-1);
   return { data: await linesOf(page, parts), last_seq: last?.seq ?? after };
 }
 
-/** Reads `after_seq`, the sequence number after which requests are new. @throws {ReportQueryError} */
+/** Reads `after_seq`, the seq after which requests are new. @throws {ReportQueryError} for any other text */
 export function readSeq(texts: Pick<RequestTexts, "after_seq">): number | undefined {
   return readCount(texts, "after_seq", Number.MAX_SAFE_INTEGER);
 }
 
-/** A search without a result may have a name that was mistyped. @throws {ReportQueryError} */
+/**
+ * Checks that the names in a filter are configured: a search without a result may have a mistyped name.
+ * @throws {ReportQueryError} for an unknown name
+ */
 export function requireConfigured(filter: EntryFilter, config: RequestParts["config"]): void {
   requireKnown(filter, config);
   const { upstream } = filter;
@@ -177,7 +182,7 @@ export async function readFilter(texts: RequestTexts, parts: RequestParts, now: 
   };
 }
 
-/** Without `since`, the span begins with the first entry. */
+/** Reads the period of a search. Without `since`, it begins with the first entry. */
 function readSpan({ since = "1970-01-01", until }: RequestTexts, now: number): Pick<EntryFilter, "since" | "until"> {
   try {
     return readPeriod({ since, until }, now);
@@ -206,7 +211,7 @@ function readAmount({ min_cost_usd: text }: RequestTexts): bigint | undefined {
   if (text === undefined) return undefined;
   try {
     const amount = parseUsd(text);
-    if (amount < AMOUNT_LIMIT) return amount;
+    if (amount < AMOUNT_BOUND) return amount;
     throw new RangeError("Cannot search for an amount this large");
   } catch (error) {
     throw new ReportQueryError(

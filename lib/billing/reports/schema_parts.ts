@@ -1,22 +1,26 @@
-/** Parts of the schemas of reports. */
+/** Types and checks that the schemas of reports share. */
 import { z } from "zod";
 
-/** A type with every member that it may have. */
-type Whole<T> = T extends object ? { [Name in keyof T]-?: Whole<T[Name]> } : T;
+/** A type whose optional members are required, at every depth. */
+type AllRequired<T> = T extends object ? { [Name in keyof T]-?: AllRequired<T[Name]> } : T;
 
-/** `unknown` where the types accept the same values and have the same members; else `never`. */
-type Same<One, Other> = [One, Whole<One>, Whole<Other>] extends [Other, Whole<Other>, Whole<One>] ? unknown : never;
+/** `unknown` if the types accept the same values and have the same members, otherwise `never`. */
+type Same<One, Other> = [One, AllRequired<One>, AllRequired<Other>] extends
+  [Other, AllRequired<Other>, AllRequired<One>] ? unknown : never;
 
-/** Checks that a schema has exactly the members of a response type, which a type annotation does not. */
+/**
+ * Returns a function that checks at compile time that a schema has exactly the members of `T`. A type annotation would
+ * not find missing optional members.
+ */
 export function exactly<T>(): <S extends z.ZodType<T>>(schema: S & Same<T, z.output<S>>) => z.ZodType<T> {
   return (schema) => schema;
 }
 
 /** A moment. */
 export const time = z.iso.datetime();
-/** A whole number from 0. */
+/** A non-negative integer. */
 export const count = z.number().int().min(0);
-/** An amount of money. */
+/** An exact amount in USD, as a decimal string. */
 export const usd = z.string().regex(/^-?\d+(\.\d{1,12})?$/).describe("USD, exact, as a decimal string");
 
 /** Numbers of tokens by class. */

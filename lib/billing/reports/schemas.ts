@@ -1,4 +1,4 @@
-/** Reports of the ledger: their types, and the schemas that describe them in the admin API. */
+/** Types of the reports of the ledger, and the schemas that describe them in the admin API. */
 import { z } from "zod";
 import { USAGE_BY } from "./usage.ts";
 import { count, time, tokens, usd } from "./schema_parts.ts";
@@ -50,7 +50,9 @@ const usageLine = z.strictObject({
   ...figures.shape,
 });
 
-/** The bill. The most expensive line comes first, days in order; with two groupings, lines of one name stay together. */
+/**
+ * The bill. The most expensive line comes first, days in order; with two groupings, lines of one name stay together.
+ */
 const bill = z.strictObject({
   ...period,
   by: grouping,
@@ -158,7 +160,7 @@ export type UpstreamLine = z.output<typeof upstreamLine>;
 /** The upstream report of a period. */
 export type UpstreamReport = z.output<typeof upstreamSums>;
 
-/** Numbers of what an audit compared. */
+/** Numbers of entries, sums and holds that an audit compared. */
 export type AuditCounts = z.output<typeof auditCounts>;
 
 /** A difference that an audit found. */

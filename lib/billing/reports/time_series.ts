@@ -12,23 +12,24 @@ export const SERIES_BY = ["model", "key", "group", "upstream"] as const;
 
 /** One model, key, group or upstream. */
 export interface SeriesPart {
-  /** Id of the key, or name; empty for requests without one. */
+  /** Id of the key, or name of the model, group or upstream; empty for requests without one. */
   name: string;
   total: SeriesFigures;
-  /** By step. */
+  /** Figures of each step of the series. */
   steps: readonly SeriesFigures[];
 }
 
 /** Figures over time. */
 export interface TimeSeries {
-  /** The steps; the last one is not over yet. */
+  /** The steps, oldest first; the last one is not over yet. */
   steps: readonly Period[];
-  /** All requests. */
+  /** Figures of all requests. */
   total: SeriesFigures;
+  /** Figures of all requests in each step. */
   totals: readonly SeriesFigures[];
   /** The parts with the highest cost. */
   parts: readonly SeriesPart[];
-  /** All others together; absent: there are none. */
+  /** All other parts together; absent if there are none. */
   others?: SeriesPart;
 }
 
@@ -36,19 +37,20 @@ export interface TimeSeries {
 export interface TimeSeriesQuery {
   /** The last step includes this moment; Unix milliseconds. */
   now: number;
-  /** Length of a step: so many minutes, hours or days by UTC. */
+  /** Unit of `length`; steps begin with a whole minute, hour or day (UTC). */
   unit: keyof typeof TIME_STEPS;
+  /** Length of a step in units. */
   length: number;
-  /** Steps. */
+  /** Number of steps. */
   count: number;
   by: typeof SERIES_BY[number];
-  /** Most parts that are listed by themselves. */
+  /** Most parts that are listed individually. */
   limit: number;
   /** Cancels the work. */
   signal?: AbortSignal;
 }
 
-/** The steps of a query: the last one ends with the present minute, hour or day. */
+/** Returns the steps of a query, oldest first. The last one ends with the current minute, hour or day. */
 export function timeSteps({ now, unit, length, count }: Omit<TimeSeriesQuery, "by" | "limit" | "signal">): Period[] {
   const { ms } = TIME_STEPS[unit];
   const end = (Math.floor(now / ms) + 1) * ms;
@@ -59,9 +61,10 @@ export function timeSteps({ now, unit, length, count }: Omit<TimeSeriesQuery, "b
 }
 
 /**
- * Sums up the ledger over time: days from the sums per day, hours and minutes from single entries.
- * @throws {PrunedEntriesError} where single entries are needed, and some of the period are pruned
- * @throws the reason of the signal, where it is given up
+ * Adds up usage over time. Days come from the sums per day; hours, minutes and the grouping by upstream need entries
+ * that are not pruned.
+ * @throws {PrunedEntriesError} if entries are needed, and some of the period were pruned
+ * @throws the signal's reason if it is aborted
  */
 export async function readTimeSeries(
   ledger: Pick<LedgerStore, "usage" | "start">,
@@ -76,13 +79,13 @@ export async function readTimeSeries(
   const sums = await ledger.usage({ since, until, by, thenBy: unit }, signal);
   signal?.throwIfAborted();
   const totals = new Map<string, SeriesFigures>();
-  for (const sum of sums) addFigures(entryOf(totals, sum.name), sum);
-  const dearest = [...totals].sort(byCost).slice(0, limit).map(([name]) => name);
+  for (const sum of sums) addFigures(figuresOf(totals, sum.name), sum);
+  const highestCost = [...totals].sort(byCost).slice(0, limit).map(([name]) => name);
   const lengthMs = query.length * TIME_STEPS[unit].ms;
   const parts = new Map<string | undefined, SeriesPart>();
   const all = emptyPart("", steps.length);
   for (const sum of sums) {
-    const name = dearest.includes(sum.name) ? sum.name : undefined;
+    const name = highestCost.includes(sum.name) ? sum.name : undefined;
     let part = parts.get(name);
     if (part === undefined) parts.set(name, part = emptyPart(name ?? "others", steps.length));
     const step = Math.floor((momentOf(sum.thenName ?? "", unit) - since) / lengthMs);
@@ -97,12 +100,12 @@ export async function readTimeSeries(
     steps,
     total: all.total,
     totals: all.steps,
-    parts: dearest.flatMap((name) => parts.get(name) ?? []),
+    parts: highestCost.flatMap((name) => parts.get(name) ?? []),
     ...(others !== undefined && { others }),
   };
 }
 
-function entryOf(sums: Map<string, SeriesFigures>, name: string): SeriesFigures {
+function figuresOf(sums: Map<string, SeriesFigures>, name: string): SeriesFigures {
   let sum = sums.get(name);
   if (sum === undefined) sums.set(name, sum = noFigures());
   return sum;
@@ -120,7 +123,7 @@ function noFigures(): SeriesFigures {
   return { requests: 0, failed: 0, tokens: { ...NO_TOKENS }, images: 0, cost: 0n, overrun: 0n };
 }
 
-/** The beginning of a day, hour or minute by its name, in Unix milliseconds. */
+/** Returns the start of a day, hour or minute by its name in sums, in Unix milliseconds. */
 function momentOf(name: string, unit: keyof typeof TIME_STEPS): number {
   return Date.parse(unit === "day" ? name : `${name}${unit === "hour" ? ":00" : ""}Z`);
 }

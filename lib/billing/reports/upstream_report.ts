@@ -1,4 +1,4 @@
-/** The upstream report as JSON. */
+/** Makes the upstream report of the admin API and the CLI from sums. */
 import { formatUsd } from "../money.ts";
 import { mapSliced } from "../../scheduler.ts";
 import { dayName } from "../../store/days.ts";
@@ -6,7 +6,7 @@ import type { Period } from "./period.ts";
 import type { UpstreamLine, UpstreamReport } from "./schemas.ts";
 import type { UpstreamSum } from "./upstreams.ts";
 
-/** Formats the sums of a period in slices: there may be one for every upstream, model and day. */
+/** Formats the sums of a period, with pauses: there may be one for every upstream, model and day. */
 export async function upstreamReport(sums: readonly UpstreamSum[], { since, until }: Period): Promise<UpstreamReport> {
   return {
     since: new Date(since).toISOString(),

@@ -1,4 +1,4 @@
-/** Sums of entries by upstream, upstream model and day, to compare with the upstream's invoice. */
+/** Adds up requests by upstream, upstream model and day, to compare them with the upstream's invoice. */
 import type { Config } from "../../config.ts";
 import { type Amount, parseFactor, parseUsd, withoutFactor } from "../money.ts";
 import { costOfExtras, costOfTokens } from "../price.ts";
@@ -21,8 +21,8 @@ import { ReportQueryError } from "./report_errors.ts";
 export interface UpstreamSum {
   upstream: string;
   /**
-   * The upstream's name of the model, by the current configuration, since the ledger has only public ids; the public id
-   * if that has no target there any more, or several.
+   * The upstream's name of the model. The ledger has only the public id; the name comes from the current configuration.
+   * If the model has no target at this upstream any more, or several with different names, this is the public id.
    */
   model: string;
   /** UTC days since 1970-01-01 on which requests arrived. */
@@ -33,11 +33,13 @@ export interface UpstreamSum {
   attempts: number;
   /** Failed requests. They count no tokens, even if the upstream bills them. */
   failed: number;
-  /** Requests with token counts of the gateway: clients disconnected, the upstream reported none, or images. */
+  /**
+   * Requests whose tokens the gateway counted: the client disconnected, the upstream reported none, or it made images.
+   */
   counted: number;
   tokens: BilledTokens;
   images: number;
-  /** Cost at given prices, else at the target's, else at catalog prices without group factors. */
+  /** Cost at the prices of the query, else at the target's prices, else at catalog prices without group factors. */
   upstreamCost: Amount;
   /** Requests costed at catalog prices, because the target has no prices. */
   unpriced: number;
@@ -55,6 +57,7 @@ export type UpstreamPriceSheet = PriceSheet & { input_image?: string; request?: 
 export interface UpstreamQuery extends Period {
   /** Name of one upstream; absent: all. */
   upstream?: string;
+  /** Prices that replace those of targets and catalog; absent: none. */
   prices?: UpstreamPrices;
   /** Filter of the requests. */
   only?: UsageFilter;
@@ -62,40 +65,40 @@ export interface UpstreamQuery extends Period {
   signal?: AbortSignal;
 }
 
-/** Models with their targets. */
-interface CatalogRows {
+/** The part of the configuration that names the models at upstreams. */
+interface CatalogModels {
   models: readonly Pick<Config["models"][number], "id" | "targets">[];
 }
 
-/** Entries read at a time. */
-const PAGE = 1000;
+/** Entries that are read at a time. */
+const PAGE_ENTRIES = 1000;
 
 /**
- * Sums requests, ordered by upstream, model and day.
+ * Adds up requests. The sums are ordered by upstream, model and day.
  * @throws {PrunedEntriesError} if entries of the period were pruned
- * @throws {ReportQueryError}
+ * @throws {ReportQueryError} if the upstream is not configured and has no requests
  * @throws the signal's reason, before the next page, if it is aborted
  */
 export async function sumUpstreams(
   { ledger, config }: {
     ledger: Pick<LedgerStore, "entriesWithin" | "start" | "upstreamDays">;
-    /** `models`: those of the catalog, which has embedded ones. */
-    config: Pick<Config, "upstreams"> & CatalogRows;
+    /** `models`: those of the catalog, which includes the embedded models. */
+    config: Pick<Config, "upstreams"> & CatalogModels;
   },
   query: UpstreamQuery,
 ): Promise<UpstreamSum[]> {
   const { since, upstream, prices } = query;
   await requireEntries(ledger, { since, by: "upstream" });
-  const selectedSums = new WantedSums(config, upstream);
+  const selected = new SelectedSums(config, upstream);
   // The store has no sums at other prices.
-  const isComplete = prices === undefined && addDays(selectedSums, await ledger.upstreamDays(query, query.signal));
+  const isComplete = prices === undefined && addDays(selected, await ledger.upstreamDays(query, query.signal));
   if (!isComplete) {
-    selectedSums.clear();
-    await addEntries(selectedSums, ledger, query);
+    selected.clear();
+    await addEntries(selected, ledger, query);
   }
-  // Checked again: entries may be pruned while others are read.
+  // Checked again, because entries may be pruned during the reading.
   await requireEntries(ledger, { since, by: "upstream" });
-  const sums = selectedSums.list();
+  const sums = selected.list();
   if (upstream !== undefined && sums.length === 0 && !Object.hasOwn(config.upstreams, upstream)) {
     throw new ReportQueryError(
       `Cannot find upstream "${upstream}": it is not configured and has no requests`,
@@ -105,24 +108,24 @@ export async function sumUpstreams(
   return await sortUpstreamSums(sums);
 }
 
-/** Sums of one upstream or all, by the upstreams' names of models. */
-class WantedSums {
+/** Collects sums of one upstream or of all, by the upstreams' names of models. */
+class SelectedSums {
   readonly #modelOf: ReturnType<typeof upstreamModels>;
   readonly #upstream: string | undefined;
   readonly #sums = new Map<string, UpstreamSum>();
 
-  constructor(config: CatalogRows, upstream: string | undefined) {
+  constructor(config: CatalogModels, upstream: string | undefined) {
     this.#modelOf = upstreamModels(config);
     this.#upstream = upstream;
   }
 
-  /** The sum for these requests, and the upstream's name of their model; `undefined`: they are not wanted. */
+  /** Returns the sum that these requests belong to; `undefined` if they are of an upstream that was not requested. */
   of({ upstream, model: id, day }: { upstream: string; model: string; day: number }): UpstreamSum | undefined {
     if (upstream === "" || (this.#upstream !== undefined && upstream !== this.#upstream)) return undefined;
     const model = this.#modelOf({ upstream, model: id });
     const name = [upstream, model, day].join("\n");
     let sum = this.#sums.get(name);
-    if (sum === undefined) this.#sums.set(name, sum = { upstream, model, day, ...emptySum() });
+    if (sum === undefined) this.#sums.set(name, sum = { upstream, model, day, ...emptyFigures() });
     return sum;
   }
 
@@ -135,12 +138,12 @@ class WantedSums {
   }
 }
 
-/** Adds sums of the store. False: the cost at the upstream needs single entries. */
-function addDays(selectedSums: WantedSums, days: readonly UpstreamDaySum[]): boolean {
+/** Adds sums of the store. Returns false if a cost at an upstream cannot be computed without single entries. */
+function addDays(selected: SelectedSums, days: readonly UpstreamDaySum[]): boolean {
   for (const day of days) {
-    const sum = selectedSums.of(day);
+    const sum = selected.of(day);
     if (sum === undefined) continue;
-    const upstreamCost = day.hasTargetPrice ? day.targetCost : plainCost(day);
+    const upstreamCost = day.hasTargetPrice ? day.targetCost : catalogCost(day);
     if (upstreamCost === undefined) return false;
     sum.requests += day.requests;
     sum.attempts += day.attempts;
@@ -156,17 +159,17 @@ function addDays(selectedSums: WantedSums, days: readonly UpstreamDaySum[]): boo
 }
 
 /**
- * The cost of requests at the catalog's prices: that of their tokens, and of their extras, which is the rest of what
- * they cost. `undefined`: the rest is unknown, as at a factor of 0.
+ * Returns the cost of requests at catalog prices: that of their tokens and of their extras. The cost of the extras is
+ * the part of the charge that the tokens do not account for. `undefined` if that is unknown, as with a factor of 0.
  */
-function plainCost({ sheet, tokens, cost, overrun }: UpstreamDaySum): Amount | undefined {
+function catalogCost({ sheet, tokens, cost, overrun }: UpstreamDaySum): Amount | undefined {
   if (sheet === undefined) return 0n;
   const extras = withoutFactor(cost + overrun - costOfTokens(tokens, sheet), parseFactor(sheet.factor));
   return extras === undefined ? undefined : costOfTokens(tokens, { ...sheet, factor: "1" }) + extras;
 }
 
 async function addEntries(
-  selectedSums: WantedSums,
+  selected: SelectedSums,
   ledger: Pick<LedgerStore, "entriesWithin">,
   { since, until, prices, only = {}, signal }: UpstreamQuery,
 ): Promise<void> {
@@ -174,18 +177,18 @@ async function addEntries(
   let page: KeptEntry[] = [];
   do {
     const last = page.at(-1);
-    page = await ledger.entriesWithin({ since: last?.at ?? since, after: last?.seq ?? 0, until, limit: PAGE });
+    page = await ledger.entriesWithin({ since: last?.at ?? since, after: last?.seq ?? 0, until, limit: PAGE_ENTRIES });
     for (const entry of page) {
-      if (!isWanted(entry, only)) continue;
-      const sum = selectedSums.of({ ...entry, day: dayOf(entry.at) });
-      if (sum !== undefined) add(sum, entry, costOf(sum.model, entry));
+      if (!matchesFilter(entry, only)) continue;
+      const sum = selected.of({ ...entry, day: dayOf(entry.at) });
+      if (sum !== undefined) addEntry(sum, entry, costOf(sum.model, entry));
     }
     await yieldToEventLoop();
     signal?.throwIfAborted();
-  } while (page.length === PAGE);
+  } while (page.length === PAGE_ENTRIES);
 }
 
-/** In the order of upstreams, models and days. */
+/** Sorts sums by upstream, model and day, with pauses. */
 function sortUpstreamSums(sums: readonly UpstreamSum[]): Promise<UpstreamSum[]> {
   return sortSliced(
     sums,
@@ -193,13 +196,13 @@ function sortUpstreamSums(sums: readonly UpstreamSum[]): Promise<UpstreamSum[]> 
   );
 }
 
-function isWanted({ keyId, group, model, details = {} }: KeptEntry, only: UsageFilter): boolean {
+function matchesFilter({ keyId, group, model, details = {} }: KeptEntry, only: UsageFilter): boolean {
   const { user, tags = [] } = details;
   return (only.keyId ?? keyId) === keyId && (only.group ?? group) === group && (only.model ?? model) === model &&
     (only.user ?? user) === user && (only.tag === undefined || tags.includes(only.tag));
 }
 
-function emptySum(): Omit<UpstreamSum, "upstream" | "model" | "day"> {
+function emptyFigures(): Omit<UpstreamSum, "upstream" | "model" | "day"> {
   return {
     requests: 0,
     attempts: 0,
@@ -213,7 +216,7 @@ function emptySum(): Omit<UpstreamSum, "upstream" | "model" | "day"> {
   };
 }
 
-function add(sum: UpstreamSum, entry: KeptEntry, { amount, isKnown }: UpstreamCost): void {
+function addEntry(sum: UpstreamSum, entry: KeptEntry, { amount, isKnown }: UpstreamCost): void {
   const { requests, failed, tokens, images, cost } = figuresOf(entry);
   sum.requests += requests;
   sum.attempts += entry.attempts;
@@ -226,7 +229,8 @@ function add(sum: UpstreamSum, entry: KeptEntry, { amount, isKnown }: UpstreamCo
   sum.cost += cost;
 }
 
-function upstreamModels({ models }: CatalogRows): (of: Pick<KeptEntry, "upstream" | "model">) => string {
+/** Returns a function for the upstream's name of a model. */
+function upstreamModels({ models }: CatalogModels): (of: Pick<KeptEntry, "upstream" | "model">) => string {
   const names = new Map<string, Set<string>>();
   for (const { id, targets } of models) {
     for (const { upstream, model } of targets) {
@@ -243,18 +247,18 @@ function upstreamModels({ models }: CatalogRows): (of: Pick<KeptEntry, "upstream
 /** Cost of an entry at its upstream. */
 interface UpstreamCost {
   amount: Amount;
-  /** False: at catalog prices. */
+  /** False if the upstream's prices are unknown, and the amount is at catalog prices. */
   isKnown: boolean;
 }
 
-/** Returns a function for the upstream cost of an entry. Prices of frozen sheets are parsed once. */
+/** Returns a function for the upstream cost of an entry. It freezes sheets, so that their prices are parsed once. */
 function upstreamCosts(prices: UpstreamPrices | undefined): (model: string, entry: KeptEntry) => UpstreamCost {
   const sheets = new Map<number, Readonly<PriceSheet>>();
   return (model, { tokens, details, sheet, priceVersion = 0 }) => {
     const { extras = [], upstream_usd } = details ?? {};
     const listed = prices?.get(model);
     if (listed !== undefined) {
-      const amount = costOfTokens(tokens, listed) + costOfExtras(repriced(extras, listed), listed);
+      const amount = costOfTokens(tokens, listed) + costOfExtras(repriceExtras(extras, listed), listed);
       return { amount, isKnown: true };
     }
     if (upstream_usd !== undefined) return { amount: parseUsd(upstream_usd), isKnown: true };
@@ -265,8 +269,11 @@ function upstreamCosts(prices: UpstreamPrices | undefined): (model: string, entr
   };
 }
 
-/** The extras at the prices of an upstream. */
-function repriced(extras: readonly BilledExtra[], prices: Readonly<Partial<Record<string, string>>>): BilledExtra[] {
+/** Returns the extras at the prices of an upstream. */
+function repriceExtras(
+  extras: readonly BilledExtra[],
+  prices: Readonly<Partial<Record<string, string>>>,
+): BilledExtra[] {
   return extras.map((extra) => ({ ...extra, price: prices[extra.item] ?? "0" }));
 }
 

@@ -1,4 +1,4 @@
-/** The bill: sums of the ledger by key, group, model, day, end user or tag, or by two of them. */
+/** Makes the bill of a period: costs and tokens by key, group, model, day, end user or tag, or by two of them. */
 import type { Config } from "../../config.ts";
 import { formatUsd } from "../money.ts";
 import { mapSliced, sortSliced, yieldToEventLoop } from "../../scheduler.ts";
@@ -9,21 +9,21 @@ import { requireKnown } from "./usage_filter.ts";
 import type { UsageFigures, UsageLine, UsageReport } from "./schemas.ts";
 import type { BilledTokens, LedgerStore, UsageBy, UsageQuery, UsageSum } from "../../store/ledger.ts";
 
-/** Groupings of a bill. */
+/** A grouping of a bill. */
 export type UsageGrouping = Exclude<UsageBy, "upstream" | "hour" | "minute">;
 
-/** Groupings of the sums. Two can be combined. */
+/** All groupings of a bill. Two of them can be combined. */
 export const USAGE_BY = ["key", "group", "model", "day", "user", "tag"] as const satisfies readonly UsageGrouping[];
 
-/** Sources of a bill. */
+/** Where a bill reads sums, keys and the configuration. */
 export interface UsageParts {
   ledger: Pick<LedgerStore, "usage" | "start">;
   keys: Pick<KeyStore, "names">;
   config: Pick<Config, "keys" | "groups" | "models">;
 }
 
-/** Names read at a time. */
-const NAMES_AT_ONCE = 500;
+/** Names of keys that are read at a time. */
+const NAMES_PER_READ = 500;
 
 /** Options of a bill. */
 export interface UsageReportQuery extends UsageQuery {
@@ -50,9 +50,9 @@ function readGrouping(text: string): UsageGrouping {
 }
 
 /**
- * Makes the bill of a period in slices: there may be a line per key.
+ * Makes the bill of a period, with pauses: there may be a line for every key.
  * @throws {ReportQueryError} for a group or model that is neither used nor configured
- * @throws {PrunedEntriesError} if users or tags are named, and entries of the period were pruned
+ * @throws {PrunedEntriesError} if the query groups or filters by end user or tag, and entries of the period were pruned
  * @throws the signal's reason if it is aborted
  */
 export async function usageReport(
@@ -63,15 +63,15 @@ export async function usageReport(
   const needed = needsEntries(query) ? { since, by: "user or tag" } : undefined;
   if (needed !== undefined) await requireEntries(ledger, needed);
   const sums = await ledger.usage(query, signal);
-  const all = by === "tag" || thenBy === "tag" ? await ledger.usage(withoutTags(query), signal) : sums;
+  const eachOnce = by === "tag" || thenBy === "tag" ? await ledger.usage(withoutTags(query), signal) : sums;
   signal?.throwIfAborted();
-  // Checked again: entries may be pruned while others are read.
+  // Checked again, because entries may be pruned during the reading.
   if (needed !== undefined) await requireEntries(ledger, needed);
   if (sums.length === 0) requireKnown(query.only ?? {}, config);
   const ids = by === "key" ? sums.map(({ name }) => name) : sums.map(({ thenName = "" }) => thenName);
   const names = by === "key" || thenBy === "key" ? await keyNames({ keys, config }, [...new Set(ids)]) : new Map();
   const total = emptySum();
-  for (const sum of all) addSum(total, sum);
+  for (const sum of eachOnce) addSum(total, sum);
   const displayName = (by: UsageBy | undefined, name: string) => by === "key" ? names.get(name) ?? name : name;
   return {
     since: new Date(since).toISOString(),
@@ -92,12 +92,12 @@ export async function usageReport(
   };
 }
 
-/** The query for the same requests, each counted once. */
+/** Returns a query for the same requests that counts each once: a request may have several tags. */
 function withoutTags({ by, thenBy, ...query }: UsageQuery): UsageQuery {
   return { ...query, by: by === "tag" ? thenBy ?? "group" : by };
 }
 
-/** Sorts the most expensive first, days in order; sums of one first name stay together. */
+/** Sorts sums by cost, highest first, or by day. With two groupings, sums of one first name stay together. */
 async function sortSums(sums: readonly UsageSum[], { by, thenBy }: UsageQuery): Promise<UsageSum[]> {
   if (thenBy === undefined) return await sortSliced(sums, by === "day" ? byName : byCost);
   const totals = new Map<string, Sum>();
@@ -116,21 +116,24 @@ async function sortSums(sums: readonly UsageSum[], { by, thenBy }: UsageQuery): 
   return await sortSliced(sums, (one, other) => rankOf(one) - rankOf(other) || second(one, other));
 }
 
-/** Id and name that requests by which operators test a target have in the ledger: they belong to no key. */
+/** Id that the ledger has instead of a key's for requests with which operators test a target. */
 export const TEST_KEY_ID = "system:target-test";
-/** See {@linkcode TEST_KEY_ID}. */
+/** Name for {@linkcode TEST_KEY_ID} in reports. */
 export const TEST_KEY_NAME = "target test";
 
-/** Names of keys by id: of configured and stored keys, including revoked ones. */
+/**
+ * Returns the names of keys by id: of all configured keys, and of those stored keys, revoked or not, that have one of
+ * `ids`.
+ */
 export async function keyNames(
   { keys, config }: Pick<UsageParts, "keys"> & { config: Pick<Config, "keys"> },
   ids: readonly string[],
 ): Promise<ReadonlyMap<string, string>> {
   const names = new Map(config.keys.map(({ name }) => [`config:${name}`, name]));
   names.set(TEST_KEY_ID, TEST_KEY_NAME);
-  for (let at = 0; at < ids.length; at += NAMES_AT_ONCE) {
+  for (let at = 0; at < ids.length; at += NAMES_PER_READ) {
     if (at > 0) await yieldToEventLoop();
-    for (const [id, name] of await keys.names(ids.slice(at, at + NAMES_AT_ONCE))) names.set(id, name);
+    for (const [id, name] of await keys.names(ids.slice(at, at + NAMES_PER_READ))) names.set(id, name);
   }
   return names;
 }

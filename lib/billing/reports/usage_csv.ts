@@ -1,4 +1,4 @@
-/** Bills as CSV. Amounts are exact. */
+/** Writes bills, sums by upstream, and comparisons with invoices as CSV. Amounts are exact. */
 import { formatUsd } from "../money.ts";
 import { dayName, TOKEN_CLASSES } from "../../store/days.ts";
 import { csvText } from "../../csv.ts";
@@ -7,7 +7,7 @@ import type { UpstreamSum } from "./upstreams.ts";
 import type { UsageGrouping } from "./usage.ts";
 import type { UsageFigures, UsageLine, UsageReport } from "./schemas.ts";
 
-/** A bill. Every line has the period, so that files of several periods can be put together. */
+/** Writes a bill as CSV. Every line has the period, so that files of several periods can be concatenated. */
 export function usageCsv(report: UsageReport): string {
   const { since, until, lines } = report;
   const header = [
@@ -19,12 +19,12 @@ export function usageCsv(report: UsageReport): string {
   return csvText([header, ...lines.map((line) => [since, until, ...usageNames(line), ...usageCells(line), "USD"])]);
 }
 
-/** The groupings of a bill: one or two. */
+/** Returns the groupings of a bill: one or two. */
 export function groupingsOf({ by, then_by: thenBy }: Pick<UsageReport, "by" | "then_by">): UsageGrouping[] {
   return thenBy === undefined ? [by] : [by, thenBy];
 }
 
-/** Names of a line in the order of its groupings; the id of a key follows its name. */
+/** Returns the names of a line in the order of the groupings; the id of a key follows its name. */
 export function usageNames({ id, name, then_id: thenId, then_name: thenName }: UsageLine): string[] {
   return [
     ...(id === undefined ? [name] : [name, id]),
@@ -44,7 +44,7 @@ const UPSTREAM_COLUMNS: readonly string[] = [
   ...["images", "unpriced", "upstream_usd", "cost_usd", "margin_usd"],
 ];
 
-/** Sums by upstream, its model and day. */
+/** Writes sums by upstream, upstream model and day as CSV. */
 export function upstreamCsv(sums: readonly UpstreamSum[]): string {
   return csvText([
     UPSTREAM_COLUMNS,
@@ -57,12 +57,12 @@ export function upstreamCsv(sums: readonly UpstreamSum[]): string {
   ]);
 }
 
-/** A comparison with an invoice. */
+/** Writes a comparison with an invoice as CSV. */
 export function comparedCsv(lines: readonly ComparedLine[]): string {
   return csvText(comparedRows(lines));
 }
 
-/** The rows of a comparison, its header first; with days if the invoice has them. */
+/** Returns the rows of a comparison, the header first. They have days if the invoice has days. */
 export function comparedRows(lines: readonly ComparedLine[]): string[][] {
   const days = lines.some(({ day }) => day !== null) ? ["day"] : [];
   return [

@@ -1,4 +1,4 @@
-/** Narrows a bill to the entries of one key, group, model, end user or tag. */
+/** Reads the filter of a bill or search: one key, group, model, end user or tag. */
 import type { Config } from "../../config.ts";
 import type { KeyStore } from "../../store/keys.ts";
 import type { UsageFilter } from "../../store/ledger.ts";
@@ -14,13 +14,16 @@ export interface FilterTexts {
   tag?: string;
 }
 
-/** Sources of the names. */
+/** Where the keys are looked up. */
 interface FilterParts {
   keys: Pick<KeyStore, "find">;
   config: Pick<Config, "keys">;
 }
 
-/** Resolves the key's name to its id, in the configuration and the store. @throws {ReportQueryError} */
+/**
+ * Reads a filter. The key may be a name or an id of a configured or stored key.
+ * @throws {ReportQueryError} if there is none
+ */
 export async function readUsageFilter(
   { key, group, model, user, tag }: FilterTexts,
   { keys, config }: FilterParts,
@@ -37,7 +40,7 @@ async function findKeyId(nameOrId: string, { keys, config }: FilterParts): Promi
   throw new ReportQueryError(`Cannot find key "${nameOrId}": there is no key with this name or id`, "key");
 }
 
-/** Checks that an unused group or model is at least configured. @throws {ReportQueryError} */
+/** Checks that the group and the model of a filter without results are configured. @throws {ReportQueryError} if not */
 export function requireKnown({ group, model }: UsageFilter, config: Pick<Config, "groups" | "models">): void {
   if (group !== undefined && !Object.hasOwn(config.groups, group)) {
     throw new ReportQueryError(

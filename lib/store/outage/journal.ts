@@ -1,6 +1,7 @@
 /**
- * The journal of a node: a file of entries that wait for an unreachable store. An entry is synced before its request
- * ends. When the store is back, entries are written to it in order; a restarted process continues with the file.
+ * The journal of a node: a file of entries that wait for an unreachable store. An entry is synced to the disk before
+ * its request ends. When the store can be reached again, the entries are written to it in order. A restarted process
+ * continues with the file.
  */
 import type { Log } from "../../log_events.ts";
 import { messageOf } from "../../errors.ts";
@@ -9,36 +10,37 @@ import { StoreError } from "../store.ts";
 import { type JournalFile, MAX_LINE_BYTES, openJournalFile } from "./journal_file.ts";
 import { HEADER, readRecord, writeRecord } from "./journal_record.ts";
 
-/** Parts of a journal. */
+/** Options of a journal. */
 export interface JournalParts {
-  /** Most waiting entries while new work may begin. Running requests may add another tenth. */
+  /** Number of waiting entries up to which new requests may begin. Running requests may add another tenth. */
   maxEntries: number;
   /** Most bytes of the file; absent: 1 GiB. */
   maxBytes?: number;
   log: Log;
 }
 
+/** Most bytes of the file by default. */
 const MAX_BYTES = 1024 * 1024 * 1024;
 
-/** Batch size of a replay; entries of one append stay together. */
-const AT_ONCE = 256;
+/** Entries per batch when the journal is written to the store; those of one append stay together. */
+const BATCH_ENTRIES = 256;
 
-/** Reserve above the maximum for running requests, as a share. */
-const RESERVE = 0.1;
+/** Share of the maximum that is reserved for running requests. */
+const RESERVED_SHARE = 0.1;
 
 const HEADER_BYTES = new TextEncoder().encode(HEADER);
 
 /**
  * Opens a journal with the entries of an earlier process.
- * @throws {StoreError} if it cannot be opened, another process has it, or it is not a journal of this version
+ * @throws {StoreError} if it cannot be opened, another process has it, or the file is not a journal of this version
  */
 export async function openJournal(path: string, parts: JournalParts): Promise<Journal> {
   const file = openJournalFile(path);
   try {
-    const { waiting, end, damaged } = await examine(file);
+    const { waiting, end, damaged } = await inspectFile(file);
     if (damaged > 0) {
-      const copy = await keepCopy(path);
-      parts.log({ level: "error", event: "journal_damaged", path, kept: copy, records: damaged });
+      const kept = await keepCopy(path);
+      parts.log({ level: "error", event: "journal_damaged", path, kept, records: damaged });
     }
     if (end < file.length) {
       // The process crashed during this write, so the entry was never confirmed.
@@ -55,7 +57,7 @@ export async function openJournal(path: string, parts: JournalParts): Promise<Jo
   }
 }
 
-/** The waiting entries. */
+/** An open journal. */
 export class Journal {
   readonly #file: JournalFile;
   readonly #path: string;
@@ -63,10 +65,10 @@ export class Journal {
   readonly #maxBytes: number;
   readonly #log: JournalParts["log"];
   #waiting: number;
-  /** Offset of the first waiting entry. */
-  #from = HEADER_BYTES.length;
-  /** Serializes all uses of the file. */
-  #last: Promise<unknown> = Promise.resolve();
+  /** Offset of the first waiting entry in the file. */
+  #firstOffset = HEADER_BYTES.length;
+  /** The last use of the file, after which the next one begins. */
+  #lastUse: Promise<unknown> = Promise.resolve();
 
   constructor(
     file: JournalFile,
@@ -85,18 +87,21 @@ export class Journal {
     return this.#waiting;
   }
 
-  /** True while more requests may begin: the journal has room and the disk works. */
+  /** Whether more requests may begin: the journal has room, and its disk works. */
   get hasRoom(): boolean {
     return this.#file.broken === undefined && this.#waiting < this.#maxEntries &&
-      this.#file.length < this.#maxBytes * (1 - RESERVE);
+      this.#file.length < this.#maxBytes * (1 - RESERVED_SHARE);
   }
 
-  /** Appends entries. They are synced when it resolves; if it rejects, none is in the journal. */
+  /**
+   * Appends entries. They are synced when the promise resolves; if it rejects, none is in the journal. An empty list
+   * only checks that there is room.
+   */
   append(entries: readonly Entry[]): Promise<void> {
-    if (entries.length === 0) return this.#probe();
-    return this.#runInTurn(async () => {
+    if (entries.length === 0) return this.#assertRoom();
+    return this.#inTurn(async () => {
       const line = new TextEncoder().encode(writeRecord(entries));
-      const isFull = this.#waiting + entries.length > this.#maxEntries * (1 + RESERVE) ||
+      const isFull = this.#waiting + entries.length > this.#maxEntries * (1 + RESERVED_SHARE) ||
         this.#file.length + line.length > this.#maxBytes || line.length > MAX_LINE_BYTES;
       if (isFull) throw new Error("Cannot queue entries: the journal is full");
       await this.#file.write(line);
@@ -105,20 +110,21 @@ export class Journal {
   }
 
   /**
-   * Passes the waiting entries to `enter` in order and in batches, until the file is empty. Rejects as `enter` does,
-   * and keeps those entries. After a crash, entries may be passed again. One call at a time.
+   * Passes the waiting entries to `enter`, in order and in batches, until the file is empty. If `enter` rejects, so
+   * does this, and the entries of that batch stay. After a crash, entries may be passed a second time. Must not be
+   * called while an earlier call is in progress.
    */
   async play(enter: (entries: Entry[]) => Promise<void>): Promise<void> {
     for (;;) {
-      const next = await this.#runInTurn(() => this.#next());
+      const next = await this.#inTurn(() => this.#next());
       if (next === undefined) return;
       await enter(next.entries);
-      this.#from = next.end;
+      this.#firstOffset = next.end;
       this.#waiting -= next.entries.length;
     }
   }
 
-  /** Moves entries that the store permanently rejects to a separate file. */
+  /** Appends entries that the store permanently rejects to a separate file, with the suffix `.refused`. */
   async putAside(entries: readonly Entry[]): Promise<void> {
     const path = `${this.#path}.refused`;
     const file = await Deno.open(path, { create: true, append: true, mode: 0o600 });
@@ -131,46 +137,49 @@ export class Journal {
     }
   }
 
-  /** Closes the file after the current work. Waiting entries stay in it. */
+  /** Closes the file after the current use. Waiting entries stay in it. */
   async close(): Promise<void> {
-    await this.#runInTurn(() => Promise.resolve(this.#file.close()));
+    await this.#inTurn(() => Promise.resolve(this.#file.close()));
   }
 
-  /** Reads the next batch; `undefined` if nothing waits and the file was emptied. */
+  /** Reads the next batch. If nothing waits any more, empties the file and returns `undefined`. */
   async #next(): Promise<{ entries: Entry[]; end: number } | undefined> {
     const entries: Entry[] = [];
-    let end = this.#from;
-    for await (const line of this.#file.lines(this.#from)) {
+    let end = this.#firstOffset;
+    for await (const line of this.#file.lines(this.#firstOffset)) {
       const record = line.text === undefined ? undefined : readRecord(line.text);
       if (record === undefined) {
         this.#log({ level: "error", event: "journal_damaged", path: this.#path, at: end, bytes: line.end - end });
-      } else if (entries.length > 0 && entries.length + record.length > AT_ONCE) break;
+      } else if (entries.length > 0 && entries.length + record.length > BATCH_ENTRIES) break;
       entries.push(...record ?? []);
       end = line.end;
-      if (entries.length >= AT_ONCE) break;
+      if (entries.length >= BATCH_ENTRIES) break;
     }
     if (entries.length > 0) return { entries, end };
-    // Entries left in a broken file are replayed at the next start and are duplicates then.
+    // A broken file cannot be emptied. Its entries are replayed at the next start, and are duplicates then.
     const canCut = this.#file.broken === undefined && this.#file.length > HEADER_BYTES.length;
     if (canCut) await this.#file.cut(HEADER_BYTES.length);
-    this.#from = this.#file.length;
+    this.#firstOffset = this.#file.length;
     this.#waiting = 0;
     return undefined;
   }
 
-  #probe(): Promise<void> {
+  #assertRoom(): Promise<void> {
     return this.hasRoom ? Promise.resolve() : Promise.reject(new Error("Cannot queue entries: the journal is full"));
   }
 
-  #runInTurn<T>(work: () => Promise<T>): Promise<T> {
-    const done = this.#last.then(work, work);
-    this.#last = done;
+  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const done = this.#lastUse.then(work, work);
+    this.#lastUse = done;
     return done;
   }
 }
 
-/** Counts the entries and damaged lines of a file, and finds the end of its last complete line. */
-async function examine(file: JournalFile): Promise<{ waiting: number; end: number; damaged: number }> {
+/**
+ * Counts the entries and damaged lines of a file, and finds the end of its last complete line.
+ * @throws {Error} if it is not a journal
+ */
+async function inspectFile(file: JournalFile): Promise<{ waiting: number; end: number; damaged: number }> {
   let [waiting, end, damaged] = [0, 0, 0];
   for await (const line of file.lines(0)) {
     if (end === 0) {
@@ -182,7 +191,7 @@ async function examine(file: JournalFile): Promise<{ waiting: number; end: numbe
     }
     end = line.end;
   }
-  // A file shorter than its header is left by a crash at its creation.
+  // A crash while the file was created may have left it shorter than its header.
   if (end === 0 && file.length >= HEADER_BYTES.length) throw notAJournal();
   return { waiting, end, damaged };
 }
@@ -193,7 +202,7 @@ function notAJournal(): Error {
 
 /** Copies the damaged file for inspection. Returns the path of the copy. */
 async function keepCopy(path: string): Promise<string> {
-  const copy = `${path}.damaged-${crypto.randomUUID()}`;
-  await Deno.copyFile(path, copy);
-  return copy;
+  const kept = `${path}.damaged-${crypto.randomUUID()}`;
+  await Deno.copyFile(path, kept);
+  return kept;
 }

@@ -1,16 +1,17 @@
-/** The journal's file: lines that are synced when they are written. */
+/** The file of a journal: appends lines and syncs them to the disk, and reads lines in chunks. */
 import { dirname, resolve } from "node:path";
 import { messageOf } from "../../errors.ts";
 import { makeFile, syncFolder } from "../folder.ts";
-import { takeFile } from "../sqlite/owner_lock.ts";
+import { takeFileOwnership } from "../sqlite/owner_lock.ts";
 import { StoreError } from "../store.ts";
 
-/** Longest line, in bytes. Longer lines are never written. */
+/** Longest line, in bytes. Longer ones are never written, and are damage when they are read. */
 export const MAX_LINE_BYTES = 32 * 1024 * 1024;
 
-/** Bytes read at a time. */
+/** Bytes that are read at a time. */
 const CHUNK_BYTES = 256 * 1024;
 
+/** Code of the line feed. */
 const NEWLINE = 10;
 
 /** A line of the file. */
@@ -22,43 +23,45 @@ export interface Line {
 }
 
 /**
- * Opens a file exclusively, creating its folder (0700) and the file (0600) if they are missing.
- * @throws {StoreError} if that fails, or another process has it
+ * Opens a file for this process alone. Creates its folder (0700) and the file (0600) if they are missing.
+ * @throws {StoreError} if it cannot be opened, or another process has it
  */
 export function openJournalFile(path: string): JournalFile {
-  const opened: { close(): void }[] = [];
+  const resources: { close(): void }[] = [];
   try {
     const file = resolve(path);
-    opened.unshift(takeFile(file));
+    resources.unshift(takeFileOwnership(file));
     const isNew = makeFile(file);
     const writer = Deno.openSync(file, { append: true });
-    opened.unshift(writer);
+    resources.unshift(writer);
     const reader = Deno.openSync(file, { read: true });
-    opened.unshift(reader);
+    resources.unshift(reader);
     if (isNew) syncFolder(dirname(file));
-    return new JournalFile({ writer, reader, opened });
+    return new JournalFile({ writer, reader, resources });
   } catch (cause) {
-    for (const each of opened) each.close();
+    for (const resource of resources) resource.close();
     throw new StoreError(`Cannot open the journal "${path}": ${reasonOf(cause)}`, { cause });
   }
 }
 
-/** A file of lines. One call at a time. */
+/** A file of lines. A call must not begin before the previous one has ended. */
 export class JournalFile {
   readonly #writer: Deno.FsFile;
   readonly #reader: Deno.FsFile;
-  readonly #opened: readonly { close(): void }[];
+  readonly #resources: readonly { close(): void }[];
   #length: number;
   #broken: Error | undefined;
 
-  constructor({ writer, reader, opened }: { writer: Deno.FsFile; reader: Deno.FsFile; opened: { close(): void }[] }) {
+  constructor(
+    { writer, reader, resources }: { writer: Deno.FsFile; reader: Deno.FsFile; resources: { close(): void }[] },
+  ) {
     this.#writer = writer;
     this.#reader = reader;
-    this.#opened = opened;
+    this.#resources = resources;
     this.#length = writer.statSync().size;
   }
 
-  /** Length, in bytes. */
+  /** Length of the file, in bytes. */
   get length(): number {
     return this.#length;
   }
@@ -69,7 +72,8 @@ export class JournalFile {
   }
 
   /**
-   * Appends a line. It is synced when this resolves; if it rejects, the line is not in the file, or the file is broken.
+   * Appends a line. It is synced when the promise resolves; if it rejects, the line is not in the file, or the file is
+   * broken.
    */
   async write(line: Uint8Array): Promise<void> {
     if (this.#broken !== undefined) throw this.#broken;
@@ -96,28 +100,35 @@ export class JournalFile {
 
   /** Reads the lines from this offset. An incomplete last line is left out. */
   async *lines(from: number): AsyncGenerator<Line> {
-    let [at, rest, isTooLong] = [from, new Uint8Array(), false];
-    while (at + rest.length < this.#length) {
-      const before = rest.length;
-      rest = joined(rest, await this.#readAt(at + before));
-      if (rest.length === before) return;
+    // `buffer` has the bytes from offset `at` on that were read but not yielded.
+    let [at, buffer, isTooLong] = [from, new Uint8Array(), false];
+    while (at + buffer.length < this.#length) {
+      const before = buffer.length;
+      buffer = joined(buffer, await this.#readAt(at + before));
+      if (buffer.length === before) return;
       let start = 0;
-      for (let end = rest.indexOf(NEWLINE, before); end >= 0; end = rest.indexOf(NEWLINE, start)) {
-        yield { text: isTooLong ? undefined : new TextDecoder().decode(rest.subarray(start, end)), end: at + end + 1 };
+      for (let end = buffer.indexOf(NEWLINE, before); end >= 0; end = buffer.indexOf(NEWLINE, start)) {
+        yield {
+          text: isTooLong ? undefined : new TextDecoder().decode(buffer.subarray(start, end)),
+          end: at + end + 1,
+        };
         [start, isTooLong] = [end + 1, false];
       }
-      if (rest.length - start > MAX_LINE_BYTES) [start, isTooLong] = [rest.length, true];
+      if (buffer.length - start > MAX_LINE_BYTES) [start, isTooLong] = [buffer.length, true];
       at += start;
-      rest = rest.slice(start);
+      buffer = buffer.slice(start);
     }
   }
 
   /** Closes the file. */
   close(): void {
-    for (const each of this.#opened) each.close();
+    for (const resource of this.#resources) resource.close();
   }
 
-  /** After a failed sync the state of the disk is unknown, and the next sync may succeed without the lost data. */
+  /**
+   * Runs a write. If it fails, the file is broken: after a failed sync the state of the disk is unknown, and a later
+   * sync may succeed although data was lost.
+   */
   async #onDisk(work: () => Promise<void>): Promise<void> {
     try {
       await work();
@@ -141,8 +152,8 @@ function joined(one: Uint8Array<ArrayBuffer>, other: Uint8Array): Uint8Array<Arr
 }
 
 function reasonOf(cause: unknown): string {
-  const why = messageOf(cause);
-  return /another gateway/.test(why)
+  const reason = messageOf(cause);
+  return /another gateway/.test(reason)
     ? 'another gateway uses it; set a different "nodes.journal" path for each node'
-    : why;
+    : reason;
 }

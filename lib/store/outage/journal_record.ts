@@ -1,17 +1,17 @@
-/** Records of the journal: the entries of one write as a line of text with a check sum. */
+/** Formats and parses the records of a journal. A record has the entries of one write, as a line with a check sum. */
 import { crc32 } from "node:zlib";
 import type { Entry } from "../ledger.ts";
 
-/** First line of a journal: the file type and the version of its records. */
+/** First line of a journal: the type of the file and the version of its records. */
 export const HEADER = "sluice-journal 1\n";
 
 /** Hexadecimal digits of the check sum before each line. */
 const CHECK_DIGITS = 8;
 
-/** Formats entries as one line, so that all or none are read back. */
+/** Formats entries as one line, so that either all or none of them can be read. */
 export function writeRecord(entries: readonly Entry[]): string {
-  const text = JSON.stringify(entries.map(({ cost, held, overrun, ...rest }) => ({
-    ...rest,
+  const text = JSON.stringify(entries.map(({ cost, held, overrun, ...others }) => ({
+    ...others,
     cost: cost.toString(),
     held: held.toString(),
     overrun: overrun.toString(),
@@ -19,21 +19,21 @@ export function writeRecord(entries: readonly Entry[]): string {
   return `${checkOf(text)} ${text}\n`;
 }
 
-/** Parses the entries of a line without its line feed; `undefined` if the line is damaged. */
+/** Parses the entries of a line without its line feed. Returns `undefined` if the line is damaged. */
 export function readRecord(line: string): Entry[] | undefined {
   const text = line.slice(CHECK_DIGITS + 1);
   if (line.slice(0, CHECK_DIGITS + 1) !== `${checkOf(text)} `) return undefined;
   // The check sum matches, so `writeRecord` made the line.
   const entries: WrittenEntry[] = JSON.parse(text);
-  return entries.map(({ cost, held, overrun, ...rest }) => ({
-    ...rest,
+  return entries.map(({ cost, held, overrun, ...others }) => ({
+    ...others,
     cost: BigInt(cost),
     held: BigInt(held),
     overrun: BigInt(overrun),
   }));
 }
 
-/** Amounts are text, since JSON cannot represent large integers. */
+/** An entry in JSON. Its amounts are texts, since JSON cannot represent large integers. */
 type WrittenEntry = Omit<Entry, "cost" | "held" | "overrun"> & Record<"cost" | "held" | "overrun", string>;
 
 function checkOf(text: string): string {

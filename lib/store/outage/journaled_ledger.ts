@@ -1,11 +1,11 @@
 /**
  * A ledger that stays usable while its store is unreachable: entries wait in the journal of this node.
  *
- * Holds during an outage: no hold can be made, so requests with a budget are refused. Open holds cannot be renewed. A
- * hold whose lease has expired is voided by the first node that sweeps: its request becomes lost, the waiting entry is
- * then a duplicate, and the customer pays nothing. Therefore a node that is back enters its waiting entries before
- * anything else, and voids no hold until the store has been reachable for a whole lease: by then every running node has
- * entered or renewed its own. A node that alone is cut off, or is down for longer, still loses the charges of its open
+ * Holds during an outage: no hold can be made, so requests with a budget are refused. Open holds cannot be renewed, and
+ * the first node that sweeps voids those whose leases have expired: the request becomes lost, its waiting entry is then
+ * a duplicate, and the customer pays nothing. Therefore a node that reaches the store again first writes its waiting
+ * entries, and voids no hold until the store has been reachable for a whole lease. By then every running node has ended
+ * or renewed its own holds. A node that alone is cut off, or is down for longer, still loses the charges of its open
  * holds, at the operator's expense and never at the customer's.
  */
 import type { Log } from "../../log_events.ts";
@@ -15,55 +15,55 @@ import type { StoreReach } from "../store.ts";
 import type { Journal } from "./journal.ts";
 import { codeOf, Reach } from "./reachability.ts";
 
-/** Dependencies. */
+/** Dependencies of a journaled ledger. */
 export interface JournaledParts {
-  /** Absent: nothing can be entered while the store is unreachable. */
+  /** Absent: no entry can be written while the store is unreachable. */
   journal?: Journal;
   /** Returns whether an error means that the store is unreachable. */
   isOutOfReach: (error: unknown) => boolean;
   /** Lease of a hold, in milliseconds. */
   leaseMs: number;
   log: Log;
-  /** Monotonic time in milliseconds; absent: since the process began. */
+  /** Monotonic time in milliseconds; absent: `performance.now`. */
   monotonic?: () => number;
-  /** Absent: `setTimeout`. */
+  /** Starts a timer of `ms` milliseconds; the returned function cancels it. Absent: `setTimeout`. */
   later?: (run: () => void, ms: number) => () => void;
   /** Random numbers from 0 to 1, exclusive; absent: `Math.random`. */
   random?: () => number;
 }
 
 /**
- * A ledger with outage handling. While the store is unreachable, calls that need it reject with a GatewayError
- * `overloaded`.
+ * A ledger that handles outages of its store. While the store is unreachable, calls that need it reject with a
+ * GatewayError `overloaded`.
  */
 export interface JournaledLedger extends LedgerStore {
-  /** True while requests that cost money may begin, because their entries can be written as far as is known. */
-  readonly takes: boolean;
-  /** Reachability of the store, and the number of waiting entries. */
+  /** Whether requests that cost money may begin, because their entries can be written as far as is known. */
+  readonly isWritable: boolean;
+  /** Returns whether the store is reachable, and the number of waiting entries. */
   reach(): StoreReach;
-  /** Milliseconds since the store's last answer; `undefined` while it is unreachable. */
-  heardMs(): number | undefined;
+  /** Returns the milliseconds since the store's last answer; `undefined` while it is unreachable. */
+  msSinceAnswer(): number | undefined;
   /** Stops the background work and closes the journal. The store stays open. */
   close(): Promise<void>;
 }
 
-/** Wraps a ledger with a journal. Entries left by an earlier process are replayed in the background. */
+/** Wraps a ledger with a journal. Entries that an earlier process left are written to the ledger in the background. */
 export function journaled(ledger: LedgerStore, parts: JournaledParts): JournaledLedger {
   const { journal, leaseMs } = parts;
   const entries = new EntryWriter(ledger, parts);
   const { reach } = entries;
   return {
-    get takes() {
+    get isWritable() {
       return reach.isUp && entries.waiting === 0 || (journal?.hasRoom ?? false);
     },
     ...(ledger.clock !== undefined && { clock: ledger.clock }),
     reach: () => ({ up: reach.isUp, downMs: reach.downMs, waiting: entries.waiting }),
-    heardMs: () => reach.heardMs,
+    msSinceAnswer: () => reach.msSinceAnswer,
     async close() {
       await reach.close();
       await journal?.close();
     },
-    append: (batch) => entries.append(batch),
+    append: (newEntries) => entries.append(newEntries),
     hold: (hold) => reach.ask(() => ledger.hold(hold)),
     readAvailable: (claim) => reach.ask(() => ledger.readAvailable(claim)),
     spending: (spenders) => reach.ask(() => ledger.spending(spenders)),
@@ -96,8 +96,8 @@ class EntryWriter {
   readonly reach: Reach;
   readonly #ledger: LedgerStore;
   readonly #parts: JournaledParts;
-  /** Counts of the current replay. */
-  #played = { entries: 0, not_new: 0 };
+  /** Counts of the entries that were replayed since the journal was last empty, for the log. */
+  #replayed = { entries: 0, not_new: 0 };
 
   constructor(ledger: LedgerStore, parts: JournaledParts) {
     this.#ledger = ledger;
@@ -105,7 +105,7 @@ class EntryWriter {
     this.reach = new Reach({
       probe: () => ledger.start(),
       isOutOfReach: parts.isOutOfReach,
-      answers: (rise) => this.#play(rise),
+      answers: (rise) => this.#replay(rise),
       hasWork: () => this.waiting > 0,
       log: parts.log,
       monotonic: parts.monotonic ?? (() => performance.now()),
@@ -131,26 +131,26 @@ class EntryWriter {
         if (journal === undefined) throw cause;
       }
     }
-    // The store may have written them although its answer was lost; the replay then finds duplicates.
+    // The store may have written the entries although its answer was lost. The replay then finds duplicates.
     await journal.append(entries);
     return entries.map(() => true);
   }
 
-  async #play(rise: () => void): Promise<void> {
+  async #replay(rise: () => void): Promise<void> {
     const { journal } = this.#parts;
     if (journal === undefined || journal.waiting === 0) return;
     await journal.play(async (entries) => {
-      const isNew = await this.#enter(journal, entries);
+      const isNew = await this.#replayBatch(journal, entries);
       rise();
-      this.#played.entries += entries.length;
-      this.#played.not_new += isNew.filter((each) => !each).length;
+      this.#replayed.entries += entries.length;
+      this.#replayed.not_new += isNew.filter((isEntryNew) => !isEntryNew).length;
     });
-    this.#parts.log({ level: "info", event: "journal_replayed", ...this.#played });
-    this.#played = { entries: 0, not_new: 0 };
+    this.#parts.log({ level: "info", event: "journal_replayed", ...this.#replayed });
+    this.#replayed = { entries: 0, not_new: 0 };
   }
 
-  /** Replays waiting entries, one by one if the batch is rejected. Returns whether each is new. */
-  async #enter(journal: Journal, entries: Entry[]): Promise<boolean[]> {
+  /** Writes waiting entries to the ledger, one by one if the batch is rejected. Returns for each whether it is new. */
+  async #replayBatch(journal: Journal, entries: Entry[]): Promise<boolean[]> {
     try {
       return await this.reach.within(this.#ledger.append(entries));
     } catch (cause) {
@@ -164,17 +164,17 @@ class EntryWriter {
       return [true];
     }
     const isNew: boolean[] = [];
-    for (const each of entries) isNew.push(...await this.#enter(journal, [each]));
+    for (const single of entries) isNew.push(...await this.#replayBatch(journal, [single]));
     return isNew;
   }
 }
 
-/** SQLSTATEs for values that Postgres cannot store, and for violated constraints. */
-const REFUSALS = /^(22...|23502|23514)$/;
+/** SQLSTATEs of Postgres for values that it cannot store, and for violated constraints. */
+const REFUSAL_CODES = /^(22...|23502|23514)$/;
 
-/** Returns whether a working store rejected the entry itself. */
+/** Returns whether a working store rejected an entry itself. */
 function isRefused(error: unknown): boolean {
-  return error instanceof RangeError || REFUSALS.test(codeOf(error) ?? "");
+  return error instanceof RangeError || REFUSAL_CODES.test(codeOf(error) ?? "");
 }
 
 function withTimeout(run: () => void, ms: number): () => void {

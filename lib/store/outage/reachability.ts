@@ -1,14 +1,14 @@
-/** Reachability of a remote store, inferred from its calls and from probes between them. */
+/** Finds out whether a remote store is reachable, from the calls to it and from probes between them. */
 import type { Log } from "../../log_events.ts";
 import { GatewayError, nameOf } from "../../errors.ts";
 
-/** Dependencies. */
+/** Dependencies of `Reach`. */
 export interface ReachParts {
-  /** Sends a small query to the store. */
+  /** Sends a small query to the store. Rejects if it is unreachable. */
   probe: () => Promise<unknown>;
   /** Returns whether an error means that the store is unreachable, and not that the call was invalid. */
   isOutOfReach: (error: unknown) => boolean;
-  /** Called when a probe succeeds. The store counts as up once this calls `rise` or resolves. */
+  /** Called when a probe succeeds. The store counts as reachable once this calls `rise` or resolves. */
   answers: (rise: () => void) => Promise<void>;
   /** Returns whether work waits for the store. */
   hasWork: () => boolean;
@@ -21,37 +21,37 @@ export interface ReachParts {
   random: () => number;
 }
 
-/** Timeout of an answer, in milliseconds. */
-const ANSWER_MS = 2_000;
+/** Longest wait for an answer, in milliseconds. */
+const ANSWER_TIMEOUT_MS = 2_000;
 
-/** Probe interval in milliseconds, and its jitter, which spreads the probes of the nodes. */
-const PROBE_MS = 1_000;
+/** Interval of probes in milliseconds, and the share by which it varies, so that the nodes do not probe at once. */
+const PROBE_INTERVAL_MS = 1_000;
 const JITTER = 0.25;
 
-/** Time a change lasts before it is logged, in milliseconds: a flapping store is one outage. */
+/** Time that a change must last before it is logged, in milliseconds, so that a flapping store is one outage. */
 const SETTLED_MS = 1_000;
 
 /** Value of `retry-after`, in milliseconds. */
-const RETRY_MS = 2_000;
+const RETRY_AFTER_MS = 2_000;
 
-/** The store did not answer in time. */
+/** Thrown if the store does not answer in time. */
 class LateError extends Error {
   override readonly name = "LateError";
 }
 
-/** Logs outages. */
+/** The log of outages. */
 interface Outages {
-  /** The store became unreachable. */
+  /** Must be called when the store becomes unreachable. */
   fell(cause: unknown): void;
-  /** The store answers again. */
+  /** Must be called when the store answers again. */
   rose(): void;
   /** Stops logging. */
   close(): void;
 }
 
 /**
- * Creates the log of outages. An outage lasts from the first failure until the store has been up for a second; shorter
- * ones are not logged.
+ * Creates the log of outages. An outage lasts from the first failure until the store has been reachable for a second.
+ * Outages that are shorter than a second are not logged.
  */
 function createOutages(
   { isUp, log, monotonic, later }: Pick<ReachParts, "log" | "monotonic" | "later"> & { isUp: () => boolean },
@@ -91,85 +91,90 @@ function createOutages(
   };
 }
 
-/** Reachability of a store. */
+/** Tracks whether a store is reachable, and passes calls to it. */
 export class Reach {
   readonly #parts: ReachParts;
   #isUp = true;
-  #since: number;
-  /** Time of the last answer. */
-  #heardAt: number;
-  #why: unknown;
+  /** Monotonic time of the last change of `isUp`. */
+  #changedAt: number;
+  /** Monotonic time of the last answer. */
+  #answeredAt: number;
+  #lastFailure: unknown;
   #isClosed = false;
   #probing: Promise<void> | undefined;
-  #cancel = () => {};
+  #cancelProbe = () => {};
   readonly #outages: Outages;
-  /** Functions that end each pending wait. */
-  readonly #waiting = new Set<() => void>();
+  /** Functions that end the pending waits. */
+  readonly #endWaits = new Set<() => void>();
 
   constructor(parts: ReachParts) {
     this.#parts = parts;
-    this.#since = parts.monotonic();
-    this.#heardAt = this.#since;
+    this.#changedAt = parts.monotonic();
+    this.#answeredAt = this.#changedAt;
     this.#outages = createOutages({ ...parts, isUp: () => this.#isUp });
-    this.#schedule(parts.hasWork() ? 0 : PROBE_MS);
+    this.#schedule(parts.hasWork() ? 0 : PROBE_INTERVAL_MS);
   }
 
+  /** Whether the store is reachable, as far as is known. */
   get isUp(): boolean {
     return this.#isUp;
   }
 
-  /** Milliseconds since the start of the outage; 0 while it is up. */
+  /** Milliseconds since the start of the outage; 0 while the store is reachable. */
   get downMs(): number {
-    return this.#isUp ? 0 : this.#parts.monotonic() - this.#since;
+    return this.#isUp ? 0 : this.#parts.monotonic() - this.#changedAt;
   }
 
-  /** Milliseconds of uninterrupted uptime; 0 while it is down. */
+  /** Milliseconds for which the store has been reachable without interruption; 0 during an outage. */
   get upMs(): number {
-    return this.#isUp ? this.#parts.monotonic() - this.#since : 0;
+    return this.#isUp ? this.#parts.monotonic() - this.#changedAt : 0;
   }
 
-  /** Milliseconds since its last answer; `undefined` while it is down. */
-  get heardMs(): number | undefined {
-    return this.#isUp ? this.#parts.monotonic() - this.#heardAt : undefined;
+  /** Milliseconds since the last answer; `undefined` during an outage. */
+  get msSinceAnswer(): number | undefined {
+    return this.#isUp ? this.#parts.monotonic() - this.#answeredAt : undefined;
   }
 
   /**
-   * Calls the store; rejects at once while it is known to be down.
+   * Calls the store. Rejects at once if the store is known to be unreachable.
    * @throws {GatewayError} `overloaded` if it is unreachable or does not answer in time
    */
   ask<T>(call: () => Promise<T>): Promise<T> {
-    return this.#ask(call, (answer) => this.within(answer));
+    return this.#call(call, (answer) => this.within(answer));
   }
 
-  /** As `ask`, without a timeout. */
+  /** Calls the store as `ask` does, but without a timeout. */
   askLong<T>(call: () => Promise<T>): Promise<T> {
-    return this.#ask(call, (answer) => answer);
+    return this.#call(call, (answer) => answer);
   }
 
-  /** Awaits an answer with a timeout, whether the store is up or not. @throws the answer's own error */
+  /**
+   * Waits for an answer with a timeout, whether the store counts as reachable or not.
+   * @throws the answer's own error
+   */
   async within<T>(answer: Promise<T>): Promise<T> {
-    // A failure after the time limit has no consequence.
+    // A failure after the timeout has no consequences.
     answer.catch(() => {});
     if (this.#isClosed) throw new LateError("Cannot wait for the store: it is being closed");
     const late = Promise.withResolvers<never>();
-    const give = () => late.reject(new LateError("Cannot wait any longer: the store does not answer"));
-    // After a stall of this process, the answer may be pending together with the timer: one more event loop turn lets
-    // it win.
-    let off = this.#parts.later(() => off = this.#parts.later(give, 0), ANSWER_MS);
-    this.#waiting.add(give);
+    const giveUp = () => late.reject(new LateError("Cannot wait any longer: the store does not answer"));
+    // After a stall of this process, the answer may have arrived together with the timer. The second timer gives it one
+    // more turn of the event loop to be read first.
+    let cancelTimer = this.#parts.later(() => cancelTimer = this.#parts.later(giveUp, 0), ANSWER_TIMEOUT_MS);
+    this.#endWaits.add(giveUp);
     try {
       return await Promise.race([answer, late.promise]);
     } finally {
-      this.#waiting.delete(give);
-      off();
+      this.#endWaits.delete(giveUp);
+      cancelTimer();
     }
   }
 
-  /** Records a failure. */
+  /** Records a failure: the store counts as unreachable until a probe succeeds. */
   fail(cause: unknown): void {
-    this.#why = cause;
+    this.#lastFailure = cause;
     if (!this.#isUp || this.#isClosed) return;
-    [this.#isUp, this.#since] = [false, this.#parts.monotonic()];
+    [this.#isUp, this.#changedAt] = [false, this.#parts.monotonic()];
     this.#outages.fell(cause);
     this.#schedule(0);
   }
@@ -177,28 +182,28 @@ export class Reach {
   /** Stops probing. Resolves when no probe is running. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    this.#cancel();
+    this.#cancelProbe();
     this.#outages.close();
-    for (const give of this.#waiting) give();
+    for (const giveUp of this.#endWaits) giveUp();
     await this.#probing;
   }
 
   #schedule(ms: number): void {
-    this.#cancel();
+    this.#cancelProbe();
     if (this.#isClosed || this.#probing !== undefined) return;
-    this.#cancel = this.#parts.later(() => {
+    this.#cancelProbe = this.#parts.later(() => {
       this.#probing = this.#probe().finally(() => {
         this.#probing = undefined;
-        this.#schedule(PROBE_MS);
+        this.#schedule(PROBE_INTERVAL_MS);
       });
     }, ms * (1 - JITTER + 2 * JITTER * this.#parts.random()));
   }
 
   async #probe(): Promise<void> {
-    if (this.#isUp && !this.#parts.hasWork() && this.#parts.monotonic() - this.#heardAt < PROBE_MS) return;
+    if (this.#isUp && !this.#parts.hasWork() && this.#parts.monotonic() - this.#answeredAt < PROBE_INTERVAL_MS) return;
     try {
       await this.within(this.#parts.probe());
-      this.#heardAt = this.#parts.monotonic();
+      this.#answeredAt = this.#parts.monotonic();
       await this.#parts.answers(() => this.#rise());
       this.#rise();
     } catch (cause) {
@@ -208,15 +213,15 @@ export class Reach {
 
   #rise(): void {
     if (this.#isUp || this.#isClosed) return;
-    [this.#isUp, this.#since] = [true, this.#parts.monotonic()];
+    [this.#isUp, this.#changedAt] = [true, this.#parts.monotonic()];
     this.#outages.rose();
   }
 
-  async #ask<T>(call: () => Promise<T>, wait: (answer: Promise<T>) => Promise<T>): Promise<T> {
-    if (!this.#isUp) throw outOfReach(this.#why);
+  async #call<T>(call: () => Promise<T>, wait: (answer: Promise<T>) => Promise<T>): Promise<T> {
+    if (!this.#isUp) throw outOfReach(this.#lastFailure);
     try {
       const answer = await wait(call());
-      this.#heardAt = this.#parts.monotonic();
+      this.#answeredAt = this.#parts.monotonic();
       return answer;
     } catch (cause) {
       if (!this.#parts.isOutOfReach(cause) && !(cause instanceof LateError)) throw cause;
@@ -226,16 +231,16 @@ export class Reach {
   }
 }
 
-/** The error of a call of a store that is out of reach. */
+/** Returns the error for a call of an unreachable store. */
 export function outOfReach(cause: unknown): GatewayError {
   return new GatewayError("overloaded", "Cannot reach the store of keys and bills at the moment", {
-    retryAfterMs: RETRY_MS,
+    retryAfterMs: RETRY_AFTER_MS,
     refusal: { outage: "store" },
     cause,
   });
 }
 
-/** The driver's code of an error, such as `ECONNREFUSED` or `57P01`. */
+/** Returns the driver's code of an error, such as `ECONNREFUSED` or `57P01`; `undefined` if it has none. */
 export function codeOf(error: unknown): string | undefined {
   return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : undefined;
 }

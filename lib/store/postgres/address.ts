@@ -1,4 +1,4 @@
-/** Parses addresses of Postgres databases as libpq does, into the options of the driver. */
+/** Parses addresses of Postgres databases, as libpq does, into options of the driver. */
 import type postgres from "postgres";
 import { messageOf } from "../../errors.ts";
 import type { Secret } from "../../secret.ts";
@@ -6,7 +6,7 @@ import { StoreError } from "../store.ts";
 
 /** A parsed address. */
 export interface PostgresAddress {
-  /** Address without parameters. It may contain a password. */
+  /** The address without its parameters. It may contain a password. */
   server: string;
   /** Options for the driver. */
   options: AddressOptions;
@@ -27,21 +27,23 @@ type AddressOptions = Pick<
   | "target_session_attrs"
 >;
 
-/** Parameters of other clients, which the server would reject. */
-const FOR_OTHERS = [
+/** Parameters that only other clients know. The server would reject them as settings. */
+const IGNORED_PARAMETERS = [
   ...["channel_binding", "gssencmode", "krbsrvname", "hostaddr", "passfile", "service", "sslcompression", "sslsni"],
   ...["sslcrl", "ssl_min_protocol_version", "ssl_max_protocol_version", "requirepeer", "load_balance_hosts"],
   ...["keepalives", "keepalives_idle", "keepalives_interval", "keepalives_count", "tcp_user_timeout"],
   ...["fallback_application_name", "connection_limit", "pool_timeout", "socket_timeout", "statement_cache_size"],
 ];
 
-const SESSIONS = ["read-write", "read-only", "primary", "standby", "prefer-standby"] as const;
+/** Valid values of `target_session_attrs`. */
+const SESSION_TYPES = ["read-write", "read-only", "primary", "standby", "prefer-standby"] as const;
 
-/** Parses an address and reads the certificates that it names. @throws {StoreError} if it is invalid */
+/** Parses an address, and reads the certificate files that it names. @throws {StoreError} if it is invalid */
 export function readPostgresAddress(url: Secret): PostgresAddress {
   const [server = "", query = ""] = splitOnce(url.reveal(), "?");
   const parameters = new Map(new URLSearchParams(query));
-  for (const name of FOR_OTHERS) parameters.delete(name);
+  for (const name of IGNORED_PARAMETERS) parameters.delete(name);
+  /** Removes a parameter and returns its value; undefined if it is empty or missing. */
   function take(name: string): string | undefined {
     const value = parameters.get(name);
     parameters.delete(name);
@@ -74,6 +76,7 @@ export function readPostgresAddress(url: Secret): PostgresAddress {
   };
 }
 
+/** Parameters of an address about TLS; the last three are paths of files. */
 interface TlsParameters {
   mode: string | undefined;
   root: string | undefined;
@@ -81,9 +84,13 @@ interface TlsParameters {
   key: string | undefined;
 }
 
-/** Without `sslmode`, TLS is used for remote servers that support it, as by libpq. */
+/**
+ * Returns the driver's option for TLS. Without `sslmode`, TLS is used for remote servers that support it, as libpq
+ * does.
+ * @throws {StoreError} for an unknown mode, and if a file cannot be read
+ */
 function readTls({ mode, root, cert, key }: TlsParameters, hosts: string): NonNullable<AddressOptions["ssl"]> {
-  const usual = root === undefined
+  const defaultMode = root === undefined
     ? isLocal(hosts) ? "disable" : "prefer"
     : root === "system"
     ? "verify-full"
@@ -93,7 +100,7 @@ function readTls({ mode, root, cert, key }: TlsParameters, hosts: string): NonNu
     ...(cert !== undefined && { cert: readFile(cert) }),
     ...(key !== undefined && { key: readFile(key) }),
   };
-  switch (mode ?? usual) {
+  switch (mode ?? defaultMode) {
     case "disable":
       return false;
     case "allow":
@@ -105,7 +112,7 @@ function readTls({ mode, root, cert, key }: TlsParameters, hosts: string): NonNu
     case "verify-ca":
       return { ...files, checkServerIdentity: () => undefined };
     case "verify-full":
-      // TLS gets no server name for a numeric address by itself.
+      // For a numeric address, the driver sets no server name by itself.
       return { ...files, ...(isNumeric(hosts) && { host: hosts }) };
     default:
       throw new StoreError(`Cannot open the store: sslmode "${mode}" is not known`);
@@ -121,7 +128,7 @@ function readFile(path: string): string {
   }
 }
 
-/** The hosts of an address, without ports: one, or several separated by commas. */
+/** Returns the hosts of an address, without ports: one, or several that are separated by commas. */
 function hostsOf(server: string): string {
   const authority = server.slice(server.indexOf("://") + 3).split("/")[0] ?? "";
   const hosts = authority.slice(authority.lastIndexOf("@") + 1);
@@ -136,8 +143,8 @@ function isNumeric(hosts: string): boolean {
   return /^(?:\d+\.\d+\.\d+\.\d+|\[[\da-f:.]+\])$/i.test(hosts);
 }
 
-function isSession(word: string | undefined): word is typeof SESSIONS[number] {
-  return SESSIONS.some((session) => session === word);
+function isSession(word: string | undefined): word is typeof SESSION_TYPES[number] {
+  return SESSION_TYPES.some((session) => session === word);
 }
 
 function splitOnce(text: string, mark: string): string[] {

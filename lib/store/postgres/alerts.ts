@@ -1,8 +1,8 @@
-/** Alerts in a Postgres database, shared by its nodes. */
+/** The alerts in a Postgres database, which its nodes share. */
 import type { AlertStore, ClaimedAlert } from "../alerts.ts";
 import type { Sql } from "./client.ts";
 
-/** Opens the alerts of a migrated database. Every call is one statement. */
+/** Opens the alerts of a migrated database. Nodes may use them concurrently, as each change is one statement. */
 export function openPostgresAlerts(sql: Sql): AlertStore {
   return {
     async add({ id, at, body, subject, begins, repeatMs, rememberUntil, isSent }) {

@@ -1,4 +1,7 @@
-/** Tables of the alerts. Times are in Unix milliseconds; `due_at` is by the server's clock. */
+/**
+ * A step of the migration: the tables of the alerts. Times are in Unix milliseconds; `due_at` is by the server's clock.
+ * `alert_states` has conditions that have begun and not ended, and facts that are reported only once.
+ */
 export const ALERTS_SHAPE = `
 CREATE TABLE alerts (
   id text COLLATE "C" PRIMARY KEY,

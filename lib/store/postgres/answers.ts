@@ -1,9 +1,9 @@
-/** Answers in a Postgres database, shared by its nodes. */
+/** The answers in a Postgres database, which its nodes share. */
 import type { AnswerStore } from "../answers.ts";
 import type { Sql } from "./client.ts";
 
-/** Rows that one call of `prune` deletes, and bodies that it drops. */
-const ROWS_AT_ONCE = 20;
+/** Most rows that one call of `prune` deletes, and most bodies that it drops. */
+const ROWS_PER_CALL = 20;
 
 /** A row of `answers`. */
 interface AnswerRow {
@@ -24,9 +24,9 @@ export function openPostgresAnswers(sql: Sql): AnswerStore {
         SELECT scope, key, request_hash, status, headers, body, done_at
         FROM answers WHERE scope = ${scope} AND key = ${key}`;
       if (row === undefined) return undefined;
-      const { request_hash, done_at, headers, body, ...rest } = row;
-      const record = { ...rest, requestHash: request_hash, headers: JSON.parse(headers), doneAt: Number(done_at) };
-      // The driver returns a view of its receive buffer.
+      const { request_hash, done_at, headers, body, ...facts } = row;
+      const record = { ...facts, requestHash: request_hash, headers: JSON.parse(headers), doneAt: Number(done_at) };
+      // Copied, because the driver returns a view of its receive buffer.
       return body === null ? record : { ...record, body: new Uint8Array(body) };
     },
     async put({ scope, key, requestHash, status, headers, body, doneAt }, { maxBytes }) {
@@ -51,7 +51,7 @@ export function openPostgresAnswers(sql: Sql): AnswerStore {
     },
     async prune({ until, maxBytes, maxAnswers }) {
       const [row] = await sql<{ more: boolean }[]>`
-        SELECT prune_answers(${until}, ${maxBytes}, ${maxAnswers}, ${ROWS_AT_ONCE}) AS more`;
+        SELECT prune_answers(${until}, ${maxBytes}, ${maxAnswers}, ${ROWS_PER_CALL}) AS more`;
       return row?.more === true;
     },
   };

@@ -1,6 +1,6 @@
 /**
- * Tables of the answers, and the functions that change several rows. Each function is one statement, so a stalled node
- * never leaves a lock behind.
+ * A step of the migration: the tables of the answers, and functions that change several rows. A call of a function is
+ * one statement, so that a node that stalls never leaves a lock behind.
  */
 export const ANSWERS_SHAPE = `
 CREATE TABLE answers (
@@ -117,7 +117,7 @@ BEGIN
 END $$;
 `;
 
-/** One row per answer. Existing answers are dropped, since they live only an hour. */
+/** A step of the migration: one row per answer. Existing answers are deleted, since they live only an hour. */
 export const ANSWER_ROWS_STEP = `
 DROP FUNCTION begin_answer, seal_answer;
 DROP TABLE answer_pieces, answers;

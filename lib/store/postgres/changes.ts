@@ -1,4 +1,4 @@
-/** Feed of changes by other nodes: notifications, and a poll about once a second. */
+/** The feed of changes that other nodes make: notifications of the database, and a poll about once a second. */
 import type { Log } from "../../log_events.ts";
 import { inTime, isOutOfReach, isTimeout, type Pool } from "./client.ts";
 import { readChangedKeys, type ReadKey } from "./keys.ts";
@@ -6,23 +6,23 @@ import { readChangedKeys, type ReadKey } from "./keys.ts";
 /** Notification channel. */
 const CHANNEL = "sluice_changes";
 
-/** Poll interval in milliseconds, while the database answers and while it does not. */
-const POLL_MS = 1_000;
-const DOWN_POLL_MS = 500;
+/** Intervals of polls in milliseconds, while the database answers and while it does not. */
+const POLL_INTERVAL_MS = 1_000;
+const DOWN_POLL_INTERVAL_MS = 500;
 
-/** Timeout of a poll, in milliseconds: a stalled database answers nothing. */
-const ANSWER_MS = 1_500;
+/** Longest duration of a poll, in milliseconds: a stalled database does not answer. */
+const POLL_TIMEOUT_MS = 1_500;
 
-/** If more keys changed at once, all cached keys are invalidated instead. */
-const MAX_CHANGES = 1_000n;
+/** Most changed keys that a poll reads. If more have changed, all cached keys become invalid instead. */
+const MAX_CHANGED_KEYS = 1_000n;
 
-/** Parts of the change feed. */
+/** Dependencies of the feed. */
 export interface ChangesParts {
-  /** A single listening connection. The pool calls `notified` and `disconnected`. */
+  /** A pool with a single connection, which listens. It must call `notified` and `disconnected`. */
   pool: Pool;
-  /** True behind a pooler, which would deliver notifications to another client. */
+  /** True if there is a pooler in between, which would deliver notifications to another client. */
   isPooled: boolean;
-  /** Called first when the database stalls, so that waiting calls end early. */
+  /** Called when the database begins to stall, so that waiting calls can be ended early. */
   stalled: () => void;
   /** Monotonic time in milliseconds. */
   monotonic: () => number;
@@ -31,7 +31,7 @@ export interface ChangesParts {
 
 /** Callbacks for changes. */
 export interface ChangesWatch {
-  /** Called with the changed keys. `all`: any key may have changed. */
+  /** Called with the changed keys; with `all` if any key may have changed. */
   keys?: (changed: readonly ReadKey[] | "all") => void;
   /** Called with the version of a new configuration. */
   config?: (version: number) => void;
@@ -39,23 +39,25 @@ export interface ChangesWatch {
   up?: () => void;
 }
 
-/** Last known change numbers. */
-interface Known {
+/** The numbers of the last changes of keys and of the configuration. */
+interface ChangeNumbers {
   keys: bigint;
   config: bigint;
 }
 
-/** The changes of a database. */
+/** The feed of changes of a database. */
 export class Changes {
   readonly #parts: ChangesParts;
   readonly #watches: ChangesWatch[] = [];
-  #known: Known | undefined;
+  #numbers: ChangeNumbers | undefined;
   #isListening = false;
-  #heardAt = -Infinity;
+  /** Monotonic time at which the last successful poll began. */
+  #polledAt = -Infinity;
   #downSince: number | undefined;
   #failure: unknown;
   #polling: Promise<void> | undefined;
-  #next: Promise<void> | undefined;
+  /** A poll that begins after the current one. */
+  #nextPoll: Promise<void> | undefined;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #isClosed = false;
 
@@ -73,42 +75,43 @@ export class Changes {
     return this.#downSince === undefined ? 0 : this.#parts.monotonic() - this.#downSince;
   }
 
-  /** Latest known version of the configuration; 0: there is none. */
+  /** Latest known version of the configuration; 0 if there is none. */
   get config(): number {
-    return Number(this.#known?.config ?? 0n);
+    return Number(this.#numbers?.config ?? 0n);
   }
 
-  /** Milliseconds since the last successful poll: all earlier changes have been reported. */
+  /** Returns the milliseconds since the last successful poll began. All changes from before it have been reported. */
   ageMs(): number {
-    return this.#parts.monotonic() - this.#heardAt;
+    return this.#parts.monotonic() - this.#polledAt;
   }
 
-  /** Polls now. Resolves after a poll that began after the call. @throws the error of the poll */
+  /** Polls the database. Resolves after a poll that began after this call. @throws the error of the poll */
   async poll(): Promise<void> {
-    this.#next ??= (this.#polling ?? Promise.resolve()).then(() => {
-      this.#next = undefined;
-      return this.#begin();
+    this.#nextPoll ??= (this.#polling ?? Promise.resolve()).then(() => {
+      this.#nextPoll = undefined;
+      return this.#startPoll();
     });
-    await this.#next;
+    await this.#nextPoll;
     if (this.#failure !== undefined) throw this.#failure;
   }
 
-  /** Waits for the current poll, or else a new one, and returns whether the database is up. */
+  /** Waits for the poll in progress, or for a new one. Returns whether the database answers. */
   async checkNow(): Promise<boolean> {
-    await this.#begin();
+    await this.#startPoll();
     return this.#downSince === undefined;
   }
 
-  /** Called for a notification on the channel. */
+  /** Must be called for each notification on the channel. */
   notified(): void {
     this.poll().catch(() => {});
   }
 
-  /** Called when the connection has ended. */
+  /** Must be called when the connection has ended. */
   disconnected(): void {
     this.#isListening = false;
   }
 
+  /** Adds callbacks for all later changes. */
   watch(watch: ChangesWatch): void {
     this.#watches.push(watch);
   }
@@ -123,55 +126,59 @@ export class Changes {
     clearTimeout(this.#timer);
     const startedAt = this.#parts.monotonic();
     try {
-      await inTime(this.#takeAgain(), ANSWER_MS);
+      await inTime(this.#readChangesTwice(), POLL_TIMEOUT_MS);
       this.#failure = undefined;
-      this.#heardAt = startedAt;
-      this.#rise();
+      this.#polledAt = startedAt;
+      this.#reportUp();
     } catch (error) {
-      if (!this.#isClosed) this.#fail(error);
+      if (!this.#isClosed) this.#recordFailure(error);
     } finally {
       this.#polling = undefined;
       if (!this.#isClosed) {
-        this.#timer = setTimeout(() => void this.#begin(), this.#downSince === undefined ? POLL_MS : DOWN_POLL_MS);
+        this.#timer = setTimeout(
+          () => void this.#startPoll(),
+          this.#downSince === undefined ? POLL_INTERVAL_MS : DOWN_POLL_INTERVAL_MS,
+        );
       }
     }
   }
 
-  #begin(): Promise<void> {
+  #startPoll(): Promise<void> {
     return this.#polling ??= this.#run();
   }
 
-  /** Polls again on a new connection: a lost connection does not mean that the database is down. */
-  async #takeAgain(): Promise<void> {
+  /** Reads changes, a second time on a new connection if the first failed: a lost connection is no outage. */
+  async #readChangesTwice(): Promise<void> {
     try {
-      await this.#take();
+      await this.#readChanges();
     } catch (error) {
       if (this.#downSince !== undefined || this.#isClosed || !isOutOfReach(error) || isTimeout(error)) throw error;
-      this.#renew();
-      await this.#take();
+      this.#reconnect();
+      await this.#readChanges();
     }
   }
 
-  #renew(): void {
+  #reconnect(): void {
     this.#isListening = false;
     this.#parts.pool.renew();
   }
 
-  /** Reads and reports changes. A later change is found by the next poll. */
-  async #take(): Promise<void> {
+  /** Reads and reports changes. Changes that are made meanwhile are found by the next poll. */
+  async #readChanges(): Promise<void> {
     const { sql } = this.#parts.pool;
     const isNew = !this.#isListening;
     if (isNew && !this.#parts.isPooled) await sql`LISTEN ${sql(CHANNEL)}`;
     this.#isListening = true;
-    const before = this.#known;
-    const [now] = await sql<(Known & { keys_gone: bigint })[]>`SELECT keys, keys_gone, config FROM changes`;
+    const before = this.#numbers;
+    const [now] = await sql<(ChangeNumbers & { keys_gone: bigint })[]>`SELECT keys, keys_gone, config FROM changes`;
     if (now === undefined) throw new Error("Cannot read the change counter: its row is missing");
     if (before === undefined || isNew) this.#reportKeys("all");
     else if (now.keys !== before.keys) {
-      const isMuch = now.keys < before.keys || now.keys_gone > before.keys || now.keys - before.keys > MAX_CHANGES;
-      this.#reportKeys(isMuch ? "all" : await readChangedKeys(sql, before.keys));
+      const mustReadAll = now.keys < before.keys || now.keys_gone > before.keys ||
+        now.keys - before.keys > MAX_CHANGED_KEYS;
+      this.#reportKeys(mustReadAll ? "all" : await readChangedKeys(sql, before.keys));
     }
-    this.#known = { keys: now.keys, config: now.config };
+    this.#numbers = { keys: now.keys, config: now.config };
     if (before !== undefined && now.config !== before.config) {
       for (const { config } of this.#watches) config?.(Number(now.config));
     }
@@ -181,16 +188,16 @@ export class Changes {
     for (const { keys } of this.#watches) keys?.(changed);
   }
 
-  #rise(): void {
+  #reportUp(): void {
     if (this.#downSince === undefined) return;
     this.#downSince = undefined;
     for (const { up } of this.#watches) up?.();
   }
 
-  #fail(error: unknown): void {
+  #recordFailure(error: unknown): void {
     const isFirst = this.#failure === undefined;
     this.#failure = error;
-    this.#renew();
+    this.#reconnect();
     if (!isOutOfReach(error)) {
       if (isFirst) this.#parts.log({ level: "error", event: "store_changes_unreadable", ...describe(error) });
       return;

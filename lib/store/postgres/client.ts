@@ -1,4 +1,4 @@
-/** Connections to a Postgres database, and the migration of its tables. */
+/** Opens connections to a Postgres database, classifies their errors, and migrates the tables. */
 import postgres from "postgres";
 import type { Secret } from "../../secret.ts";
 import { type Migrated, newerStore, StoreError } from "../store.ts";
@@ -9,12 +9,12 @@ import { MIGRATIONS } from "./migrations.ts";
 /** A connection pool. 64-bit integers are `bigint`. */
 export type Sql = postgres.Sql<{ bigint: bigint }>;
 
-/** A pool, or a transaction on one of its connections. */
+/** A connection pool, or a transaction on one of its connections. */
 export type Connection = Sql | postgres.TransactionSql<{ bigint: bigint }>;
 
 /** Options for opening a pool. */
 export interface ConnectOptions {
-  /** True behind a transaction pooler, which accepts few startup parameters. */
+  /** True if a transaction pooler is in between, which accepts few startup parameters. */
   isPooled?: boolean;
   /** Called for every notification on a channel that a connection listens to. */
   notified?: () => void;
@@ -22,15 +22,15 @@ export interface ConnectOptions {
   disconnected?: () => void;
 }
 
-/** Connect timeout in seconds, unless the address sets one. */
-const CONNECT_SECONDS = 2;
+/** Timeout for connecting in seconds, unless the address sets one. */
+const CONNECT_TIMEOUT_SECONDS = 2;
 
-/** Delay before a failed connection is retried, in seconds. */
-const AGAIN_SECONDS = 0.1;
+/** Delay until the next attempt to connect, in seconds. */
+const RECONNECT_SECONDS = 0.1;
 
 /**
- * Settings of every connection. The timeout, in milliseconds, ends the transaction of a stalled node, which blocks
- * others. JIT would take seconds to compile a report that runs for milliseconds.
+ * Settings of every connection. The timeout, in milliseconds, ends the transaction of a stalled node, which would block
+ * others. JIT is off, because it would take seconds to compile a report that runs for milliseconds.
  */
 const SETTINGS = { synchronous_commit: "on", idle_in_transaction_session_timeout: 3000, jit: "off" };
 
@@ -45,16 +45,17 @@ export function connect(
   { isPooled = false, notified, disconnected }: ConnectOptions = {},
 ): Sql {
   const { server, options, connection } = readPostgresAddress(url);
-  // The driver supports `onnotify`, but its types do not.
+  // The driver supports `onnotify`, although its types do not have it.
   const listening = { onnotify: () => notified?.(), onclose: () => disconnected?.() };
-  const all = {
+  const driverOptions = {
     types: { bigint: postgres.BigInt },
     max: connections,
-    connect_timeout: CONNECT_SECONDS,
-    backoff: () => AGAIN_SECONDS,
+    connect_timeout: CONNECT_TIMEOUT_SECONDS,
+    backoff: () => RECONNECT_SECONDS,
     onnotice: () => {},
-    // By default the driver queries types on each new connection and awaits the result nowhere: a connection lost in
-    // that moment would end the process. Therefore arrays are sent to the server as JSON.
+    // By default the driver queries types on each new connection, and nothing handles an error of that query: a
+    // connection that is lost at that moment would end the process. Without the types, arrays must be sent to the
+    // server as JSON.
     fetch_types: false,
     ...(isPooled && { prepare: false }),
     ...options,
@@ -62,7 +63,7 @@ export function connect(
     connection: { application_name: "sluice", ...(isPooled ? {} : SETTINGS), ...connection },
   };
   try {
-    return closingGaps(postgres(server, all));
+    return withoutGaps(postgres(server, driverOptions));
   } catch {
     // The driver's message quotes the whole address with its password, so it is not passed on.
     throw new StoreError("Cannot open the store: its address is invalid");
@@ -70,35 +71,35 @@ export function connect(
 }
 
 /**
- * When a connection is lost in the middle of an answer, the driver keeps its row counter: the next answer on the pool
- * has that many empty elements before its rows. They are removed from every answer, or existing rows would not be
- * found.
+ * Wraps a pool to work around a bug of the driver: if a connection is lost in the middle of an answer, the driver keeps
+ * its row counter, and the next answer of the pool has as many empty elements before its rows. They are removed from
+ * every answer, because code that reads the first element would otherwise find no row.
  */
-function closingGaps(sql: Sql): Sql {
+function withoutGaps(sql: Sql): Sql {
   return new Proxy(sql, {
-    apply: (target, self, args) => closeGaps(Reflect.apply(target, self, args)),
+    apply: (target, self, args) => removeGaps(Reflect.apply(target, self, args)),
     get: (target, name) =>
       name === "unsafe"
-        ? (...args: Parameters<Sql["unsafe"]>) => closeGaps(target.unsafe(...args))
+        ? (...args: Parameters<Sql["unsafe"]>) => removeGaps(target.unsafe(...args))
         : Reflect.get(target, name),
   });
 }
 
-/** Other values, such as identifiers, are returned unchanged. */
-function closeGaps<Query>(query: Query): Query {
+/** Makes a query resolve without empty elements. Other values, such as identifiers, are returned unchanged. */
+function removeGaps<Query>(query: Query): Query {
   if (!(query instanceof Promise) || !("resolve" in query) || typeof query.resolve !== "function") return query;
   const { resolve } = query;
   query.resolve = (rows: unknown) => {
     if (Array.isArray(rows)) {
-      const plainRows = rows.filter(() => true);
-      if (plainRows.length < rows.length) rows.splice(0, rows.length, ...plainRows);
+      const existing = rows.filter(() => true);
+      if (existing.length < rows.length) rows.splice(0, rows.length, ...existing);
     }
     resolve(rows);
   };
   return query;
 }
 
-/** A pool that can be replaced by a new one while queries still run on the old one. */
+/** A connection pool that can be replaced with a new one at any time. */
 export interface Pool {
   readonly sql: Sql;
   /** Ends all connections and their queries at once. Later queries get new connections. */
@@ -107,10 +108,10 @@ export interface Pool {
   close(): Promise<void>;
 }
 
-/** Longest wait for running queries at close, in seconds. */
-const CLOSE_SECONDS = 1;
+/** Longest wait for running queries when a pool is closed, in seconds. */
+const CLOSE_TIMEOUT_SECONDS = 1;
 
-/** Opens a pool. @param open creates the connection pool, again at each renewal */
+/** Opens a replaceable pool. @param open creates a connection pool; called again at each renewal */
 export function openPool(open: () => Sql): Pool {
   let current = open();
   return {
@@ -123,22 +124,22 @@ export function openPool(open: () => Sql): Pool {
       current = open();
       void old.end({ timeout: 0 });
     },
-    close: () => current.end({ timeout: CLOSE_SECONDS }),
+    close: () => current.end({ timeout: CLOSE_TIMEOUT_SECONDS }),
   };
 }
 
-/** The database did not answer in time. */
+/** Thrown if the database does not answer in time. */
 export class NoAnswer extends Error {
   override readonly name = "NoAnswer";
 }
 
-/** Extra time for an answer after a stall of this process, in milliseconds. */
+/** Additional time for an answer after the timeout, in milliseconds, in case this process has stalled. */
 const GRACE_MS = 50;
 
 /** Awaits a promise with a timeout. @throws {NoAnswer} after that time */
 export async function inTime<T>(answer: Promise<T>, ms: number): Promise<T> {
   const late = Promise.withResolvers<never>();
-  // A second timer, so that an answer that already arrived is read first.
+  // A second timer, so that an answer that has already arrived is read first.
   let timer = setTimeout(() => {
     timer = setTimeout(() => late.reject(new NoAnswer("Cannot wait: no answer in time")), GRACE_MS);
   }, ms);
@@ -150,41 +151,43 @@ export async function inTime<T>(answer: Promise<T>, ms: number): Promise<T> {
   }
 }
 
-/** Errors of the system, the driver and Deno for connections that failed or were lost. */
-const LOST = new Set([
+/** Codes with which the system, the driver and Deno report connections that failed or were lost. */
+const CONNECTION_ERRORS = new Set([
   ...["ECONNREFUSED", "ECONNRESET", "ECONNABORTED", "EPIPE", "ETIMEDOUT", "EHOSTUNREACH", "EHOSTDOWN", "ENETUNREACH"],
   ...["ENETDOWN", "ENOTFOUND", "EAI_AGAIN", "EAI_FAIL", "ENOTCONN", "ENOENT", "EADDRNOTAVAIL", "EMFILE", "ENFILE"],
   ...["CONNECTION_CLOSED", "CONNECTION_ENDED", "CONNECTION_DESTROYED", "CONNECT_TIMEOUT"],
 ]);
 
 /**
- * SQLSTATEs of an unusable server: connection lost (08), authentication failed (28), no such database (3D000), out of
- * disk, memory or connections (53), shutting down or starting (57P), read-only after a failover (25006).
+ * SQLSTATEs of a server that cannot be used: connection lost (08), authentication failed (28), no such database
+ * (3D000), out of disk, memory or connections (53), shutting down or starting (57P), read-only after a failover
+ * (25006).
  */
-const CANNOT_BE_USED = /^(?:08|28|53|57P|3D000|25006)/;
+const UNUSABLE_SERVER = /^(?:08|28|53|57P|3D000|25006)/;
 
 /** Returns whether an error means that the database is unreachable, and not that the query was invalid. */
 export function isOutOfReach(error: unknown): boolean {
   if (error instanceof NoAnswer) return true;
   if (!(error instanceof Error) || !("code" in error) || typeof error.code !== "string") return false;
-  return LOST.has(error.code) || (error instanceof postgres.PostgresError && CANNOT_BE_USED.test(error.code));
+  return CONNECTION_ERRORS.has(error.code) ||
+    (error instanceof postgres.PostgresError && UNUSABLE_SERVER.test(error.code));
 }
 
 /**
- * Wraps a part of the store: calls of an unreachable database reject with an error for operators and clients, at once
- * while it is known to be unreachable.
- * @param own the call that has its own way through an outage
+ * Wraps a part of the store: if the database is unreachable, calls reject with an error for operators and clients.
+ * While it is known to be unreachable, they reject at once.
+ * @param options `isUp`: returns whether the database is reachable; `exempt`: a call that is made even during an outage
  */
 export function reportOutages<Part extends object>(
   part: Part,
-  { isUp, own }: { isUp: () => boolean; own?: keyof Part },
+  { isUp, exempt }: { isUp: () => boolean; exempt?: keyof Part },
 ): Part {
   return new Proxy(part, {
     get(target, name) {
       const member = Reflect.get(target, name);
       if (typeof member !== "function") return member;
       return (...values: unknown[]) => {
-        if (name !== own && !isUp()) return Promise.reject(outOfReach(new NoAnswer()));
+        if (name !== exempt && !isUp()) return Promise.reject(outOfReach(new NoAnswer()));
         const answer = member.apply(target, values);
         if (!(answer instanceof Promise)) return answer;
         return answer.catch((cause) => {
@@ -200,25 +203,25 @@ export function isTimeout(error: unknown): boolean {
   return error instanceof NoAnswer || (error instanceof Error && "code" in error && error.code === "CONNECT_TIMEOUT");
 }
 
-/** Returns whether a pooler refused a startup parameter. */
+/** Returns whether an error means that a pooler refused a startup parameter. */
 export function isPoolerRefusal(error: unknown): boolean {
   return error instanceof postgres.PostgresError && error.code === "08P01" && /startup parameter/.test(error.message);
 }
 
-/** Id of the advisory lock of migrations: an arbitrary number, not used elsewhere. */
+/** Id of the advisory lock of migrations: an arbitrary number that nothing else uses. */
 const MIGRATION_LOCK = 7_584_210_371n;
 
 /**
- * Migrates the tables in one transaction. Nodes that start together wait for the first.
- * @returns the changes to existing tables; `undefined` for an empty database, or if nothing was to be done
+ * Migrates the tables in one transaction. Nodes that start at the same time wait for the first.
+ * @returns the facts of the migration; `undefined` if the database was empty or up to date
  * @throws {Error} if a newer version has written the tables
  */
 export async function migrate(sql: Sql): Promise<Migrated | undefined> {
   if (await readShape(sql) === MIGRATIONS.length) return undefined;
   return await sql.begin(async (tx) => {
     await tx`SELECT pg_advisory_xact_lock(${MIGRATION_LOCK})`;
-    // This comes first: it makes the server refresh its catalog cache, which may not have the table of another node
-    // yet.
+    // This comes first, because it makes the server refresh its catalog cache, which may lack a table that another node
+    // has just created.
     await tx`CREATE TABLE IF NOT EXISTS sluice_shape (version integer NOT NULL)`;
     const version = await readShape(tx);
     if (version === MIGRATIONS.length) return undefined;
@@ -229,7 +232,7 @@ export async function migrate(sql: Sql): Promise<Migrated | undefined> {
   });
 }
 
-/** Number of steps that have run; 0 without tables. @throws {Error} if it is more than this version knows */
+/** Returns the number of applied steps; 0 without tables. @throws {Error} if it is more than this version knows */
 export async function readShape(sql: Connection): Promise<number> {
   const [table] = await sql<{ found: boolean }[]>`SELECT to_regclass('sluice_shape') IS NOT NULL AS found`;
   if (table?.found !== true) return 0;

@@ -1,4 +1,6 @@
-/** Tables of the shared configuration: all versions of its text, of which the last is in force. */
+/**
+ * A step of the migration: the table of the shared configuration, with the last 100 texts. The latest one is in force.
+ */
 export const CONFIGS_SHAPE = `
 CREATE TABLE configs (
   version bigint PRIMARY KEY,

@@ -1,4 +1,4 @@
-/** In-memory cache of keys, which reads only unknown keys from the database. */
+/** Caches the keys of a database in memory, so that requests do not wait for it and keys stay usable during outages. */
 import type { KeyChange, KeyRecord, KeyStore } from "../keys.ts";
 import type { ChangeOrigin } from "../operators.ts";
 import type { Changes } from "./changes.ts";
@@ -6,11 +6,11 @@ import { inTime, isOutOfReach } from "./client.ts";
 import { createReadQueue } from "./read_queue.ts";
 import type { ReadKey } from "./keys.ts";
 
-/** Age of the change feed above which keys are read again, in milliseconds. */
-const FRESH_MS = 2_000;
+/** Age of the change feed above which cached keys are read again, in milliseconds. */
+const MAX_FEED_AGE_MS = 2_000;
 
-/** Timeout of a read, in milliseconds. */
-const READ_MS = 2_000;
+/** Longest wait for a read, in milliseconds. */
+const READ_TIMEOUT_MS = 2_000;
 
 /** Most cached keys; the least recently used are evicted. */
 const MAX_KEYS = 100_000;
@@ -18,45 +18,47 @@ const MAX_KEYS = 100_000;
 /** Most cached unknown hashes; the oldest are evicted. */
 const MAX_UNKNOWN = 1_000;
 
-/** Most keys whose last use waits to be written. */
+/** Most keys whose last use waits to be written to the database. */
 const MAX_USES = 100_000;
 
-/** Parts of the key cache. */
+/** Dependencies of the cache. */
 export interface KeyCacheParts {
   /** The keys in the database. */
   keys: Omit<KeyStore, "findByHash">;
-  /** Reads a key by its current hash, or by a previous hash that is valid at `now`. */
+  /** Reads a key by its current hash, or by a previous hash that is still valid at `now`. */
   find: (lookup: KeyLookup) => Promise<ReadKey | undefined>;
   changes: Changes;
-  /** Keys to cache at start, usable during an outage before any request used them. */
+  /** Keys to cache at the start, so that they are usable during an outage before any request has used them. */
   first?: readonly ReadKey[];
-  /** Age of the change feed up to which cached keys are valid during an outage, in milliseconds. */
+  /** Age of the change feed up to which cached keys may be used during an outage, in milliseconds. */
   keyAgeMs: number;
   /** Most keys in memory; absent: 100,000. */
-  maxKeys?: number;
+  mostKeys?: number;
 }
 
-/** Stands for any key in place of an id. No key has it. */
-const ANY = "";
+/** Replaces an id where any key is meant. No key has this id. */
+const ANY_KEY = "";
 
-/** Higher than any change number, so it invalidates every earlier read. */
-const LAST = 2n ** 63n;
+/** A change number above all others, which invalidates all reads in progress. */
+const AFTER_ALL_CHANGES = 2n ** 63n;
 
+/** A search for a key. */
 interface KeyLookup {
   hash: string;
+  /** Unix time in milliseconds. */
   now: number;
 }
 
 /** A cached key. */
-interface Known extends ReadKey {
-  /** It may have changed unnoticed: it is read again, and used as it is only during an outage. */
+interface CachedKey extends ReadKey {
+  /** True if it may have changed unnoticed. It is read again before it is used, except during an outage. */
   isDoubtful: boolean;
 }
 
 /**
- * Caches the keys of a database. Changes through the cache apply at once, those of other nodes when the feed reports
- * them. While the database is unreachable, `findByHash` returns cached keys for up to `keyAgeMs`; it rejects for other
- * keys, and for all keys after that time.
+ * Caches the keys of a database. Changes through the cache apply at once, changes by other nodes when the feed reports
+ * them. While the database is unreachable, `findByHash` returns cached keys for up to `keyAgeMs`. For other keys it
+ * rejects, and after that time for all keys.
  */
 export function cacheKeys(parts: KeyCacheParts): KeyStore {
   const cached = new CachedKeys(parts);
@@ -74,47 +76,47 @@ export function cacheKeys(parts: KeyCacheParts): KeyStore {
 class CachedKeys implements Pick<KeyStore, "findByHash" | "add" | "change" | "revoke" | "rotate" | "touch"> {
   readonly #parts: KeyCacheParts;
   readonly #maxKeys: number;
-  /** By id, the most recently used last. */
-  readonly #known = new Map<string, Known>();
-  /** Ids by hash, including previous hashes. */
+  /** Cached keys by id, the most recently used last. */
+  readonly #cached = new Map<string, CachedKey>();
+  /** Ids of the cached keys by hash, previous hashes included. */
   readonly #ids = new Map<string, string>();
-  /** Hashes that no key has, as of the last change of any key. */
+  /** Hashes that no key had at the last change of any key. */
   readonly #unknown = new Set<string>();
   /** Reads in progress by hash, shared by concurrent requests for the same key. */
   readonly #reading = new Map<string, Promise<KeyRecord | undefined>>();
   /**
-   * For each read in progress, the ids and change numbers of keys that changed since it began: its result may predate
-   * them.
+   * For each read in progress, the ids and change numbers of the keys that have changed since it began: its result may
+   * be from before these changes.
    */
-  readonly #missing = new Set<Map<string, bigint>>();
-  /** Keys being changed by this node, by id: the feed's report may predate the change. */
+  readonly #missedChanges = new Set<Map<string, bigint>>();
+  /** Keys that this node is changing, by id: what the feed reports of them may be from before the change. */
   readonly #changing = new Map<string, symbol>();
-  readonly #readQueue = createReadQueue();
-  /** Last uses that are not yet written. */
+  readonly #queueRead = createReadQueue();
+  /** Last uses that are not written yet, by the id of the key. */
   #uses = new Map<string, number>();
 
   constructor(parts: KeyCacheParts) {
     this.#parts = parts;
-    this.#maxKeys = parts.maxKeys ?? MAX_KEYS;
+    this.#maxKeys = parts.mostKeys ?? MAX_KEYS;
     parts.changes.watch({ keys: (changed) => this.#applyChanges(changed), up: () => void this.#flush() });
-    for (const key of parts.first ?? []) this.#keepReady(key);
+    for (const key of parts.first ?? []) this.#cacheForOutages(key);
   }
 
   async findByHash(hash: string, now: number): Promise<KeyRecord | undefined> {
     const lookup = { hash, now };
-    const key = this.#recall(hash);
-    if (this.#unknown.has(hash) && this.#parts.changes.isUp && this.#parts.changes.ageMs() <= FRESH_MS) {
+    const key = this.#findCached(hash);
+    if (this.#unknown.has(hash) && this.#parts.changes.isUp && this.#parts.changes.ageMs() <= MAX_FEED_AGE_MS) {
       return undefined;
     }
     if (key === undefined) return validKey(await this.#readUnknown(lookup), lookup);
-    const isSure = !key.isDoubtful && this.#parts.changes.ageMs() <= FRESH_MS;
+    const isSure = !key.isDoubtful && this.#parts.changes.ageMs() <= MAX_FEED_AGE_MS;
     return validKey(isSure ? key.record : await this.#readKnown(key, lookup), lookup);
   }
 
   async add(key: KeyRecord, origin?: ChangeOrigin): Promise<boolean> {
     const isAdded = await this.#change(key.id, () => this.#parts.keys.add(key, origin));
-    if (isAdded && this.#known.size < this.#maxKeys) {
-      this.#remember({ record: structuredClone(key), changed: 0n }, true);
+    if (isAdded && this.#cached.size < this.#maxKeys) {
+      this.#cache({ record: structuredClone(key), changed: 0n }, true);
     }
     return isAdded;
   }
@@ -133,112 +135,119 @@ class CachedKeys implements Pick<KeyStore, "findByHash" | "add" | "change" | "re
 
   async touch(used: ReadonlyMap<string, number>): Promise<void> {
     for (const [id, at] of used) {
-      const key = this.#known.get(id);
+      const key = this.#cached.get(id);
       if (key !== undefined) key.record = { ...key.record, lastUsedAt: Math.max(key.record.lastUsedAt ?? 0, at) };
     }
     this.#keepUses(used);
     if (this.#parts.changes.isUp) await this.#flush();
   }
 
+  /** Handles a report of the feed. */
   #applyChanges(changed: readonly ReadKey[] | "all"): void {
     if (changed === "all") {
-      for (const key of this.#known.values()) key.isDoubtful = true;
-      this.#note(ANY, LAST);
+      for (const key of this.#cached.values()) key.isDoubtful = true;
+      this.#invalidateReads(ANY_KEY, AFTER_ALL_CHANGES);
       return;
     }
     for (const key of changed) {
-      this.#note(key.record.id, key.changed);
-      const old = this.#known.get(key.record.id);
-      // A later read may have a newer value.
-      if (old === undefined) this.#keepReady(key);
-      else if (old.isDoubtful || old.changed < key.changed) this.#remember(key);
+      this.#invalidateReads(key.record.id, key.changed);
+      const old = this.#cached.get(key.record.id);
+      // A read may already have returned a newer value.
+      if (old === undefined) this.#cacheForOutages(key);
+      else if (old.isDoubtful || old.changed < key.changed) this.#cache(key);
     }
   }
 
   /** Caches a key for outages only: it may have changed, so it is read again before any other use. */
-  #keepReady(key: ReadKey): void {
-    if (this.#known.size < this.#maxKeys && !this.#changing.has(key.record.id)) this.#remember(key, true);
+  #cacheForOutages(key: ReadKey): void {
+    if (this.#cached.size < this.#maxKeys && !this.#changing.has(key.record.id)) this.#cache(key, true);
   }
 
-  /** Handles a changed key: reads in progress are discarded, and no other request joins them. */
-  #note(id: string, changed: bigint): void {
-    for (const missed of this.#missing) missed.set(id, changed);
+  /**
+   * Invalidates the reads in progress after a change of a key: their results are not cached, and no request joins them.
+   */
+  #invalidateReads(id: string, changed: bigint): void {
+    for (const missed of this.#missedChanges) missed.set(id, changed);
     this.#unknown.clear();
     this.#reading.clear();
   }
 
-  #noteUnknown(hash: string): void {
+  #rememberUnknown(hash: string): void {
     const [oldest] = this.#unknown;
     if (this.#unknown.size === MAX_UNKNOWN && oldest !== undefined) this.#unknown.delete(oldest);
     this.#unknown.add(hash);
   }
 
-  #forget(id: string): void {
-    const old = this.#known.get(id)?.record;
+  #evict(id: string): void {
+    const old = this.#cached.get(id)?.record;
     if (old === undefined) return;
-    this.#known.delete(id);
+    this.#cached.delete(id);
     this.#ids.delete(old.hash);
     if (old.former !== undefined) this.#ids.delete(old.former.hash);
   }
 
-  #remember({ record, changed }: ReadKey, isDoubtful = false): void {
-    this.#forget(record.id);
-    this.#known.set(record.id, { record, changed, isDoubtful });
+  #cache({ record, changed }: ReadKey, isDoubtful = false): void {
+    this.#evict(record.id);
+    this.#cached.set(record.id, { record, changed, isDoubtful });
     this.#ids.set(record.hash, record.id);
     if (record.former !== undefined) this.#ids.set(record.former.hash, record.id);
-    const [oldest] = this.#known.keys();
-    if (this.#known.size > this.#maxKeys && oldest !== undefined) this.#forget(oldest);
+    const [oldest] = this.#cached.keys();
+    if (this.#cached.size > this.#maxKeys && oldest !== undefined) this.#evict(oldest);
   }
 
-  #recall(hash: string): Known | undefined {
+  /** Finds a cached key, and marks it as the most recently used. */
+  #findCached(hash: string): CachedKey | undefined {
     const id = this.#ids.get(hash);
-    const key = id === undefined ? undefined : this.#known.get(id);
+    const key = id === undefined ? undefined : this.#cached.get(id);
     if (id === undefined || key === undefined) return undefined;
-    this.#known.delete(id);
-    this.#known.set(id, key);
+    this.#cached.delete(id);
+    this.#cached.set(id, key);
     return key;
   }
 
+  /** Reads a key. Concurrent reads of the same key are one. */
   #read(lookup: KeyLookup): Promise<KeyRecord | undefined> {
     const { hash } = lookup;
-    const found = this.#reading.get(hash);
-    if (found !== undefined) return found;
-    const fresh = this.#readAnew(lookup).finally(() => {
-      if (this.#reading.get(hash) === fresh) this.#reading.delete(hash);
+    const inProgress = this.#reading.get(hash);
+    if (inProgress !== undefined) return inProgress;
+    const read = this.#startRead(lookup).finally(() => {
+      if (this.#reading.get(hash) === read) this.#reading.delete(hash);
     });
-    this.#reading.set(hash, fresh);
-    return fresh;
+    this.#reading.set(hash, read);
+    return read;
   }
 
-  async #readAnew(lookup: KeyLookup): Promise<KeyRecord | undefined> {
+  /** Reads a key, and caches the result unless the key has changed meanwhile. */
+  async #startRead(lookup: KeyLookup): Promise<KeyRecord | undefined> {
     const missed = new Map<string, bigint>();
-    this.#missing.add(missed);
+    this.#missedChanges.add(missed);
     try {
-      const key = await inTime(this.#parts.find(lookup), READ_MS);
-      if (key === undefined && missed.size === 0) this.#noteUnknown(lookup.hash);
+      const key = await inTime(this.#parts.find(lookup), READ_TIMEOUT_MS);
+      if (key === undefined && missed.size === 0) this.#rememberUnknown(lookup.hash);
       const id = key?.record.id ?? this.#ids.get(lookup.hash);
-      const version = missed.get(ANY) ?? missed.get(id ?? "") ?? 0n;
-      if (id === undefined || (key?.changed ?? 0n) < version) return key?.record;
-      if (key === undefined) this.#forget(id);
-      else this.#remember(key);
+      const least = missed.get(ANY_KEY) ?? missed.get(id ?? "") ?? 0n;
+      if (id === undefined || (key?.changed ?? 0n) < least) return key?.record;
+      if (key === undefined) this.#evict(id);
+      else this.#cache(key);
       return key?.record;
     } finally {
-      this.#missing.delete(missed);
+      this.#missedChanges.delete(missed);
     }
   }
 
-  /** Reads a key, and retries once if only the connection was lost. */
+  /** Reads a key that is not cached, a second time if only the connection was lost. */
   async #readUnknown(lookup: KeyLookup): Promise<KeyRecord | undefined> {
     if (!this.#parts.changes.isUp) throw outOfReach();
     try {
-      return await this.#readQueue(() => this.#read(lookup));
+      return await this.#queueRead(() => this.#read(lookup));
     } catch (error) {
       if (!isOutOfReach(error) || !await this.#parts.changes.checkNow()) throw error;
-      return await this.#readQueue(() => this.#read(lookup));
+      return await this.#queueRead(() => this.#read(lookup));
     }
   }
 
-  async #readKnown({ record }: Known, lookup: KeyLookup): Promise<KeyRecord | undefined> {
+  /** Reads a cached key again. During an outage, returns it as it is. */
+  async #readKnown({ record }: CachedKey, lookup: KeyLookup): Promise<KeyRecord | undefined> {
     if (this.#parts.changes.isUp) {
       try {
         return await this.#read(lookup);
@@ -251,21 +260,22 @@ class CachedKeys implements Pick<KeyStore, "findByHash" | "add" | "change" | "re
     return record;
   }
 
-  /** Invalidates the cached key after the change, whatever its outcome. */
+  /** Changes a key. Afterwards, whether that succeeded or not, it is no longer cached. */
   async #change<T>(id: string, work: () => Promise<T>): Promise<T> {
-    const mine = Symbol();
-    this.#changing.set(id, mine);
+    const token = Symbol();
+    this.#changing.set(id, token);
     try {
       return await work();
     } finally {
-      this.#note(id, LAST);
-      this.#forget(id);
+      this.#invalidateReads(id, AFTER_ALL_CHANGES);
+      this.#evict(id);
       void this.#parts.changes.poll().catch(() => {}).then(() => {
-        if (this.#changing.get(id) === mine) this.#changing.delete(id);
+        if (this.#changing.get(id) === token) this.#changing.delete(id);
       });
     }
   }
 
+  /** Writes the last uses to the database. */
   async #flush(): Promise<void> {
     const waiting = this.#uses;
     this.#uses = new Map();
@@ -277,6 +287,7 @@ class CachedKeys implements Pick<KeyStore, "findByHash" | "add" | "change" | "re
     }
   }
 
+  /** Stores last uses until they are written. */
   #keepUses(used: ReadonlyMap<string, number>): void {
     for (const [id, at] of used) {
       if (this.#uses.has(id) || this.#uses.size < MAX_USES) this.#uses.set(id, Math.max(this.#uses.get(id) ?? 0, at));
@@ -284,11 +295,11 @@ class CachedKeys implements Pick<KeyStore, "findByHash" | "add" | "change" | "re
   }
 }
 
-/** Returns a copy of the key if the hash is its current one, or a previous one that is valid at `now`. */
+/** Returns a copy of a key if the hash is its current one, or a previous one that is still valid. */
 function validKey(record: KeyRecord | undefined, { hash, now }: KeyLookup): KeyRecord | undefined {
   if (record === undefined) return undefined;
-  const isGood = record.hash === hash || (record.former?.hash === hash && record.former.until > now);
-  return isGood ? structuredClone(record) : undefined;
+  const isCurrent = record.hash === hash || (record.former?.hash === hash && record.former.until > now);
+  return isCurrent ? structuredClone(record) : undefined;
 }
 
 function outOfReach(): Error {

@@ -1,22 +1,22 @@
-/** API keys in a Postgres database. */
+/** The API keys in a Postgres database. */
 import { type KeyRow, toKeyRecord } from "../key_row.ts";
 import type { KeyRecord, KeyStore } from "../keys.ts";
 import { type ChangeAction, type ChangeOrigin, keyChange } from "../operators.ts";
 import type { Connection, Sql } from "./client.ts";
-import { isKept } from "./ledger_texts.ts";
+import { isStorableText } from "./ledger_texts.ts";
 import { insertChange } from "./operators.ts";
 
 /** A row of `keys` with the number of its last change. */
 type ChangedKeyRow = KeyRow & { changed: bigint };
 
-/** A key as it was read. */
+/** A key that was read. */
 export interface ReadKey {
   record: KeyRecord;
   /** Number of its last change. */
   changed: bigint;
 }
 
-/** Opens the keys of a migrated database. Every call without an origin is one statement. */
+/** Opens the keys of a migrated database. A call without an origin is one statement. */
 export function openPostgresKeys(sql: Sql): KeyStore {
   return {
     add: (key, origin) => changeKey(sql, { id: key.id, action: "create_key", origin }, (tx) => insertKey(tx, key)),
@@ -24,15 +24,15 @@ export function openPostgresKeys(sql: Sql): KeyStore {
     async list() {
       return (await sql<ChangedKeyRow[]>`SELECT * FROM keys ORDER BY place`).map(toKeyRecord);
     },
-    async summary(limit) {
+    async summary(most) {
       // One statement, so that counts and keys are consistent.
       const rows = await sql<(KeyRow & { total: number; in_use: number })[]>`
         WITH counts AS (
           SELECT count(*)::int AS total, (count(*) FILTER (WHERE revoked_at IS NULL))::int AS in_use FROM keys
-        ), oldest AS (SELECT * FROM keys WHERE revoked_at IS NULL ORDER BY place LIMIT ${limit})
+        ), oldest AS (SELECT * FROM keys WHERE revoked_at IS NULL ORDER BY place LIMIT ${most})
         SELECT * FROM counts LEFT JOIN oldest ON true ORDER BY place`;
       const { total = 0, in_use: inUse = 0 } = rows[0] ?? {};
-      return { total, inUse, oldest: rows.slice(0, Math.min(inUse, limit)).map(toKeyRecord) };
+      return { total, inUse, oldest: rows.slice(0, Math.min(inUse, most)).map(toKeyRecord) };
     },
     async page({ after, limit }) {
       const rows = await sql<(KeyRow & { place: bigint })[]>`
@@ -41,8 +41,8 @@ export function openPostgresKeys(sql: Sql): KeyStore {
       return rows.length < limit ? { keys } : { keys, next: Number(rows.at(-1)?.place) };
     },
     async find(nameOrId) {
-      // No name contains text that Postgres cannot store.
-      if (!isKept(nameOrId)) return undefined;
+      // Postgres would reject such a text, and no key can have it as a name.
+      if (!isStorableText(nameOrId)) return undefined;
       const [row] = await sql<ChangedKeyRow[]>`
         SELECT * FROM keys WHERE id = ${nameOrId} OR name = ${nameOrId}
         ORDER BY id = ${nameOrId} DESC, revoked_at IS NULL DESC, place DESC LIMIT 1`;
@@ -84,7 +84,7 @@ export function openPostgresKeys(sql: Sql): KeyStore {
         return count === 1;
       }),
     async touch(used) {
-      // Locked in a fixed order, so that nodes that record the same keys do not deadlock.
+      // Locked in a fixed order, so that nodes that record the same keys cannot deadlock.
       await sql`
         WITH noted AS MATERIALIZED (
           SELECT keys.id, used.value::bigint AS at
@@ -99,7 +99,7 @@ export function openPostgresKeys(sql: Sql): KeyStore {
   };
 }
 
-/** Changes one key and logs that in the same transaction. A change without an origin is one statement, and not logged. */
+/** Changes one key, and logs the change in the same transaction. A change without an origin is not logged. */
 async function changeKey(
   sql: Sql,
   { id, action, origin }: { id: string; action: ChangeAction; origin: ChangeOrigin | undefined },
@@ -118,7 +118,7 @@ async function changeKey(
   });
 }
 
-/** Returns whether the key was added. */
+/** Adds a key. Returns false if its id, name or hash exists. */
 async function insertKey(sql: Connection, key: KeyRecord): Promise<boolean> {
   const { count } = await sql`
     INSERT INTO keys (id, name, hash, group_name, created_at, disabled, revoked_at, expires_at, last_used_at, rules,
@@ -134,21 +134,21 @@ async function insertKey(sql: Connection, key: KeyRecord): Promise<boolean> {
 export async function findKey(sql: Sql, { hash, now }: { hash: string; now: number }): Promise<ReadKey | undefined> {
   const [row] = await sql<ChangedKeyRow[]>`
     SELECT * FROM keys WHERE hash = ${hash} OR (former_hash = ${hash} AND former_until > ${now})`;
-  return row === undefined ? undefined : toRead(row);
+  return row === undefined ? undefined : toReadKey(row);
 }
 
-/** The most recently used keys that are not revoked, at most `limit`. */
-export async function readUsedKeys(sql: Sql, limit: number): Promise<ReadKey[]> {
+/** Reads the most recently used keys that are not revoked, at most `most`. */
+export async function readUsedKeys(sql: Sql, most: number): Promise<ReadKey[]> {
   return (await sql<ChangedKeyRow[]>`
-    SELECT * FROM keys WHERE revoked_at IS NULL ORDER BY last_used_at DESC NULLS LAST, place DESC LIMIT ${limit}`)
-    .map(toRead);
+    SELECT * FROM keys WHERE revoked_at IS NULL ORDER BY last_used_at DESC NULLS LAST, place DESC LIMIT ${most}`)
+    .map(toReadKey);
 }
 
-/** Keys changed after a change number. */
+/** Reads the keys with changes after a change number. */
 export async function readChangedKeys(sql: Sql, after: bigint): Promise<ReadKey[]> {
-  return (await sql<ChangedKeyRow[]>`SELECT * FROM keys WHERE changed > ${after}`).map(toRead);
+  return (await sql<ChangedKeyRow[]>`SELECT * FROM keys WHERE changed > ${after}`).map(toReadKey);
 }
 
-function toRead(row: ChangedKeyRow): ReadKey {
+function toReadKey(row: ChangedKeyRow): ReadKey {
   return { record: toKeyRecord(row), changed: row.changed };
 }

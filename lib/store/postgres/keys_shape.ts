@@ -1,8 +1,9 @@
 /**
- * Tables of the keys, and the counter of changes that nodes watch.
+ * A step of the migration: the tables of the keys, and the counter of changes that nodes watch.
  *
- * Every change takes the next number of `changes` in its own transaction and holds that row until it commits: a reader
- * of a number sees all changes up to it. Manual changes are counted too.
+ * Every change takes the next number from the row of `changes` in its own transaction, and locks the row until it
+ * commits. So a transaction that reads a number sees all changes up to it. Triggers count manual changes, too.
+ * `keys_gone` is the number of the last deletion, which Sluice never makes: nodes then read all their keys again.
  */
 export const KEYS_SHAPE = `
 CREATE TABLE changes (

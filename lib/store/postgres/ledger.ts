@@ -1,5 +1,5 @@
 // deno-lint-ignore-file require-await -- calls that throw must reject
-/** The ledger in a Postgres database, which several nodes write at once. */
+/** The ledger in a Postgres database, to which several nodes write concurrently. */
 import { lostEntry } from "../sqlite/accounts.ts";
 import { assertEntry } from "../entry_row.ts";
 import type { Entry, LedgerStore } from "../ledger.ts";
@@ -18,51 +18,52 @@ import {
 } from "./ledger_rows.ts";
 import { searchEntries } from "./ledger_search.ts";
 import { readDays, readLeft, readSpending } from "./ledger_sums.ts";
-import { assertEntryTexts, assertInstant, isKept } from "./ledger_texts.ts";
+import { assertEntryTexts, assertInstant, isStorableText } from "./ledger_texts.ts";
 import { ChainWriter } from "./ledger_writer.ts";
 import { readSumsOfStep, readUpstreamDays, readUsage } from "./usage.ts";
 import { pruneSums, pruneUserSums, readTopUsers, readUserSums } from "./user_sums.ts";
 
-/** Holds voided by one statement. */
-const VOIDED_AT_ONCE = 256;
+/** Most holds that one statement voids. */
+const VOIDED_PER_STATEMENT = 256;
 
-/** Entries pruned by one call. */
-const PRUNED_AT_ONCE = 500;
+/** Most entries that one call prunes. */
+const PRUNED_PER_CALL = 500;
 
-/** Grace period for holds made before the server's last start, in milliseconds. */
+/** Default of `PostgresLedgerOptions.graceMs`. */
 const GRACE_MS = 60_000;
 
 /** Options of a ledger. */
 export interface PostgresLedgerOptions {
-  /** Unix time in milliseconds. */
+  /** Unix time in milliseconds; absent: `Date.now`. */
   now?: () => number;
-  /** Monotonic time in milliseconds. */
+  /** Monotonic time in milliseconds; absent: `performance.now`. */
   monotonic?: () => number;
   /**
-   * Time after a restart of the server in which older holds are not voided, in milliseconds: their nodes could not
-   * renew them, and their entries may still arrive.
+   * Time after a start of the server in which older holds are not voided, in milliseconds: their nodes could not renew
+   * them, and their entries may still arrive. Absent: a minute.
    */
   graceMs?: number;
 }
 
 /**
- * Opens the ledger of a migrated database. Leases use the server's clock. Times passed in use this node's clock as set
- * at the start, so that changing the wall clock ends no lease. If the server is unreachable, calls reject with the
- * driver's error.
+ * Opens the ledger of a migrated database. Leases use the server's clock. Times of callers are by the ledger's `clock`,
+ * which is this node's clock as it was set at the start, so that a change of the wall clock ends no lease. If the
+ * server is unreachable, calls reject with the driver's error.
  */
 export function openPostgresLedger(
   sql: Sql,
   { now = Date.now, monotonic = () => performance.now(), graceMs = GRACE_MS }: PostgresLedgerOptions = {},
 ): LedgerStore {
   const offset = now() - monotonic();
-  const steady = () => Math.floor(offset + monotonic());
-  const clock = createServerClock(sql, { now: steady, monotonic });
+  const steadyNow = () => Math.floor(offset + monotonic());
+  const clock = createServerClock(sql, { now: steadyNow, monotonic });
   const writer = new ChainWriter(sql);
-  const runInTurn = createTurns();
+  const runInOrder = createSerializer();
   const hold = openHolding(sql, clock);
 
+  /** Converts a time of this node to the server's clock. */
   async function toServer(time: number): Promise<bigint> {
-    return BigInt(time) + await clock.offset();
+    return BigInt(time) + await clock.ahead();
   }
 
   async function enter(entries: readonly Entry[]): Promise<boolean[]> {
@@ -75,17 +76,17 @@ export function openPostgresLedger(
     const ids: string[] = [];
     const until = await toServer(time);
     for (;;) {
-      const overdue = await readOverdue(sql, { until, limit: VOIDED_AT_ONCE, graceMs });
+      const overdue = await readOverdue(sql, { until, limit: VOIDED_PER_STATEMENT, graceMs });
       if (overdue.length === 0) return ids;
-      const lost = overdue.map((each) => lostEntry(each, time));
+      const lost = overdue.map((hold) => lostEntry(hold, time));
       const isNew = await writer.enter(lost, until);
-      // If one of them was renewed or ended meanwhile, the next round reads them all again.
+      // If one of them was renewed or has ended meanwhile, none is voided, and the next round reads them all again.
       if (isNew !== undefined) ids.push(...overdue.filter((_, index) => isNew[index]).map(({ id }) => id));
     }
   }
 
   return {
-    clock: steady,
+    clock: steadyNow,
     hold,
     readAvailable: (claim) => readLeft(sql, claim),
     spending: (spenders) => readSpending(sql, spenders),
@@ -99,26 +100,26 @@ export function openPostgresLedger(
         assertEntry(entry);
         assertEntryTexts(entry);
       }
-      // Copied, because they may wait for earlier calls.
+      // Copied, because they may have to wait for earlier calls.
       const entries = newEntries.map((entry) => ({ ...entry, tokens: { ...entry.tokens } }));
-      return runInTurn(() => enter(entries));
+      return runInOrder(() => enter(entries));
     },
     async expire(time) {
       assertInstant("void holds", time);
-      return runInTurn(() => expire(time));
+      return runInOrder(() => expire(time));
     },
     async holds() {
-      const [open, clockOffset] = await Promise.all([readHolds(sql), clock.offset()]);
-      // Difference between the wall clock, which readers compare with, and this clock, in whole milliseconds.
-      const wasSet = Math.trunc(now() - offset - monotonic());
-      return open.map((each) => ({ ...each, leaseUntil: each.leaseUntil - Number(clockOffset) + wasSet }));
+      const [open, ahead] = await Promise.all([readHolds(sql), clock.ahead()]);
+      // Readers compare with the wall clock, which may have been set since the start, by this many milliseconds.
+      const clockChange = Math.trunc(now() - offset - monotonic());
+      return open.map((hold) => ({ ...hold, leaseUntil: hold.leaseUntil - Number(ahead) + clockChange }));
     },
-    find: async (id) => isKept(id) ? await findEntry(sql, id) : undefined,
+    find: async (id) => isStorableText(id) ? await findEntry(sql, id) : undefined,
     spenders: (from) => readSpenders(sql, from),
     entries: (from) => readEntries(sql, from),
     entriesWithin: (span) => readEntriesWithin(sql, span),
     durations: (spans) => readDurations(sql, spans),
-    // One statement that runs to its end: cancelling by connection could hit the next statement on it.
+    // The signal is ignored: the driver cancels by connection, which could hit the next statement on it.
     usage: (query) => readUsage(sql, query),
     upstreamDays: (query) => readUpstreamDays(sql, query),
     async sumsHead() {
@@ -141,10 +142,10 @@ export function openPostgresLedger(
     days: (since, enough = Infinity) => readDays(sql, since, enough),
     async prune(beforeDay) {
       const [row] = await retryConflicts(() =>
-        sql<{ gone: bigint }[]>`SELECT ledger_prune(${beforeDay}, ${PRUNED_AT_ONCE}) AS gone`
+        sql<{ gone: bigint }[]>`SELECT ledger_prune(${beforeDay}, ${PRUNED_PER_CALL}) AS gone`
       );
       const isMore = [await pruneUserSums(sql, beforeDay), await pruneSums(sql)].includes(true);
-      return isMore || Number(row?.gone) === PRUNED_AT_ONCE;
+      return isMore || Number(row?.gone) === PRUNED_PER_CALL;
     },
     start: () => readStart(sql),
   };
@@ -170,12 +171,12 @@ async function renew(sql: Sql, ids: readonly string[], until: bigint): Promise<v
   );
 }
 
-/** Runs calls one after the other, in order. */
-function createTurns(): <Result>(run: () => Promise<Result>) => Promise<Result> {
+/** Returns a function that runs calls one after the other, in order. */
+function createSerializer(): <Result>(run: () => Promise<Result>) => Promise<Result> {
   let last: Promise<unknown> = Promise.resolve();
   return (run) => {
-    const turn = last.then(run);
-    last = turn.catch(() => {});
-    return turn;
+    const result = last.then(run);
+    last = result.catch(() => {});
+    return result;
   };
 }

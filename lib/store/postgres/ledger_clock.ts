@@ -1,29 +1,29 @@
-/** The server's clock, which leases use: the clocks of the nodes need not agree. */
+/** Measures the difference to the server's clock, by which leases end: the clocks of the nodes need not agree. */
 import type { Sql } from "./client.ts";
 
-/** Validity of a measurement, in milliseconds. */
+/** Time for which a measurement is valid, in milliseconds. */
 const MEASURE_EVERY_MS = 60_000;
 
-/** Smaller differences count as zero: leases last many seconds, and a measurement is never exact. */
-const SAME_MS = 1_000;
+/** Smaller differences count as 0, in milliseconds: leases last many seconds, and a measurement is never exact. */
+const MIN_DIFFERENCE_MS = 1_000;
 
-/** Parts of the clock. */
+/** Dependencies of the clock. */
 export interface ClockParts {
-  /** Local clock that does not jump, Unix time in milliseconds: a measurement must hold until the next one. */
+  /** Clock of this node, Unix time in milliseconds. It must not jump, or a measurement would become wrong. */
   now: () => number;
   /** Monotonic time in milliseconds. */
   monotonic: () => number;
 }
 
-/** Translates between two clocks. */
+/** The server's clock, relative to that of this node. */
 export interface ServerClock {
-  /** Milliseconds by which the server's clock is ahead of this node's. */
-  offset(): Promise<bigint>;
+  /** Returns the milliseconds by which the server's clock is ahead of this node's. May be negative. */
+  ahead(): Promise<bigint>;
 }
 
-/** Creates the clock. It measures at the first use. */
+/** Creates the clock. It measures the difference at the first use, and then about once a minute while it is used. */
 export function createServerClock(sql: Sql, { now, monotonic }: ClockParts): ServerClock {
-  let known: bigint | undefined;
+  let measured: bigint | undefined;
   let measuredAt = 0;
   let measuring: Promise<bigint> | undefined;
 
@@ -32,21 +32,22 @@ export function createServerClock(sql: Sql, { now, monotonic }: ClockParts): Ser
     const [row] = await sql<{ ms: bigint }[]>`SELECT ledger_clock() AS ms`;
     measuredAt = monotonic();
     const aheadMs = Number(row?.ms) + (measuredAt - startedAt) / 2 - now();
-    known = Math.abs(aheadMs) < SAME_MS ? 0n : BigInt(Math.round(aheadMs));
-    return known;
+    measured = Math.abs(aheadMs) < MIN_DIFFERENCE_MS ? 0n : BigInt(Math.round(aheadMs));
+    return measured;
   }
 
-  function again(): Promise<bigint> {
+  function startMeasuring(): Promise<bigint> {
     measuring ??= measure().finally(() => measuring = undefined);
     return measuring;
   }
 
   return {
-    async offset() {
-      if (known === undefined) return await again();
-      // The next caller gets the newer measurement; if that fails, so does the caller's work.
-      if (monotonic() - measuredAt >= MEASURE_EVERY_MS) again().catch(() => {});
-      return known;
+    async ahead() {
+      if (measured === undefined) return await startMeasuring();
+      // Measured in the background for later callers. A failure needs no handling: the caller's own statements fail,
+      // too.
+      if (monotonic() - measuredAt >= MEASURE_EVERY_MS) startMeasuring().catch(() => {});
+      return measured;
     },
   };
 }

@@ -1,4 +1,4 @@
-/** Holds in the database. Concurrent requests for holds are decided one after the other in one statement. */
+/** Makes holds in the database. Holds that are requested concurrently are decided in order, by one statement. */
 import { dayOf } from "../days.ts";
 import { assertHold } from "../entry_row.ts";
 import type { BudgetClaim, Hold, HoldAnswer } from "../ledger.ts";
@@ -10,7 +10,7 @@ import { holdRow } from "./ledger_rows.ts";
 import { assertInstant, assertTexts } from "./ledger_texts.ts";
 
 /** Most holds of one statement. */
-const MAX_AT_ONCE = 256;
+const HOLDS_PER_STATEMENT = 256;
 
 /** A requested hold and its pending answer. */
 interface PendingHold {
@@ -18,14 +18,16 @@ interface PendingHold {
   answered: PromiseWithResolvers<HoldAnswer>;
 }
 
-/** A key or a group to lock. */
+/** A key, group or end user to lock. */
 interface Account {
   name: string;
-  /** True if one of its budgets is claimed; otherwise only its held amount grows. */
+  /** True if a hold must fit its budget; otherwise holds only add to its held amount. */
   is_claimed: boolean;
 }
 
-/** A key or group and the first day of a period. `place` counts from 1, as in SQL arrays. */
+/**
+ * A key, group or end user, and the first day of a period. `place` is an index that counts from 1, as in SQL arrays.
+ */
 interface Spender {
   place: number;
   scope: BudgetClaim["scope"];
@@ -33,19 +35,19 @@ interface Spender {
   since: number;
 }
 
-/** Result of `ledger_hold` for one request. */
+/** Result of `ledger_hold` for one hold. `entered`: its request is in the ledger already. */
 type HoldOutcome =
   | { place: number; outcome: "held" | "entered" }
   | { place: number; outcome: "refused"; claim: number; room: string; on_hold: string };
 
-/** Returns `LedgerStore.hold`. */
+/** Creates the function `LedgerStore.hold`. */
 export function openHolding(sql: Sql, clock: ServerClock): (hold: Hold) => Promise<HoldAnswer> {
   let waiting: PendingHold[] = [];
   let running = false;
 
   async function run(): Promise<void> {
     running = true;
-    // Waits one microtask, so that holds requested in the same turn share the statement.
+    // Waits one microtask, so that holds that are requested in the same turn of the event loop share the statement.
     await Promise.resolve();
     while (waiting.length > 0) {
       const batch = takeBatch();
@@ -58,22 +60,22 @@ export function openHolding(sql: Sql, clock: ServerClock): (hold: Hold) => Promi
     running = false;
   }
 
-  /** Takes each request id once: a second call with the same id waits for the next batch. */
+  /** Takes the next holds, at most one for each request: a second hold of the same request waits for the next batch. */
   function takeBatch(): PendingHold[] {
     const batch = new Map<string, PendingHold>();
-    const later: PendingHold[] = [];
+    const remaining: PendingHold[] = [];
     for (const request of waiting) {
-      if (batch.size < MAX_AT_ONCE && !batch.has(request.hold.id)) batch.set(request.hold.id, request);
-      else later.push(request);
+      if (batch.size < HOLDS_PER_STATEMENT && !batch.has(request.hold.id)) batch.set(request.hold.id, request);
+      else remaining.push(request);
     }
-    waiting = later;
+    waiting = remaining;
     return [...batch.values()];
   }
 
   async function decide(batch: readonly PendingHold[]): Promise<void> {
-    const clockOffset = await clock.offset();
+    const ahead = await clock.ahead();
     const holds = batch.map(({ hold }) => hold);
-    const [accounts, spenders, rows] = [accountsOf(holds), spendersOf(holds), holdRows(holds, clockOffset)]
+    const [accounts, spenders, rows] = [accountsOf(holds), spendersOf(holds), holdRows(holds, ahead)]
       .map((rows) => JSON.stringify(rows));
     const outcomes = await retryConflicts(() =>
       sql<HoldOutcome[]>`
@@ -140,8 +142,8 @@ function spendersOf(holds: readonly Hold[]): Spender[] {
   return [...spenders.values()];
 }
 
-/** Returns the holds as rows, with the budgets that limit them and the accounts that they add to. */
-function holdRows(holds: readonly Hold[], clockOffset: bigint): object[] {
+/** Returns the holds as rows, with the budgets that they must fit and the spenders to whose held amounts they add. */
+function holdRows(holds: readonly Hold[], ahead: bigint): object[] {
   const spenders = spendersOf(holds);
   const places = new Map(spenders.map((spender) => [spenderName(spender), spender.place]));
   return holds.map((hold, index) => {
@@ -150,7 +152,7 @@ function holdRows(holds: readonly Hold[], clockOffset: bigint): object[] {
       ...holdRow(hold),
       place: index + 1,
       day,
-      lease_until: String(BigInt(hold.leaseUntil) + clockOffset),
+      lease_until: String(BigInt(hold.leaseUntil) + ahead),
       against: hold.claims.map((claim) => places.get(spenderName(claim))),
       budgets: hold.claims.map(({ budget }) => String(budget)),
       adds_to: spenders

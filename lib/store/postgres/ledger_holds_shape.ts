@@ -1,7 +1,7 @@
-/** The table of open holds, and the function that grants them. */
+/** SQL of the table of open holds, and of the functions that grant them. Part of released steps of the migration. */
 
 // `nr` is the order of the holds. `lease_until` and `alive_at` are Unix milliseconds by the server's clock; `alive_at`
-// is the last sign of life of the node that owns the hold.
+// is when the node of the hold has made or last renewed it.
 const TABLE = `
 CREATE TABLE holds (
   id text COLLATE "C" PRIMARY KEY,
@@ -21,9 +21,9 @@ CREATE INDEX holds_by_key ON holds (key_id, day);
 CREATE INDEX holds_by_group ON holds (group_name, day);
 `;
 
-// Two transactions on one budget run one after the other: a claim locks its budget exclusively; a transaction that only
-// adds to the held amount takes a shared lock. All locks are taken in one order. One statement reads charged and held
-// amounts, because an entry can turn one into the other at any time.
+// Two transactions that claim the same budget run one after the other: a claim locks the owner of the budget
+// exclusively; a transaction that only adds to the held amount takes a shared lock. All transactions take locks in the
+// same order. One statement reads charged and held amounts, because an entry can turn one into the other at any time.
 const FUNCTIONS = `
 CREATE FUNCTION ledger_clock() RETURNS bigint LANGUAGE sql VOLATILE AS $body$
   SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint
@@ -134,5 +134,5 @@ BEGIN
 END $body$;
 `;
 
-/** The table of open holds. */
+/** The table of open holds, and its functions. */
 export const HOLDS_SHAPE: string = TABLE + FUNCTIONS;

@@ -1,12 +1,12 @@
-/** Retries statements that Postgres aborted because of concurrent ones. */
+/** Repeats statements that Postgres has rolled back because of concurrent ones. */
 
-/** Tries before the error is returned. */
+/** Most tries of a statement. */
 const MAX_TRIES = 5;
 
-/** SQLSTATEs of a rolled back statement that may be repeated: serialization failure and deadlock. */
+/** SQLSTATEs of rolled back statements that may be repeated: serialization failure and deadlock. */
 const CONFLICTS: ReadonlySet<unknown> = new Set(["40001", "40P01"]);
 
-/** Runs a statement, and repeats it after a conflict with another one. */
+/** Runs a statement, and repeats it after a conflict with another one. @throws the error of the last try */
 export async function retryConflicts<Result>(run: () => PromiseLike<Result>): Promise<Result> {
   for (let tries = 1;; tries++) {
     try {

@@ -1,4 +1,4 @@
-/** Entries, price sheets and holds as rows of the database. */
+/** Reads entries, price sheets and holds of the database, and converts them to and from rows. */
 import { AMOUNT_COLUMNS, ENTRY_COLUMNS, type EntryRow, entryValues, toEntry } from "../entry_row.ts";
 import { type ClaimJson, type HoldRow, toClaimsJson, toHold } from "../hold_row.ts";
 import { mapSliced } from "../../scheduler.ts";
@@ -20,39 +20,42 @@ export interface SheetRow extends PriceSheet {
   version: number;
 }
 
-/** An entry as a JSON row. */
+/** Converts an entry to a row in JSON. */
 export function entryRow(entry: KeptEntry): object {
   const values = entryValues(entry);
   return Object.fromEntries(ENTRY_COLUMNS.map((name, index) => [name, values[index]]));
 }
 
-/** Columns of `entries` as they are read. */
+/** The columns of `entries` as they are selected. */
 const COLUMNS = ENTRY_COLUMNS.map((name) => AMOUNT_COLUMNS.has(name) ? `${name}::text` : name).join(", ");
 
-/** Entries and their price sheets, each list as one JSON value: parsing each 64-bit column as `bigint` is slower. */
+/**
+ * Entries and their price sheets. Each list is one JSON value, because parsing each 64-bit column as `bigint` is
+ * slower.
+ */
 interface Page {
   entries: EntryRow[];
   sheets: SheetRow[];
 }
 
-/** Filter and order of a read. */
-interface Which {
-  /** The table, or a part of it; absent: `entries`. */
+/** Filter and order of a page. */
+interface PageQuery {
+  /** The table, or a subquery of it; absent: `entries`. */
   source?: ReturnType<Sql>;
   condition: ReturnType<Sql>;
-  /** Condition of the rows, as SQL. */
+  /** Order by which the rows are selected, as SQL. */
   order: string;
-  /** Order of the result, by columns without amounts; absent: the same. */
+  /** Order of the result, as SQL; absent: the same. Amounts are texts there, so it must not use them. */
   pageOrder?: string;
   limit: number;
 }
 
-/** Entries after a seq, in order. */
+/** Reads entries after a seq, in order. */
 export async function readEntries(sql: Sql, { after, limit }: { after: number; limit: number }): Promise<KeptEntry[]> {
   return await readPage(sql, { condition: sql`seq > ${after}`, order: "seq", limit });
 }
 
-/** As `LedgerStore.spenders`. */
+/** Implements `LedgerStore.spenders`. */
 export async function readSpenders(sql: Sql, { after }: { after?: number }): Promise<Spenders> {
   const begin = after ?? Number.MAX_SAFE_INTEGER;
   const [row] = await sql<{ seq: bigint; keys: string[]; groups: string[]; users: Spenders["users"] }[]>`
@@ -75,7 +78,7 @@ export async function readSpenders(sql: Sql, { after }: { after?: number }): Pro
   return { ...row, seq: Number(row.seq) };
 }
 
-/** As `LedgerStore.entriesWithin`. */
+/** Implements `LedgerStore.entriesWithin`. */
 export async function readEntriesWithin(
   sql: Sql,
   { since, after, until, limit }: Parameters<LedgerStore["entriesWithin"]>[0],
@@ -87,7 +90,7 @@ export async function readEntriesWithin(
   });
 }
 
-/** As `LedgerStore.durations`: in one statement, since there may be hundreds of periods. */
+/** Implements `LedgerStore.durations` with one statement, since there may be hundreds of periods. */
 export async function readDurations(sql: Sql, spans: readonly DurationSpan[]): Promise<Durations[]> {
   const rows = await sql<{ place: number; took: string }[]>`
     SELECT place, json_agg(json_build_array(first, total))::text AS took
@@ -97,28 +100,28 @@ export async function readDurations(sql: Sql, spans: readonly DurationSpan[]): P
       SELECT CASE WHEN ${sql.unsafe(FAILED_SQL)} THEN NULL ELSE first_ms END AS first, total_ms AS total
       FROM entries WHERE at >= span.since AND at < span.until ORDER BY at, seq LIMIT span.limit
     ) entry GROUP BY place`;
-  const found: Durations[] = spans.map(() => ({ read: 0, answered: [] }));
+  const result: Durations[] = spans.map(() => ({ read: 0, answered: [] }));
   await mapSliced(rows, ({ place, took }) => {
     const durations = JSON.parse(took) as [number | null, number][];
     const answered = durations.flatMap(([firstMs, totalMs]) => firstMs === null ? [] : [{ firstMs, totalMs }]);
-    found[place] = { read: durations.length, answered };
+    result[place] = { read: durations.length, answered };
   });
-  return found;
+  return result;
 }
 
-/** The entry of a request. */
+/** Reads the entry of a request. */
 export async function findEntry(sql: Sql, id: string): Promise<KeptEntry | undefined> {
   const [entry] = await readPage(sql, { condition: sql`id = ${id}`, order: "seq", limit: 1 });
   return entry;
 }
 
 /**
- * Reads a page of entries and their price sheets. Sheets are read for every page: a longer cache would hide damage of
- * the database.
+ * Reads a page of entries with their price sheets. Sheets are not cached beyond a page: that would hide damage of the
+ * database.
  */
 export async function readPage(
   sql: Sql,
-  { source = sql`entries`, condition, order, pageOrder = order, limit }: Which,
+  { source = sql`entries`, condition, order, pageOrder = order, limit }: PageQuery,
 ): Promise<KeptEntry[]> {
   const ordered = sql.unsafe(`ORDER BY ${order}`);
   const pageOrdered = sql.unsafe(`ORDER BY ${pageOrder}`);
@@ -140,7 +143,7 @@ function sheetOf(sheets: ReadonlyMap<number, PriceSheet>, version: number): Pric
   return sheet;
 }
 
-/** A hold as a JSON row, without its lease. */
+/** Converts a hold to a row in JSON, without its lease. */
 export function holdRow({ id, at, keyId, group, model, endpoint, amount, claims }: Hold): object {
   return {
     id,
@@ -156,14 +159,15 @@ export function holdRow({ id, at, keyId, group, model, endpoint, amount, claims 
 
 type ClaimingRow = HoldRow & { claims: ClaimJson[] };
 
-/** All open holds in order, with their leases by the server's clock. */
+/** Reads all open holds in order, with their leases by the server's clock. */
 export async function readHolds(sql: Sql): Promise<Hold[]> {
   return (await sql<ClaimingRow[]>`SELECT * FROM holds ORDER BY nr`).map((row) => toHold(row, row.claims));
 }
 
 /**
- * Reads the first expired holds, by the server's clock. Holds last kept alive before the server's start are spared for
- * a while: they could not be renewed, and their entries may still arrive.
+ * Reads the first expired holds. Holds that were last renewed before the server's start are left out for `graceMs`
+ * milliseconds after it: they could not be renewed, and their entries may still arrive.
+ * @param query `until`: leases that end by then have expired, by the server's clock; `most`: number of holds
  */
 export async function readOverdue(
   sql: Sql,

@@ -1,12 +1,14 @@
-/** Searches for entries in the database: by an index in one statement, or by blocks of entries. */
+/**
+ * Searches for entries in the database: with an index in one statement, or by reading the blocks that may have some.
+ */
 import type { KeptEntry } from "../ledger.ts";
 import {
   type BoundedBlock,
   compareEntries,
   type EntrySearch,
   FEW_BLOCKS,
-  mayBeat,
-  mergeFound,
+  mayHaveBetter,
+  mergeEntries,
   namesOfDays,
   narrowPeriod,
   ORDER_COLUMNS,
@@ -20,48 +22,53 @@ import { readPage } from "./ledger_rows.ts";
 
 type Condition = ReturnType<Sql>;
 
-/** Blocks read by one statement: first, and at most. */
+/**
+ * Blocks that a statement reads: the first one, and later ones at most, as each reads twice as many as the previous.
+ */
 const FIRST_BLOCKS = 1;
 const MAX_BLOCKS = 8;
 
-/** Finds the first entries of an order. */
+/** Implements `LedgerStore.search`. */
 export async function searchEntries(sql: Sql, search: EntrySearch): Promise<KeptEntry[]> {
   const [ends] = await sql<{ head: bigint; last: bigint }[]>`
     SELECT (SELECT seq FROM sums_head) AS head, (SELECT seq FROM ledger_head) AS last`;
   const [head, last] = [Number(ends?.head), Number(ends?.last)];
-  const isBehind = last - head > SHORT_TAIL;
-  const reads = !isBehind && readsBlocks(search);
-  if (reads === false || reads === "few" && !await areFew(sql, search)) return await readFound(sql, search);
+  const areSumsBehind = last - head > SHORT_TAIL;
+  const blockUse = !areSumsBehind && readsBlocks(search);
+  if (blockUse === false || blockUse === "few" && !await areFew(sql, search)) return await readMatching(sql, search);
   return await searchBlocks(sql, search, { head, last });
 }
 
-/** Reads the entries without blocks, then the blocks that may have entries of the page. */
+/** Reads the entries that are in no block yet, then the blocks that may have entries of the page. */
 async function searchBlocks(
   sql: Sql,
   search: EntrySearch,
   { head, last }: { head: number; last: number },
 ): Promise<KeptEntry[]> {
   const { order, limit } = search;
-  let found = await readFound(sql, search, [{ from: head, to: last }]);
+  let found = await readMatching(sql, search, [{ from: head, to: last }]);
   const blocks = await readBlocks(sql, search);
   for (let at = 0, count = FIRST_BLOCKS; at < blocks.length; at += count, count = Math.min(2 * count, MAX_BLOCKS)) {
-    const page = blocks.slice(at, at + count).filter((block) => mayBeat(block, found[limit - 1], order));
-    // They are in the order of their bounds.
+    const page = blocks.slice(at, at + count).filter((block) => mayHaveBetter(block, found[limit - 1], order));
+    // The blocks are in order of their bounds, so no later block may have any either.
     if (page.length === 0) break;
     const ranges = page.map(({ block }) => ({ from: block * BLOCK, to: Math.min(head, (block + 1) * BLOCK) }));
-    found = mergeFound(found, await readFound(sql, search, ranges), search);
+    found = mergeEntries(found, await readMatching(sql, search, ranges), search);
   }
   return found;
 }
 
-/** Numbers of entries: `from` is exclusive, `to` inclusive. */
-interface Range {
+/** A range of seqs: `from` is exclusive, `to` inclusive. */
+interface SeqRange {
   from: number;
   to: number;
 }
 
-/** Reads the first entries of the search, of some ranges. A subquery with an offset is planned by itself, by number. */
-async function readFound(sql: Sql, search: EntrySearch, ranges?: readonly Range[]): Promise<KeptEntry[]> {
+/**
+ * Reads the first entries of a search, of the whole ledger or of some ranges. `OFFSET 0` makes Postgres plan the
+ * subquery of the ranges by itself, so that it uses the index of seqs.
+ */
+async function readMatching(sql: Sql, search: EntrySearch, ranges?: readonly SeqRange[]): Promise<KeptEntry[]> {
   const { order, after, limit } = search;
   const column = ORDER_COLUMNS[order];
   const condition = fragmentOf(
@@ -75,7 +82,7 @@ async function readFound(sql: Sql, search: EntrySearch, ranges?: readonly Range[
   const parts = ranges?.map(({ from, to }): Condition =>
     sql`SELECT * FROM entries WHERE seq > ${from} AND seq <= ${to}`
   )
-    .reduce((all, next) => sql`${all} UNION ALL ${next}`);
+    .reduce((union, next) => sql`${union} UNION ALL ${next}`);
   const entries = await readPage(sql, {
     ...(parts !== undefined && { source: sql`(SELECT * FROM (${parts}) ranges OFFSET 0) entries` }),
     condition,
@@ -86,21 +93,22 @@ async function readFound(sql: Sql, search: EntrySearch, ranges?: readonly Range[
   return entries.sort((one, other) => compareEntries(one, other, order));
 }
 
-/** The blocks that may have entries of a search, in the order of their bounds. */
+/** Reads the blocks that may have entries of a search, the one with the highest bound first. */
 async function readBlocks(sql: Sql, search: EntrySearch): Promise<BoundedBlock[]> {
-  const blocks = candidateBlocks(await narrowed(sql, search), DIALECT);
+  const blocks = candidateBlocks(await narrowToDays(sql, search), DIALECT);
   const rows = await sql<{ block: bigint; bound: bigint }[]>`
     ${fragmentOf(sql, blocks)} ORDER BY bound DESC, block DESC`;
   return rows.map(({ block, bound }) => ({ block: Number(block), bound }));
 }
 
+/** Returns whether few blocks may have entries of a search. */
 async function areFew(sql: Sql, search: EntrySearch): Promise<boolean> {
-  const blocks = candidateBlocks(await narrowed(sql, search), DIALECT);
+  const blocks = candidateBlocks(await narrowToDays(sql, search), DIALECT);
   return (await sql`${fragmentOf(sql, blocks)} LIMIT 1 OFFSET ${FEW_BLOCKS}`).length === 0;
 }
 
-/** The period of a search, narrowed to days on which all of its names come together. */
-async function narrowed(sql: Sql, search: EntrySearch): Promise<EntrySearch> {
+/** Narrows the period of a search to the days on which all of its names occur together. */
+async function narrowToDays(sql: Sql, search: EntrySearch): Promise<EntrySearch> {
   const names = namesOfDays(search);
   if (names.length === 0) return search;
   const test = fragmentOf(sql, allOf(names.map(([column, value]) => [`${column} = ?`, value])));

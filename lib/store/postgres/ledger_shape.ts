@@ -1,11 +1,12 @@
 /**
- * Tables of the ledger, and the functions that write them. Each function is one statement, so a node that stalls or
- * loses its connection never leaves a lock behind.
+ * Steps of the migration: the tables of the ledger, and the functions that write them. A call of a function is one
+ * statement, so that a node that stalls or loses its connection never leaves a lock behind.
  */
 import { HOLDS_SHAPE } from "./ledger_holds_shape.ts";
 
 // Amounts are in 1e-12 USD: `bigint` for those of one request, `numeric` for sums, which may exceed 2^63. Texts use the
-// "C" collation: faster, and the same on every server.
+// "C" collation, which is faster, and the same on every server. `spent` has the costs of keys and groups per day, for
+// their budgets; `ledger_head` the last entry, which the next one follows; `ledger_start` the last pruned entry.
 const TABLES = `
 CREATE TABLE price_sheets (
   version integer PRIMARY KEY,
@@ -90,6 +91,7 @@ CREATE TABLE ledger_start (
 INSERT INTO ledger_start VALUES (1, 0, 0, -1);
 `;
 
+// Triggers that protect the ledger from any other changes than appending entries and pruning the oldest ones.
 const GUARDS = `
 CREATE FUNCTION ledger_refuse() RETURNS trigger LANGUAGE plpgsql AS $body$
 BEGIN
@@ -153,17 +155,17 @@ FOR EACH ROW EXECUTE FUNCTION ledger_start_moves();
 `;
 
 // Plans must not depend on table statistics: a table that was empty a moment ago grows fast. Sequential scans are off,
-// which makes their estimated cost so high that the server would use JIT, at 30 ms per statement; so JIT is off too.
-const PLANS = "SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET jit = off";
+// which makes their estimated cost so high that the server would use JIT, at 30 ms per statement. So JIT is off, too.
+const PLAN_SETTINGS = "SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET jit = off";
 
-// One writer at a time, under an advisory lock: a lock on the head's row would be written to the WAL even if nothing is
-// entered. Locks of holds are taken in the order of their numbers by all transactions that take several.
+// There is one writer at a time, under an advisory lock: a lock on the head's row would be written to the WAL even if
+// nothing is entered. All transactions that lock several holds do so in the order of their numbers.
 const FUNCTIONS = `
 CREATE FUNCTION ledger_write(
   expected_seq bigint, expected_check bigint, known_sheets integer,
   given_ids json, new_sheets json, new_entries json, void_at bigint,
   OUT outcome text, OUT head_seq bigint, OUT head_check bigint, OUT entered json, OUT sheets json, OUT sheet_count bigint
-) LANGUAGE plpgsql ${PLANS} AS $body$
+) LANGUAGE plpgsql ${PLAN_SETTINGS} AS $body$
 #variable_conflict use_column
 DECLARE
   ids text[] := ARRAY(SELECT json_array_elements_text(given_ids));
@@ -220,7 +222,7 @@ BEGIN
 END $body$;
 
 -- Forgets the oldest entries, as many as that at most, up to the first that is not before the day. Returns how many.
-CREATE FUNCTION ledger_prune(before_day bigint, most integer) RETURNS bigint LANGUAGE plpgsql ${PLANS} AS $body$
+CREATE FUNCTION ledger_prune(before_day bigint, most integer) RETURNS bigint LANGUAGE plpgsql ${PLAN_SETTINGS} AS $body$
 #variable_conflict use_column
 DECLARE
   begin_seq bigint;
@@ -245,10 +247,10 @@ END $body$;
 /** The first version of the ledger's tables. */
 export const LEDGER_STEP: string = TABLES + HOLDS_SHAPE + GUARDS + FUNCTIONS;
 
-/** Facts that few entries have, as JSON text: `jsonb` would reorder the text that the check sum covers. */
+/** Adds the facts that few entries have, as JSON text: `jsonb` would change the text that the check sum covers. */
 export const DETAILS_STEP = "ALTER TABLE entries ADD COLUMN details text;";
 
-/** Columns and indexes for searches; the columns repeat facts of the details. */
+/** Adds columns and indexes for searches. The columns repeat facts of the details. */
 export const SEARCH_STEP = `
 ALTER TABLE entries ADD COLUMN reason text COLLATE "C", ADD COLUMN end_user text COLLATE "C",
   ADD COLUMN tags text COLLATE "C";
@@ -258,8 +260,8 @@ CREATE INDEX entries_by_user ON entries (end_user, at) WHERE end_user IS NOT NUL
 `;
 
 /**
- * Sums of end users in periods of their budgets. Entries name the period in their details. The index serves the held
- * amount of a user: the claim of a user is the first one of a hold.
+ * Adds sums of end users in periods of their budgets. Entries name the period in their details. The index is for the
+ * held amount of a user: the claim of a user is the first one of a hold.
  */
 export const USERS_STEP = `
 CREATE TABLE user_sums (

@@ -1,13 +1,15 @@
-/** The amounts of keys and groups, and the sums per day that are written with the entries. */
+/**
+ * Reads the charged and held amounts of keys, groups and end users, and the sums per day that are written with entries.
+ */
 import { mapSliced } from "../../scheduler.ts";
 import { type CountRow, toCounts } from "../entry_row.ts";
 import type { BudgetClaim, DaySum, Spender, Spending } from "../ledger.ts";
 import type { Sql } from "./client.ts";
 
-/** Sums of the database: texts where they may exceed 64 bits, else `bigint`. */
+/** The figures of a row of sums: texts if they may exceed 64 bits, otherwise `bigint`. */
 export type FigureRow = Record<keyof CountRow | "cost" | "overrun", string | bigint>;
 
-/** Reads the amounts of keys and groups in one statement, since an entry may turn a hold into a charge at any time. */
+/** Implements `LedgerStore.spending`. One statement, since an entry may turn a hold into a charge at any time. */
 export async function readSpending(sql: Sql, spenders: readonly Spender[]): Promise<Spending[]> {
   const places = spenders.map(({ scope, id, since }, place) => ({ place, scope, id, since }));
   const rows = await sql<{ charged: string; held: string }[]>`
@@ -18,16 +20,16 @@ export async function readSpending(sql: Sql, spenders: readonly Spender[]): Prom
   return rows.map(({ charged, held }) => ({ charged: BigInt(charged), held: BigInt(held) }));
 }
 
-/** Reads the rest of a budget. */
+/** Implements `LedgerStore.left`. */
 export async function readLeft(sql: Sql, claim: BudgetClaim): Promise<bigint> {
   const [spending] = await readSpending(sql, [claim]);
   if (spending === undefined) throw new Error("Cannot tell what is left of a budget: the database returned nothing");
   return claim.budget - spending.charged - spending.held;
 }
 
-/** The sums per day since a day; with `maxRows`, as many whole days as needed for that many sums. */
-export async function readDays(sql: Sql, since: number, maxRows: number): Promise<DaySum[]> {
-  const offset = Number.isSafeInteger(maxRows) ? maxRows - 1 : Number.MAX_SAFE_INTEGER;
+/** Implements `LedgerStore.days`. @param enough the number of sums to read; `Infinity`: all */
+export async function readDays(sql: Sql, since: number, enough: number): Promise<DaySum[]> {
+  const offset = Number.isSafeInteger(enough) ? enough - 1 : Number.MAX_SAFE_INTEGER;
   const rows = await sql<(FigureRow & { day: bigint; key_id: string; group_name: string; model: string })[]>`
     SELECT * FROM days
     WHERE day >= ${since} AND day <= coalesce(
@@ -42,7 +44,7 @@ export async function readDays(sql: Sql, since: number, maxRows: number): Promis
   }));
 }
 
-/** The figures of a row. */
+/** Converts a row to figures. */
 export function toFigures(row: FigureRow): Omit<DaySum, "day" | "keyId" | "group" | "model"> {
   return { ...toCounts(row), cost: BigInt(row.cost), overrun: BigInt(row.overrun) };
 }

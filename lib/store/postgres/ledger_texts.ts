@@ -1,24 +1,32 @@
-/** Checks texts and times that Postgres cannot store unchanged. */
+/** Checks for texts and times that Postgres cannot store unchanged. */
 import type { Entry } from "../ledger.ts";
 
-/** Checks texts. @throws {RangeError} for a text with a zero byte or a lone surrogate */
+/**
+ * Checks texts.
+ * @param what what cannot be done otherwise, for the error
+ * @throws {RangeError} for a text with a zero byte or a lone surrogate
+ */
 export function assertTexts(what: string, texts: readonly string[]): void {
   for (const text of texts) {
-    if (!isKept(text)) throw new RangeError(`Cannot ${what}: ${JSON.stringify(text)} cannot be stored as text`);
+    if (!isStorableText(text)) throw new RangeError(`Cannot ${what}: ${JSON.stringify(text)} cannot be stored as text`);
   }
 }
 
 /** Returns whether Postgres stores a text unchanged. */
-export function isKept(text: string): boolean {
+export function isStorableText(text: string): boolean {
   return text.isWellFormed() && !text.includes("\0");
 }
 
-/** Checks a time. @throws {RangeError} unless it is a whole number of milliseconds */
+/**
+ * Checks a time.
+ * @param what what cannot be done otherwise, for the error
+ * @throws {RangeError} unless it is a whole number of milliseconds
+ */
 export function assertInstant(what: string, time: number): void {
   if (!Number.isSafeInteger(time)) throw new RangeError(`Cannot ${what}: ${time} is no time`);
 }
 
-/** Checks the texts of an entry. @throws {RangeError} for one that cannot be stored */
+/** Checks the texts of an entry. @throws {RangeError} for a text that cannot be stored */
 export function assertEntryTexts({ id, keyId, group, model, upstream, sheet }: Entry): void {
   assertTexts(`enter "${id}"`, [id, keyId, group, model, upstream, ...Object.values(sheet ?? {})]);
 }

@@ -1,22 +1,23 @@
-/** Writes entries to the chain, which any node may extend. */
+/** Appends entries to the chain of the ledger, which any node may extend. */
 import { checkSum, sheetText } from "../entry_row.ts";
 import type { Entry, KeptEntry, PriceSheet } from "../ledger.ts";
 import type { Sql } from "./client.ts";
 import { entryRow, type SheetRow } from "./ledger_rows.ts";
 import { retryConflicts } from "./ledger_retry.ts";
 
-/** Writes in a row that lost against another node before an error is returned. */
+/** Most tries of a write. A try fails if another node writes first. */
 const MAX_TRIES = 1_000;
 
 /**
- * Batch size from which a contended write reads the head of the chain first, because a failed write would be expensive.
+ * Batch size from which on a write reads the head of the chain first if other nodes write as well, because a failed
+ * write would be expensive.
  */
-const MANY = 16;
+const LARGE_BATCH = 16;
 
-/** A head that no ledger has: a write with it fails and returns the real head. */
-const NOWHERE: Head = { seq: -1, check: 0 };
+/** A head that no ledger has: a write with it writes nothing and returns the real head. */
+const NO_HEAD: Head = { seq: -1, check: 0 };
 
-/** The last entry, which the next one builds on. */
+/** The last entry of the chain, which the next one follows. */
 interface Head {
   seq: number;
   check: number;
@@ -24,7 +25,7 @@ interface Head {
 
 /** Entries to write. */
 interface Batch {
-  /** For each given entry. */
+  /** For each given entry, whether it is new. */
   isNew: boolean[];
   /** The new entries. */
   kept: KeptEntry[];
@@ -35,7 +36,7 @@ interface Batch {
 /** Result of `ledger_write`. */
 type Written =
   | { outcome: "written" | "renewed" }
-  /** Another node extended the chain, or ids exist already. */
+  /** Another node has extended the chain, or ids exist already. */
   | {
     outcome: "moved";
     head_seq: bigint;
@@ -46,17 +47,17 @@ type Written =
   };
 
 /**
- * Appends entries to the chain. The writer assumes that no other node has written since its last write, computes the
- * entries, and the database writes them only if the assumption holds: one round trip, and no lock is held during a
- * network delay. Calls wait for earlier calls.
+ * Appends entries to the chain. The writer computes sequence numbers and check sums on the assumption that no other
+ * node has written since its last write, and the database writes the entries only if that is so. This takes one round
+ * trip, and no lock is held during a network delay. Calls must not overlap.
  */
 export class ChainWriter {
   readonly #sql: Sql;
-  #head = NOWHERE;
-  /** Versions of price sheets, by text. */
+  #head = NO_HEAD;
+  /** Versions of price sheets, by their canonical text. */
   readonly #versions = new Map<string, number>();
-  /** True if other nodes write as well. */
-  #contended = false;
+  /** Whether other nodes write, too. */
+  #isContended = false;
 
   constructor(sql: Sql) {
     this.#sql = sql;
@@ -64,27 +65,27 @@ export class ChainWriter {
 
   /**
    * Writes the new entries and ends their holds.
-   * @param voidAt for lost requests: they are entered only if the leases of all their holds had expired at that time of
-   * the server's clock
+   * @param voidAt for lost requests: nothing is written unless the leases of all their holds had expired at this time
+   * of the server's clock
    * @returns whether each entry is new; `undefined` if a lease had not expired, or a hold no longer exists
    */
   async enter(entries: readonly Entry[], voidAt?: bigint): Promise<boolean[] | undefined> {
     const ids = [...new Set(entries.map(({ id }) => id))];
     let entered: ReadonlySet<string> = new Set();
-    if (this.#contended && entries.length >= MANY) {
+    if (this.#isContended && entries.length >= LARGE_BATCH) {
       const { seq } = this.#head;
-      entered = this.#learn(await this.#write({ ids, head: NOWHERE }));
-      this.#contended = this.#head.seq !== seq;
+      entered = this.#adoptHead(await this.#write({ ids, head: NO_HEAD }));
+      this.#isContended = this.#head.seq !== seq;
     }
     for (let tries = 0; tries < MAX_TRIES; tries++) {
-      const batch = this.#prepare(entries, entered);
+      const batch = this.#prepareBatch(entries, entered);
       const answer = await this.#write({ ids, head: this.#head, batch, voidAt });
       switch (answer.outcome) {
         case "renewed":
           return undefined;
         case "moved":
-          this.#contended ||= this.#head !== NOWHERE;
-          entered = this.#learn(answer);
+          this.#isContended ||= this.#head !== NO_HEAD;
+          entered = this.#adoptHead(answer);
           break;
         case "written":
           this.#head = batch.kept.at(-1) ?? this.#head;
@@ -114,21 +115,21 @@ export class ChainWriter {
     return answer;
   }
 
-  /** Adopts the head of the chain. Returns the ids that exist already. */
-  #learn(answer: Written): ReadonlySet<string> {
+  /** Adopts the head of the chain from a failed write. Returns the ids that exist already. */
+  #adoptHead(answer: Written): ReadonlySet<string> {
     if (answer.outcome !== "moved") return new Set();
     this.#head = { seq: Number(answer.head_seq), check: Number(answer.head_check) };
     for (const { version, ...sheet } of answer.sheets) this.#versions.set(sheetText(sheet), version);
     if (this.#versions.size !== Number(answer.sheet_count)) {
-      // A failover to a server that lacks what this node wrote last: everything is read again.
+      // After a failover, the server may lack what this node wrote last. The next write reads everything again.
       this.#versions.clear();
-      this.#head = NOWHERE;
+      this.#head = NO_HEAD;
     }
     return new Set(answer.entered);
   }
 
-  /** Gives each new entry its sequence number, price version and check sum. */
-  #prepare(entries: readonly Entry[], entered: ReadonlySet<string>): Batch {
+  /** Prepares a write: gives each new entry its sequence number, price version and check sum. */
+  #prepareBatch(entries: readonly Entry[], entered: ReadonlySet<string>): Batch {
     const batch: Batch = { isNew: [], kept: [], sheets: [] };
     const seen = new Set(entered);
     const added = new Map<string, number>();
@@ -138,15 +139,15 @@ export class ChainWriter {
       seen.add(entry.id);
       batch.isNew.push(isNew);
       if (!isNew) continue;
-      const placed = { ...entry, ...this.#priced(entry.sheet, { added, batch }), seq: ++seq };
-      check = checkSum(placed, check);
-      batch.kept.push({ ...placed, check });
+      const unchecked = { ...entry, ...this.#versionOf(entry.sheet, { added, batch }), seq: ++seq };
+      check = checkSum(unchecked, check);
+      batch.kept.push({ ...unchecked, check });
     }
     return batch;
   }
 
-  /** Returns the version of a price sheet, which is new if no version has these prices. */
-  #priced(
+  /** Returns the version of a price sheet. Adds the sheet to the batch if no version has these prices. */
+  #versionOf(
     sheet: PriceSheet | undefined,
     { added, batch }: { added: Map<string, number>; batch: Batch },
   ): { priceVersion?: number } {

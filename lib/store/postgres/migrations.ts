@@ -1,4 +1,4 @@
-/** The schema of the database, step by step. Append only: a released step never changes. */
+/** The steps that create the schema of the database. New steps are appended; a released step never changes. */
 import { ALERTS_SHAPE } from "./alerts_shape.ts";
 import { ANSWER_ROWS_STEP, ANSWERS_SHAPE } from "./answers_shape.ts";
 import { CONFIGS_SHAPE } from "./configs_shape.ts";
@@ -8,7 +8,7 @@ import { NODES_SHAPE } from "./nodes.ts";
 import { OPERATORS_SHAPE } from "./operators_shape.ts";
 import { HOURS_STEP, SUMS_STEP } from "./sums_shape.ts";
 
-/** The number of applied steps is the version of the schema. */
+/** All steps, in order. The number of applied steps is the version of the schema. */
 export const MIGRATIONS: readonly string[] = [
   KEYS_SHAPE,
   LEDGER_STEP,

@@ -1,8 +1,8 @@
-/** Reports of the nodes of a Postgres database. */
+/** The reports of nodes about themselves in a Postgres database. */
 import type { NodeReports } from "../store.ts";
 import type { Sql } from "./client.ts";
 
-/** Table of the last report of each node, as JSON. */
+/** A step of the migration: the table of the last report of each node, with its facts as JSON. */
 export const NODES_SHAPE = `
 CREATE TABLE nodes (
   id text COLLATE "C" PRIMARY KEY,
@@ -11,7 +11,7 @@ CREATE TABLE nodes (
 );
 `;
 
-/** Opens the reports in a database that is up to date. */
+/** Opens the reports of a migrated database. */
 export function openPostgresNodes(sql: Sql): NodeReports {
   return {
     async report({ id, at, facts }, forgetBefore) {

@@ -1,8 +1,8 @@
-/** The state of the operators in a Postgres database, for all its nodes. */
+/** The state of operators in a Postgres database, which its nodes share. */
 import { type ChangeRow, type LoggedChange, type OperatorStore, toChangeRecord, toChangeValues } from "../operators.ts";
 import type { Connection, Sql } from "./client.ts";
 
-/** Logs a change, within a transaction where `sql` is one. */
+/** Logs a change. @param sql a transaction, to log in it */
 export async function insertChange(sql: Connection, change: LoggedChange): Promise<void> {
   const [at, author, address, requestId, action, subject, before, after] = toChangeValues(change);
   await sql`
@@ -11,7 +11,7 @@ export async function insertChange(sql: Connection, change: LoggedChange): Promi
       ${before ?? null}, ${after ?? null})`;
 }
 
-/** Opens the state of the operators in a database that is up to date. */
+/** Opens the state of operators of a migrated database. */
 export function openPostgresOperators(sql: Sql): OperatorStore {
   return {
     logChange: (change) => insertChange(sql, change),
@@ -23,7 +23,7 @@ export function openPostgresOperators(sql: Sql): OperatorStore {
       return rows.map(toChangeRecord);
     },
     async pruneChanges(before) {
-      // The row of the start is locked in the same transaction, so nodes prune one after the other.
+      // The first statement locks the row of the start, so that nodes prune one after the other.
       await sql.begin(async (tx) => {
         await tx`UPDATE change_log_start SET at = ${before} WHERE at < ${before}`;
         await tx`DELETE FROM change_log WHERE at < ${before}`;

@@ -1,6 +1,6 @@
 /**
- * Tables of the operators' state. Logged changes never change: they go from the old end, once `change_log_start` has
- * passed them.
+ * A step of the migration: the tables of the operators' state. Logged changes are never changed. The oldest can be
+ * deleted after `change_log_start` has been set to a later time.
  */
 export const OPERATORS_SHAPE = `
 CREATE TABLE change_log (

@@ -1,26 +1,26 @@
-/** Bounds concurrent reads of unknown keys, so that a flood of them does not delay other reads. */
+/** Bounds the concurrent reads of unknown keys, so that a flood of them does not delay other reads. */
 
-/** Concurrent reads, and most waiting reads. */
-const AT_ONCE = 32;
-const WAITING = 10_000;
+/** Most concurrent reads, and most waiting reads. */
+const MAX_CONCURRENT = 32;
+const MAX_WAITING = 10_000;
 
-/** Creates the queue: a function that runs work in order. @throws {Error} if too many reads wait already */
+/** Creates a function that runs reads in order. It rejects if too many reads wait already. */
 export function createReadQueue(): <T>(work: () => Promise<T>) => Promise<T> {
   const waiting: (() => void)[] = [];
   let running = 0;
 
-  async function enter(): Promise<void> {
-    if (running < AT_ONCE) {
+  async function acquireSlot(): Promise<void> {
+    if (running < MAX_CONCURRENT) {
       running++;
       return;
     }
-    if (waiting.length >= WAITING) throw new Error("Cannot read the key: too many unknown keys are being read");
+    if (waiting.length >= MAX_WAITING) throw new Error("Cannot read the key: too many unknown keys are being read");
     // A caller that ends passes its slot to the next one.
     await new Promise<void>((resolve) => waiting.push(resolve));
   }
 
   return async (work) => {
-    await enter();
+    await acquireSlot();
     try {
       return await work();
     } finally {

@@ -1,4 +1,4 @@
-/** A store in a Postgres database, shared by several nodes. */
+/** Opens a store in a Postgres database, which several nodes share. */
 import { addressWithoutPassword } from "../../config/address.ts";
 import type { Secret } from "../../secret.ts";
 import { openJournal } from "../outage/journal.ts";
@@ -31,12 +31,12 @@ import {
   type StoreReach,
 } from "../store.ts";
 
-/** Connections for reading keys, and for everything else. A serving process has one more, for the change feed. */
+/** Connections for keys, and for everything else. A serving process has one more, for the change feed. */
 const KEY_CONNECTIONS = 2;
 const CONNECTIONS = 6;
 
-/** Keys cached at start, so that a restarted node can serve during an outage. */
-const FIRST_KEYS = 10_000;
+/** Most keys that are cached at the start, so that they are usable if an outage begins soon. */
+const MAX_FIRST_KEYS = 10_000;
 
 /** Default lease of a hold, in milliseconds. */
 const LEASE_MS = 60_000;
@@ -45,14 +45,14 @@ const LEASE_MS = 60_000;
 export interface PostgresOptions {
   /** Options of a serving process; absent: the process only reads and changes keys. */
   serving?: SharedStoreOptions;
-  /** True to only read: tables are neither created nor migrated. */
+  /** True for reading only: tables are neither created nor migrated. */
   readOnly?: boolean;
   /** Called after the tables were migrated. */
   migrated?: (facts: Migrated) => void;
 }
 
 /**
- * Opens the database and, unless it is only read, migrates it.
+ * Opens the database, and migrates it unless it is only read.
  * @throws {StoreError} if it is unreachable or of another version
  */
 export async function openPostgresStore(
@@ -80,12 +80,12 @@ export async function openPostgresStore(
 interface Opening {
   url: Secret;
   isPooled: boolean;
-  /** Opened parts, closed in reverse order. */
+  /** The parts that have been opened; they are closed in reverse order. */
   opened: AsyncDisposableStack;
 }
 
 function openPlain({ url, isPooled, opened }: Opening): Store {
-  const { sql } = closing(opened, openPool(() => connect(url, CONNECTIONS, { isPooled })));
+  const { sql } = closeWith(opened, openPool(() => connect(url, CONNECTIONS, { isPooled })));
   return {
     keys: openPostgresKeys(sql),
     ledger: openPostgresLedger(sql),
@@ -98,12 +98,12 @@ function openPlain({ url, isPooled, opened }: Opening): Store {
 
 async function openServing({ url, isPooled, opened }: Opening, options: SharedStoreOptions): Promise<Store> {
   const { keyAgeMs, leaseMs = LEASE_MS, log } = options;
-  const pool = closing(opened, openPool(() => connect(url, CONNECTIONS, { isPooled })));
+  const pool = closeWith(opened, openPool(() => connect(url, CONNECTIONS, { isPooled })));
   // A separate pool, so that reading a key never waits for a report.
-  const keyPool = closing(opened, openPool(() => connect(url, KEY_CONNECTIONS, { isPooled })));
+  const keyPool = closeWith(opened, openPool(() => connect(url, KEY_CONNECTIONS, { isPooled })));
   const listener = { notified: () => changes.notified(), disconnected: () => changes.disconnected() };
   const changes = new Changes({
-    pool: closing(opened, openPool(() => connect(url, 1, { isPooled, ...listener }))),
+    pool: closeWith(opened, openPool(() => connect(url, 1, { isPooled, ...listener }))),
     isPooled,
     stalled() {
       pool.renew();
@@ -112,21 +112,21 @@ async function openServing({ url, isPooled, opened }: Opening, options: SharedSt
     monotonic: () => performance.now(),
     log,
   });
-  closing(opened, changes);
+  closeWith(opened, changes);
   const keys = cacheKeys({
     keys: openPostgresKeys(keyPool.sql),
     find: (lookup) => findKey(keyPool.sql, lookup),
     changes,
-    first: await readUsedKeys(keyPool.sql, FIRST_KEYS),
+    first: await readUsedKeys(keyPool.sql, MAX_FIRST_KEYS),
     keyAgeMs,
   });
   const nodeState = openNodeState(keyPool.sql, changes);
   await changes.poll();
   if (isPooled) log({ level: "info", event: "store_behind_pooler", changes: "polled" });
-  const ledger = closing(opened, await openJournaled(pool.sql, { ...options, leaseMs }));
+  const ledger = closeWith(opened, await openJournaled(pool.sql, { ...options, leaseMs }));
   const isUp = () => reachOf(ledger, changes).up;
   return {
-    keys: reportOutages(keys, { isUp, own: "findByHash" }),
+    keys: reportOutages(keys, { isUp, exempt: "findByHash" }),
     ledger,
     answers: openPostgresAnswers(pool.sql),
     alerts: openPostgresAlerts(pool.sql),
@@ -134,7 +134,7 @@ async function openServing({ url, isPooled, opened }: Opening, options: SharedSt
     shared: {
       ...nodeState,
       reach: () => reachOf(ledger, changes),
-      heardMs: () => changes.isUp ? ledger.heardMs() : undefined,
+      msSinceAnswer: () => changes.isUp ? ledger.msSinceAnswer() : undefined,
     },
     close: () => opened.disposeAsync(),
   };
@@ -153,29 +153,31 @@ async function openJournaled(
   });
 }
 
-/** Keys and ledger detect outages separately: the store is up if both are. */
+/** Returns whether the store is reachable. Keys and ledger find outages separately; the store is up if both are. */
 function reachOf(ledger: JournaledLedger, changes: Changes): StoreReach {
   const { up, downMs, waiting } = ledger.reach();
   return { up: up && changes.isUp, downMs: Math.max(downMs, changes.downMs), waiting };
 }
 
-function closing<T extends { close(): void | Promise<void> }>(opened: AsyncDisposableStack, part: T): T {
+/** Adds a part to those that are closed with the store, and returns it. */
+function closeWith<T extends { close(): void | Promise<void> }>(opened: AsyncDisposableStack, part: T): T {
   return opened.adopt(part, (each) => each.close());
 }
 
-/** Prepares the tables. Returns whether a pooler is in between, which accepts few startup parameters. */
+/** Runs work on a first connection. Returns whether a pooler is in between, which accepts few startup parameters. */
 async function prepare(url: Secret, work: (sql: Sql) => Promise<void>): Promise<boolean> {
   try {
-    await withConnection(connect(url, 1), work);
+    await runAndClose(connect(url, 1), work);
     return false;
   } catch (error) {
     if (!isPoolerRefusal(error)) throw error;
   }
-  await withConnection(connect(url, 1, { isPooled: true }), work);
+  await runAndClose(connect(url, 1, { isPooled: true }), work);
   return true;
 }
 
-async function withConnection(sql: Sql, work: (sql: Sql) => Promise<void>): Promise<void> {
+/** Runs work on a pool and closes the pool. */
+async function runAndClose(sql: Sql, work: (sql: Sql) => Promise<void>): Promise<void> {
   try {
     await work(sql);
   } finally {

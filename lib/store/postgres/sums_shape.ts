@@ -1,22 +1,24 @@
-/** Tables of the sums that are made from entries some time after they were entered, and the functions that make them. */
+/** Steps of the migration: the tables of the sums that are made from entries in the background, and their functions. */
 import { addingBlocks, addingSums, BLOCK, BLOCK_KINDS, BLOCK_NAMES, HOURS_KEPT, SUM_TABLES } from "../sums.ts";
 import type { SumKind } from "../days.ts";
 
-const COUNTS = `requests bigint NOT NULL, failed bigint NOT NULL, prompt bigint NOT NULL,
+// Definitions of columns that several tables have.
+const COUNT_COLUMNS = `requests bigint NOT NULL, failed bigint NOT NULL, prompt bigint NOT NULL,
   input_cache_read bigint NOT NULL, input_cache_write_5m bigint NOT NULL, input_cache_write_1h bigint NOT NULL,
   completion bigint NOT NULL, reasoning bigint NOT NULL, images bigint NOT NULL`;
 
-const AMOUNTS = "cost numeric NOT NULL, overrun numeric NOT NULL, saved numeric NOT NULL";
+const AMOUNT_COLUMNS = "cost numeric NOT NULL, overrun numeric NOT NULL, saved numeric NOT NULL";
 
-const OWNER = `day bigint NOT NULL, key_id text COLLATE "C" NOT NULL, group_name text COLLATE "C" NOT NULL,
+const OWNER_COLUMNS = `day bigint NOT NULL, key_id text COLLATE "C" NOT NULL, group_name text COLLATE "C" NOT NULL,
   model text COLLATE "C" NOT NULL`;
 
-const UPSTREAM = 'upstream text COLLATE "C" NOT NULL, price_version bigint NOT NULL, has_target_price boolean NOT NULL';
+const UPSTREAM_COLUMNS =
+  'upstream text COLLATE "C" NOT NULL, price_version bigint NOT NULL, has_target_price boolean NOT NULL';
 
-const ATTEMPTS = "counted bigint NOT NULL, attempts bigint NOT NULL, target_cost numeric NOT NULL";
+const ATTEMPT_COLUMNS = "counted bigint NOT NULL, attempts bigint NOT NULL, target_cost numeric NOT NULL";
 
-// `sums_head`: the last entry in the sums, and their first day; entries of earlier days were pruned before. `saved` may be
-// negative. `price_version` is 0 for entries without a price sheet.
+// `sums_head`: the last entry in the sums, and their first day; entries of earlier days were pruned before. `saved` may
+// be negative. `price_version` is 0 for entries without a price sheet.
 const TABLES = `
 CREATE TABLE sums_head (
   one integer PRIMARY KEY CHECK (one = 1),
@@ -25,13 +27,13 @@ CREATE TABLE sums_head (
 ) WITH (fillfactor = 10);
 INSERT INTO sums_head SELECT 1, seq, day + 1 FROM ledger_start;
 CREATE TABLE upstream_days (
-  ${OWNER}, ${UPSTREAM},
-  ${COUNTS}, ${AMOUNTS}, ${ATTEMPTS},
+  ${OWNER_COLUMNS}, ${UPSTREAM_COLUMNS},
+  ${COUNT_COLUMNS}, ${AMOUNT_COLUMNS}, ${ATTEMPT_COLUMNS},
   PRIMARY KEY (day, key_id, group_name, model, upstream, price_version, has_target_price)
 ) WITH (fillfactor = 70);
 CREATE TABLE user_days (
-  ${OWNER}, end_user text COLLATE "C" NOT NULL, tags text COLLATE "C" NOT NULL,
-  ${COUNTS}, ${AMOUNTS},
+  ${OWNER_COLUMNS}, end_user text COLLATE "C" NOT NULL, tags text COLLATE "C" NOT NULL,
+  ${COUNT_COLUMNS}, ${AMOUNT_COLUMNS},
   PRIMARY KEY (day, key_id, group_name, model, end_user, tags)
 ) WITH (fillfactor = 70);
 -- Which blocks of 2,000 entries have an entry with a name, such as a model, and the bounds of those entries.
@@ -48,11 +50,11 @@ CREATE TABLE entry_blocks (
 CREATE INDEX entry_blocks_by_block ON entry_blocks (block);
 `;
 
-/** The cost of an entry at the prices of the target, in USD as text; NULL: it has none. */
+/** The cost of an entry at the prices of the target, in USD as text; NULL if the target has none. */
 const TARGET_USD = `CASE WHEN strpos(e.details, '"upstream_usd"') > 0 THEN e.details::json ->> 'upstream_usd' END`;
 
-/** The names of entries as tables of sums have them. */
-const NAMES: Readonly<Record<string, string>> = {
+/** Expressions for the names of an entry `e` in tables of sums, if they differ from its columns. */
+const NAME_EXPRESSIONS: Readonly<Record<string, string>> = {
   day: "e.at / 86400000",
   hour: "e.at / 3600000",
   price_version: "coalesce(e.price_version, 0)::bigint",
@@ -61,8 +63,11 @@ const NAMES: Readonly<Record<string, string>> = {
   tags: "coalesce(e.tags, '')",
 };
 
-/** The figures of one entry. Prices have at most twelve decimals: truncation only removes the zeros behind the point. */
-const FIGURES: Readonly<Record<string, string>> = {
+/**
+ * Expressions for the figures of an entry `e`, if they differ from its columns. Prices have at most twelve decimals, so
+ * truncation only removes zeros after the decimal point.
+ */
+const FIGURE_EXPRESSIONS: Readonly<Record<string, string>> = {
   requests: "1",
   failed: "(e.ending IN ('failed', 'refused', 'lost'))::integer",
   saved: `coalesce(trunc(1000000000000 * p.factor::numeric * (
@@ -74,36 +79,38 @@ const FIGURES: Readonly<Record<string, string>> = {
     `CASE WHEN (${TARGET_USD}) ~ '^[0-9]+([.][0-9]{1,12})?$' THEN trunc((${TARGET_USD})::numeric * 1000000000000) ELSE 0 END`,
 };
 
-/** A name or figure of an entry `e` with its price sheet `p`. */
+/** Returns the expression for a name or figure of an entry `e` with its price sheet `p`. */
 export function entryColumn(name: string): string {
-  return NAMES[name] ?? FIGURES[name] ?? `e.${name}`;
+  return NAME_EXPRESSIONS[name] ?? FIGURE_EXPRESSIONS[name] ?? `e.${name}`;
 }
 
-/** Joins entries, as `e`, with their price sheets, as `p`. */
+/** Returns a join of entries, as `e`, with their price sheets, as `p`. */
 export function withSheets(entries: string): string {
   return `${entries} e LEFT JOIN price_sheets p ON p.version = e.price_version`;
 }
 
-/** Names by which entries are grouped before they are added to the sums, with those of blocks. */
-const GROUPED = ["day", ...SUM_TABLES.upstreams.names, ...SUM_TABLES.users.names, ...BLOCK_NAMES];
+/** Names by which entries are grouped before they are added to the sums and blocks. */
+const GROUPED_NAMES = ["day", ...SUM_TABLES.upstreams.names, ...SUM_TABLES.users.names, ...BLOCK_NAMES];
 
-/** The first day or hour of each kind of sums. */
-const FIRST: Readonly<Record<SumKind, string>> = {
+/** Expressions for the first day or hour of each kind of sums. */
+const FIRST_STEPS: Readonly<Record<SumKind, string>> = {
   upstreams: "first",
   users: "greatest(first, gone + 1)",
   hours: "kept_hour",
 };
 
+/** Returns the SQL that adds grouped entries to a kind of sums. */
 function stepSelect(kind: SumKind): string {
   const { step, names, figures } = SUM_TABLES[kind];
   const key = [step, ...names].join(", ");
   const sums = figures.map((name) => `sum(${name})`).join(", ");
   return addingSums(
     SUM_TABLES[kind],
-    `SELECT ${key}, ${sums} FROM grouped WHERE ${step} >= ${FIRST[kind]} GROUP BY ${key}`,
+    `SELECT ${key}, ${sums} FROM grouped WHERE ${step} >= ${FIRST_STEPS[kind]} GROUP BY ${key}`,
   );
 }
 
+/** Returns the SQL that makes rows of `entry_blocks` from grouped entries. */
 function blockSelect(): string {
   const bounds = "min(first_at), max(last_at), max(most_cost), max(most_ms)";
   const kinds = Object.entries(BLOCK_KINDS).map(([kind, name]) =>
@@ -117,12 +124,12 @@ function blockSelect(): string {
   ].join(" UNION ALL ");
 }
 
-const PLANS = "SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET jit = off";
+const PLAN_SETTINGS = "SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET jit = off";
 
-/** The function that adds a range of entries, at most a block, to these kinds of sums. */
+/** Returns the definition of the function that adds a range of entries, at most a block, to these kinds of sums. */
 function sumRange(kinds: readonly SumKind[], { declared, last }: { declared: string; last: string }): string {
-  const names = [...new Set([...kinds.map((kind) => SUM_TABLES[kind].step), ...GROUPED])];
-  return `FUNCTION ledger_sum_range(from_seq bigint, to_seq bigint) RETURNS void LANGUAGE plpgsql ${PLANS} AS $body$
+  const names = [...new Set([...kinds.map((kind) => SUM_TABLES[kind].step), ...GROUPED_NAMES])];
+  return `FUNCTION ledger_sum_range(from_seq bigint, to_seq bigint) RETURNS void LANGUAGE plpgsql ${PLAN_SETTINGS} AS $body$
 #variable_conflict use_column
 DECLARE
   first bigint := (SELECT first_day FROM sums_head);
@@ -148,12 +155,12 @@ END $body$;
 `;
 }
 
-// The lock on the row of `sums_head` makes processes sum up one after the other. Entries become visible in the order of
-// their numbers, so none of a range is missing.
+// The lock on the row of `sums_head` makes processes add up entries one after the other. Entries become visible in
+// order of seq, so none of a range is missing.
 const FUNCTIONS = `
 CREATE ${sumRange(["upstreams", "users"], { declared: "", last: "UPDATE sums_head SET seq = to_seq;" })}
 -- Sums up the next block, if all of its entries exist and no other process does. True if another one is complete.
-CREATE FUNCTION ledger_sum_up() RETURNS boolean LANGUAGE plpgsql ${PLANS} AS $body$
+CREATE FUNCTION ledger_sum_up() RETURNS boolean LANGUAGE plpgsql ${PLAN_SETTINGS} AS $body$
 DECLARE
   last_seq bigint := (SELECT seq FROM ledger_head);
   head_seq bigint;
@@ -186,13 +193,13 @@ CREATE TRIGGER ledger_start_sums BEFORE UPDATE ON ledger_start
 FOR EACH ROW EXECUTE FUNCTION ledger_sum_before_pruning();
 
 -- The entries without sums, where they are few.
-CREATE FUNCTION ledger_tail() RETURNS SETOF entries LANGUAGE plpgsql STABLE ${PLANS} AS $body$
+CREATE FUNCTION ledger_tail() RETURNS SETOF entries LANGUAGE plpgsql STABLE ${PLAN_SETTINGS} AS $body$
 BEGIN
   RETURN QUERY SELECT * FROM entries WHERE seq > (SELECT h.seq FROM sums_head h) ORDER BY seq;
 END $body$;
 `;
 
-/** Sums per day with upstreams, end users, tags and what caches saved, and the bounds of blocks of entries. */
+/** Adds sums per day with upstreams, end users, tags and what caches saved, and the bounds of blocks of entries. */
 export const SUMS_STEP: string = `${TABLES}${FUNCTIONS}DROP INDEX entries_failed;`;
 
 const HOURS_FUNCTION = sumRange(["upstreams", "hours", "users"], {
@@ -205,13 +212,13 @@ const HOURS_FUNCTION = sumRange(["upstreams", "hours", "users"], {
 });
 
 /**
- * Sums per hour of the last two days. `first_hour`: their first one; no entry of this hour or a later one has been summed up
- * yet. The change of the table waits for others that sum up, and keeps them waiting.
+ * Adds sums per hour of the last two days. `first_hour` is the first one with sums: at the migration, a later hour than
+ * that of any entry. The change of `sums_head` waits for processes that add up entries, and makes them wait.
  */
 export const HOURS_STEP: string = `
 CREATE TABLE upstream_hours (
-  ${OWNER.replace("day", "hour")}, ${UPSTREAM},
-  ${COUNTS}, ${AMOUNTS}, ${ATTEMPTS},
+  ${OWNER_COLUMNS.replace("day", "hour")}, ${UPSTREAM_COLUMNS},
+  ${COUNT_COLUMNS}, ${AMOUNT_COLUMNS}, ${ATTEMPT_COLUMNS},
   PRIMARY KEY (hour, key_id, group_name, model, upstream, price_version, has_target_price)
 ) WITH (fillfactor = 70);
 ALTER TABLE sums_head ADD COLUMN first_hour bigint NOT NULL DEFAULT 0;

@@ -1,4 +1,4 @@
-/** Sums over a period, each in one statement, which sees one snapshot. */
+/** Adds up the usage of a period with one statement, which sees one snapshot. */
 import { mapSliced } from "../../scheduler.ts";
 import { cutSpan, DAY_MS, type SumKind, sumKindOf, sumName, Sums, TIME_STEPS } from "../days.ts";
 import type { LedgerStore, PriceSheet, UpstreamDaySum, UsageBy, UsageQuery, UsageSum } from "../ledger.ts";
@@ -12,17 +12,18 @@ import { entryColumn, withSheets } from "./sums_shape.ts";
 /** A period in Unix milliseconds, and a filter. */
 type Span = Pick<UsageQuery, "since" | "until" | "only">;
 
-/** The names and figures of a report, as the columns of a table of sums. */
-interface Summed extends Span {
+/** A period and a filter, with the names and figures of the result as columns of a table of sums. */
+interface SumsQuery extends Span {
+  /** The sums that have these names; undefined: only entries have. */
   kind: SumKind | undefined;
   names: readonly string[];
   figures: readonly string[];
 }
 
-/** Names and figures of the sums per day that are written with the entries. */
-const OLD_NAMES: readonly string[] = ["day", "key_id", "group_name", "model"];
+/** Names of the sums per day that are written with the entries, in the table `days`. */
+const NAMES_OF_DAYS: readonly string[] = ["day", "key_id", "group_name", "model"];
 
-/** Columns of the groupings; minutes have an expression. */
+/** Columns of the groupings; an expression for minutes, which no table of sums has. */
 const COLUMNS: Readonly<Record<UsageBy, string>> = {
   key: "key_id",
   group: "group_name",
@@ -35,10 +36,10 @@ const COLUMNS: Readonly<Record<UsageBy, string>> = {
   tag: "tags",
 };
 
-/** A row of sums with its names. */
+/** A row of the result with its names. */
 type SumRow = FigureRow & { name_0: string; name_1?: string; saved: string | bigint };
 
-/** As `LedgerStore.usage`. */
+/** Implements `LedgerStore.usage`. */
 export async function readUsage(sql: Sql, query: UsageQuery): Promise<UsageSum[]> {
   const { by, thenBy } = query;
   const names = [COLUMNS[by], ...(thenBy === undefined ? [] : [COLUMNS[thenBy]])];
@@ -61,14 +62,14 @@ export async function readUsage(sql: Sql, query: UsageQuery): Promise<UsageSum[]
   return await sums.list();
 }
 
-/** A row of sums of upstreams. */
+/** A row of the result for upstreams. */
 type UpstreamRow =
   & FigureRow
   & Record<"target_cost" | "counted" | "attempts", string | bigint>
   & Record<"name_0" | "name_1" | "name_2" | "name_3", string>
   & { name_4: string };
 
-/** As `LedgerStore.upstreamDays`. */
+/** Implements `LedgerStore.upstreamDays`. */
 export async function readUpstreamDays(sql: Sql, query: Span): Promise<UpstreamDaySum[]> {
   const kind = sumKindOf({ ...query, by: "upstream" });
   const names = ["upstream", "model", "day", "price_version", "has_target_price"];
@@ -97,18 +98,19 @@ export async function readUpstreamDays(sql: Sql, query: Span): Promise<UpstreamD
 }
 
 /**
- * Sums in one statement. Whole days use the sums per day, and the entries that are not in them yet; parts of days use
- * entries, unless the part covers the whole day. Days from before the store had these sums use those written with the
- * entries, or entries.
+ * Adds up a period in one statement. Whole days or hours come from sums and from the entries that are not in the sums
+ * yet. A part of a day or hour comes from entries, unless all entries of the step are in that part. Steps from before
+ * the store had these sums come from the sums that are written with the entries if they have the names, otherwise from
+ * entries.
  */
-async function readSums<Row extends object>(sql: Sql, summed: Summed): Promise<Row[]> {
+async function readSums<Row extends object>(sql: Sql, summed: SumsQuery): Promise<Row[]> {
   const { kind, names, figures } = summed;
   const [backlog] = await sql<{ count: bigint }[]>`
     SELECT (SELECT seq FROM ledger_head) - (SELECT seq FROM sums_head) AS count`;
-  const isShort = Number(backlog?.count) <= SHORT_TAIL;
+  const isTailShort = Number(backlog?.count) <= SHORT_TAIL;
   const parts = kind === undefined
     ? sql`SELECT * FROM ${entriesOf(sql, summed, sql`entries WHERE at >= ${summed.since} AND at < ${summed.until}`)}`
-    : partsOfDays(sql, { ...summed, kind }, isShort);
+    : partsOfPeriod(sql, { ...summed, kind }, isTailShort);
   const by = names.map((_, index) => `name_${index}`).join(", ");
   const sums = figures.map((name) => `sum(${name})::numeric(99, 0)::text AS ${name}`).join(", ");
   const rows = await sql<object[]>`
@@ -118,38 +120,41 @@ async function readSums<Row extends object>(sql: Sql, summed: Summed): Promise<R
 
 type Fragment = ReturnType<Sql>;
 
-/** The first day or hour of each kind of sums. Those of end users are deleted with the entries of their days. */
-const FIRST: Readonly<Record<SumKind, string>> = {
+/**
+ * Expressions for the first day or hour of each kind of sums. Sums of end users are deleted with the entries of a day.
+ */
+const FIRST_STEPS: Readonly<Record<SumKind, string>> = {
   upstreams: "h.first_day",
   hours: "h.first_hour",
   users: "greatest(h.first_day, s.day + 1)",
 };
 
-function partsOfDays(sql: Sql, summed: Summed & { kind: SumKind }, isShort: boolean): Fragment {
+/** Returns the query for all rows to be added up, from sums and from entries. */
+function partsOfPeriod(sql: Sql, summed: SumsQuery & { kind: SumKind }, isTailShort: boolean): Fragment {
   const { kind, names } = summed;
   const { table, step } = SUM_TABLES[kind];
   const ms = stepMs(SUM_TABLES[kind]);
-  const { steps, pieces } = cutSpan(summed, ms);
-  const hasOldSums = kind === "upstreams" && names.every((name) => OLD_NAMES.includes(name));
-  const columns = sql.unsafe(columnsOf(summed, table));
-  const old = hasOldSums
+  const { whole, pieces } = cutSpan(summed, ms);
+  const canUseDays = kind === "upstreams" && names.every((name) => NAMES_OF_DAYS.includes(name));
+  const steps = sql.unsafe(columnsOf(summed, table));
+  const old = canUseDays
     ? sql`
       UNION ALL
       SELECT ${
       sql.unsafe(columnsOf(summed, "days"))
     } FROM spans JOIN days ON day >= from_step AND day < until_step, head
-      WHERE is_whole AND day < first_step AND ${isWanted(sql, summed)}`
+      WHERE is_whole AND day < first_step AND ${filterCondition(sql, summed)}`
     : sql``;
-  const tail = isShort
+  const tail = isTailShort
     ? sql`ledger_tail() e JOIN spans ON at >= since AND at < until, head`
     : sql`spans JOIN entries e ON at >= since AND at < until, head`;
   const parts = JSON.stringify([
-    { ...steps, step: null },
+    { ...whole, step: null },
     ...pieces.map(({ step, since, until }) => ({ from: step, until: step + 1, step, since, upto: until })),
   ]);
   return sql`
     WITH head AS MATERIALIZED (
-      SELECT h.seq AS head_seq, ${sql.unsafe(FIRST[kind])} AS first_step, s.day AS gone
+      SELECT h.seq AS head_seq, ${sql.unsafe(FIRST_STEPS[kind])} AS first_step, s.day AS gone
       -- Each has one row, which the server cannot know.
       FROM (SELECT * FROM sums_head LIMIT 1) h, (SELECT * FROM ledger_start LIMIT 1) s
     ), spans AS MATERIALIZED (
@@ -166,8 +171,8 @@ function partsOfDays(sql: Sql, summed: Summed & { kind: SumKind }, isShort: bool
       -- There are no more, which the server cannot know: it would read all entries for the hundred that it counts on.
       LIMIT 3
     )
-    SELECT ${columns} FROM spans JOIN ${sql(table)} ON ${sql(step)} >= from_step AND ${sql(step)} < until_step, head
-    WHERE is_whole AND ${sql(step)} >= first_step AND ${isWanted(sql, summed)}
+    SELECT ${steps} FROM spans JOIN ${sql(table)} ON ${sql(step)} >= from_step AND ${sql(step)} < until_step, head
+    WHERE is_whole AND ${sql(step)} >= first_step AND ${filterCondition(sql, summed)}
     ${old}
     UNION ALL
     SELECT * FROM ${
@@ -180,14 +185,14 @@ function partsOfDays(sql: Sql, summed: Summed & { kind: SumKind }, isShort: bool
       SELECT e.* FROM spans JOIN entries e ON at >= since AND at < until WHERE NOT is_whole
       UNION ALL
       SELECT e.* FROM spans CROSS JOIN head JOIN entries e ON at >= since AND at < least(until, first_step * ${ms}::bigint)
-      WHERE is_whole AND since < first_step * ${ms}::bigint AND ${!hasOldSums}
+      WHERE is_whole AND since < first_step * ${ms}::bigint AND ${!canUseDays}
     ) entries WHERE true`,
     )
   }`;
 }
 
-/** Names and figures of a table of sums. */
-function columnsOf({ names, figures }: Summed, table: string): string {
+/** Returns the selected names and figures of a table of sums. */
+function columnsOf({ names, figures }: SumsQuery, table: string): string {
   return [
     ...names.map((name, index) => {
       const column = name === "day" && table === SUM_TABLES.hours.table ? "(hour / 24)" : name;
@@ -197,14 +202,14 @@ function columnsOf({ names, figures }: Summed, table: string): string {
   ].join(", ");
 }
 
-/** Names and figures of entries that pass the filter, as a subquery. */
-function entriesOf(sql: Sql, summed: Summed, source: Fragment): Fragment {
+/** Returns a subquery for the names and figures of the entries that pass the filter. */
+function entriesOf(sql: Sql, summed: SumsQuery, source: Fragment): Fragment {
   const columns = [
     ...summed.names.map((name, index) => `(${entryName(name)})::text AS name_${index}`),
     ...summed.figures.map((name) => `${entryColumn(name)} AS ${name}`),
   ].join(", ");
   return sql`(
-    WITH entry AS NOT MATERIALIZED (SELECT * FROM ${source} AND ${isWanted(sql, summed)})
+    WITH entry AS NOT MATERIALIZED (SELECT * FROM ${source} AND ${filterCondition(sql, summed)})
     SELECT ${sql.unsafe(`${columns} FROM ${withSheets("entry")}`)}
   ) figures`;
 }
@@ -213,12 +218,12 @@ function entryName(name: string): string {
   return name.startsWith("at ") ? `e.${name}` : entryColumn(name);
 }
 
-/** The condition of the filter. */
-function isWanted(sql: Sql, { only = {} }: Span): Fragment {
+/** Returns the condition of the filter. */
+function filterCondition(sql: Sql, { only = {} }: Span): Fragment {
   return fragmentOf(sql, allOf(conditionsOf(only, DIALECT)));
 }
 
-/** As `LedgerStore.sumsOfStep`. */
+/** Implements `LedgerStore.sumsOfStep`. */
 export async function readSumsOfStep(
   sql: Sql,
   kind: SumKind,

@@ -1,6 +1,6 @@
 /**
- * Charged and held amounts per key and group, in the memory of the process that owns the ledger. They decide which
- * requests a budget allows. Each method is synchronous, so calls never interleave.
+ * Keeps charged and held amounts of keys and groups in the memory of the process that owns the ledger, and decides with
+ * them which requests a budget allows. Decisions are synchronous, so they never interleave.
  */
 import { dayOf, NO_TOKENS } from "../days.ts";
 import type { BudgetClaim, Entry, Hold, HoldAnswer, Spender, Spending } from "../ledger.ts";
@@ -8,18 +8,19 @@ import type { BudgetClaim, Entry, Hold, HoldAnswer, Spender, Spending } from "..
 type Amount = bigint;
 
 /**
- * Periods of one key or group that are kept current; the least recently used are dropped and read again when needed.
+ * Most periods of one key or group whose charged amounts are kept. The first ones are dropped, and read again if
+ * needed.
  */
 const MAX_PERIODS = 8;
 
-/** Sums the charges of a spender in slices: the state of the ledger at the moment it calls `started`. */
-export type ReadCharged = (spender: Spender, started: () => void) => Promise<Amount>;
+/** Adds up the charges of a spender, with pauses. The result is of the moment at which it calls `onBegin`. */
+export type ReadCharged = (spender: Spender, onBegin: () => void) => Promise<Amount>;
 
-/** One key, or one group. */
+/** Amounts of one key or group. */
 interface Account {
-  /** Amounts charged since a day, by that day. */
+  /** Amounts charged since the first day of a period, by that day. */
   charged: Map<number, Amount>;
-  /** Amounts held, by the day of arrival, which they will be charged to. */
+  /** Amounts held, by the day on which the requests arrived, to which they will be charged. */
   held: Map<number, Amount>;
 }
 
@@ -28,24 +29,26 @@ export class Accounts {
   readonly #chargedSince: (spender: Spender) => Amount;
   readonly #accounts = new Map<string, Account>();
   readonly #holds = new Map<string, Hold>();
-  /** Amounts held of end users, by their claims. Their charges are not kept in memory: anyone may invent users. */
+  /**
+   * Held amounts of end users, by period and account. Their charges are not kept in memory: clients may invent users.
+   */
   readonly #usersHeld = new Map<string, Amount>();
-  /** Reads of charged amounts in progress, with the amounts charged since they began. */
-  readonly #readings = new Set<{ name: string; since: number; added: Amount }>();
+  /** Reads of charged amounts in progress, with the amounts that were charged since they began. */
+  readonly #reads = new Set<{ name: string; since: number; added: Amount }>();
 
-  /** @param chargedSince reads the charges since a day; called once per period of a key or group */
+  /** @param chargedSince reads the charges of a spender synchronously; called once for each period of a key or group */
   constructor(chargedSince: (spender: Spender) => Amount) {
     this.#chargedSince = chargedSince;
   }
 
   /**
-   * Holds the amount in all claimed budgets, or in none. Repeated for an open hold, it returns the same answer. Amounts
-   * are kept per key and group, not per budget, so a new budget includes earlier charges and holds.
+   * Holds the amount in all claimed budgets, or in none. A repeated call for an open hold returns the same answer.
+   * Amounts are kept per key and group, not per budget, so a new budget includes earlier charges and holds.
    */
   hold(hold: Hold): HoldAnswer {
     if (this.#holds.has(hold.id)) return { held: true };
     for (const claim of hold.claims) {
-      const onHold = this.#heldAmount(claim);
+      const onHold = this.#held(claim);
       const available = claim.budget - this.#charged(claim) - onHold;
       if (hold.amount > available) return { held: false, claim, available, onHold };
     }
@@ -59,30 +62,30 @@ export class Accounts {
     this.#addHeld(hold, hold.amount);
   }
 
-  /** Sums charges in slices before `hold` or `available` need them, which would sum them synchronously. */
-  async learn(spender: Spender, read: ReadCharged): Promise<void> {
+  /** Adds up charges with pauses, before `hold` or `available` need them, which would add them up synchronously. */
+  async loadCharged(spender: Spender, read: ReadCharged): Promise<void> {
     const name = nameOf(spender.scope, spender.id);
     const { charged } = this.#account(name);
     if (charged.has(spender.since)) return;
-    const reading = { name, since: spender.since, added: 0n };
+    const pendingRead = { name, since: spender.since, added: 0n };
     try {
-      const sum = await read(spender, () => this.#readings.add(reading));
-      // A synchronous read may have finished first.
-      if (!charged.has(spender.since)) keep(charged, spender.since, sum + reading.added);
+      const sum = await read(spender, () => this.#reads.add(pendingRead));
+      // A synchronous read may have been faster.
+      if (!charged.has(spender.since)) storeCharged(charged, spender.since, sum + pendingRead.added);
     } finally {
-      this.#readings.delete(reading);
+      this.#reads.delete(pendingRead);
     }
   }
 
-  /** Returns the rest of a budget. */
+  /** Returns what is left of a budget. */
   available(claim: BudgetClaim): Amount {
-    return claim.budget - this.#charged(claim) - this.#heldAmount(claim);
+    return claim.budget - this.#charged(claim) - this.#held(claim);
   }
 
-  /** Returns the amounts of a key or group. Unlike `available` it caches nothing, since reports ask for all keys. */
+  /** Returns the amounts of a spender. Unlike `available`, it caches nothing, since reports read all keys. */
   spending(spender: Spender): Spending {
-    const known = this.#accounts.get(nameOf(spender.scope, spender.id))?.charged.get(spender.since);
-    return { charged: known ?? this.#chargedSince(spender), held: this.#heldAmount(spender) };
+    const cached = this.#accounts.get(nameOf(spender.scope, spender.id))?.charged.get(spender.since);
+    return { charged: cached ?? this.#chargedSince(spender), held: this.#held(spender) };
   }
 
   /** Extends the leases of open holds. Returns the ids of those that changed. */
@@ -105,7 +108,7 @@ export class Accounts {
     return this.#holds.get(id);
   }
 
-  /** Copies of all open holds. */
+  /** Returns copies of all open holds. */
   open(): Hold[] {
     return [...this.#holds.values()].map((hold) => ({ ...hold, claims: hold.claims.map((claim) => ({ ...claim })) }));
   }
@@ -120,8 +123,8 @@ export class Accounts {
       for (const [since, sum] of charged) {
         if (since <= day) this.#accounts.get(name)?.charged.set(since, sum + cost);
       }
-      for (const reading of this.#readings) {
-        if (reading.name === name && reading.since <= day) reading.added += cost;
+      for (const pendingRead of this.#reads) {
+        if (pendingRead.name === name && pendingRead.since <= day) pendingRead.added += cost;
       }
     }
   }
@@ -137,14 +140,14 @@ export class Accounts {
   #charged(spender: Spender): Amount {
     if (spender.scope === "user") return this.#chargedSince(spender);
     const { charged } = this.#account(nameOf(spender.scope, spender.id));
-    const known = charged.get(spender.since);
-    if (known !== undefined) return known;
+    const cached = charged.get(spender.since);
+    if (cached !== undefined) return cached;
     const sum = this.#chargedSince(spender);
-    keep(charged, spender.since, sum);
+    storeCharged(charged, spender.since, sum);
     return sum;
   }
 
-  #heldAmount(spender: Spender): Amount {
+  #held(spender: Spender): Amount {
     const { scope, id, since } = spender;
     if (scope === "user") return this.#usersHeld.get(userName(spender)) ?? 0n;
     let sum = 0n;
@@ -181,13 +184,14 @@ export class Accounts {
   }
 }
 
-function keep(charged: Account["charged"], since: number, sum: Amount): void {
+/** Stores a charged amount, and drops the oldest one if there are too many. */
+function storeCharged(charged: Account["charged"], since: number, sum: Amount): void {
   const [oldest] = charged.keys();
   if (charged.size === MAX_PERIODS && oldest !== undefined) charged.delete(oldest);
   charged.set(since, sum);
 }
 
-/** The entry of a request whose process ended before it did. */
+/** Returns the entry of a request whose process ended before it did. @param now Unix time in milliseconds */
 export function lostEntry(
   { id, at, keyId, group, model, endpoint, amount = 0n }: Omit<Readonly<Hold>, "amount" | "claims" | "leaseUntil"> & {
     amount?: Amount;

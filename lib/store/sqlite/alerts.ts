@@ -1,5 +1,5 @@
 // deno-lint-ignore-file require-await -- calls that throw must reject
-/** Alerts in the SQLite database. */
+/** The alerts in a SQLite database. */
 import type { DatabaseSync } from "node:sqlite";
 import type { AlertStore, ClaimedAlert } from "../alerts.ts";
 import { atomically } from "./transaction.ts";
@@ -40,11 +40,11 @@ export function openSqliteAlerts(db: DatabaseSync, now: () => number = Date.now)
       });
     },
     async claim(leaseMs) {
-      // No transaction is needed: only this process sends.
-      const found = due.get(now()) as ClaimedAlert | undefined;
-      if (found === undefined) return undefined;
-      claim.run(now() + leaseMs, found.id);
-      return { ...found, attempts: found.attempts + 1 };
+      // No transaction is needed, because only one process sends alerts.
+      const alert = due.get(now()) as ClaimedAlert | undefined;
+      if (alert === undefined) return undefined;
+      claim.run(now() + leaseMs, alert.id);
+      return { ...alert, attempts: alert.attempts + 1 };
     },
     async finish({ id, attempts }, state) {
       finish.run(state, id, attempts);

@@ -1,11 +1,11 @@
 // deno-lint-ignore-file require-await -- calls that throw must reject
-/** Answers in the SQLite database. */
+/** The answers in a SQLite database. */
 import type { DatabaseSync } from "node:sqlite";
 import type { AnswerStore } from "../answers.ts";
 import { openLocalClaims } from "./local_claims.ts";
 
-/** Rows that one call of `prune` deletes, and bodies that it drops: a few milliseconds of work. */
-const ROWS_AT_ONCE = 20;
+/** Most rows that one call of `prune` deletes, and most bodies that it drops: a few milliseconds of work. */
+const ROWS_PER_CALL = 20;
 
 /** A row of `answers`. */
 interface AnswerRow {
@@ -32,30 +32,30 @@ export function openSqliteAnswers(db: DatabaseSync): AnswerStore {
      WHERE body IS NOT NULL AND (scope, key) <> (:scope, :key)`,
   );
   const deleteOld = db.prepare(
-    `DELETE FROM answers WHERE rowid IN (SELECT rowid FROM answers WHERE done_at <= ? LIMIT ${ROWS_AT_ONCE})`,
+    `DELETE FROM answers WHERE rowid IN (SELECT rowid FROM answers WHERE done_at <= ? LIMIT ${ROWS_PER_CALL})`,
   );
   const deleteExcess = db.prepare(
     `DELETE FROM answers WHERE rowid IN (
        SELECT rowid FROM answers ORDER BY done_at, rowid
-       LIMIT min(${ROWS_AT_ONCE}, max(0, (SELECT count(*) FROM answers) - ?)))`,
+       LIMIT min(${ROWS_PER_CALL}, max(0, (SELECT count(*) FROM answers) - ?)))`,
   );
-  // Drops the oldest bodies until the rest fits.
+  // Drops the oldest bodies until the others fit.
   const dropBodies = db.prepare(
     `UPDATE answers SET body = NULL WHERE rowid IN (
        SELECT id FROM (
          SELECT rowid AS id, sum(bytes) OVER (ORDER BY done_at, rowid) - bytes AS before
-         FROM answers WHERE body IS NOT NULL ORDER BY done_at, rowid LIMIT ${ROWS_AT_ONCE})
+         FROM answers WHERE body IS NOT NULL ORDER BY done_at, rowid LIMIT ${ROWS_PER_CALL})
        WHERE before < (SELECT coalesce(sum(bytes), 0) FROM answers WHERE body IS NOT NULL) - ?)`,
   );
 
   return {
-    // Only one process serves from the database.
+    // Claims are in memory, because only one process serves from the database.
     ...openLocalClaims(),
     async find(scope, key) {
-      const found = find.get(scope, key);
-      if (found === undefined) return undefined;
-      const { request_hash, done_at, headers, body, ...row } = found as unknown as AnswerRow;
-      const record = { ...row, requestHash: request_hash, headers: JSON.parse(headers), doneAt: done_at };
+      const row = find.get(scope, key);
+      if (row === undefined) return undefined;
+      const { request_hash, done_at, headers, body, ...facts } = row as unknown as AnswerRow;
+      const record = { ...facts, requestHash: request_hash, headers: JSON.parse(headers), doneAt: done_at };
       return body === null ? record : { ...record, body };
     },
     async put({ scope, key, requestHash, status, headers, body, doneAt }, { maxBytes }) {
@@ -65,7 +65,7 @@ export function openSqliteAnswers(db: DatabaseSync): AnswerStore {
     },
     async prune({ until, maxBytes, maxAnswers }) {
       const counts = [deleteOld.run(until), deleteExcess.run(maxAnswers), dropBodies.run(maxBytes)];
-      return counts.some(({ changes }) => changes === ROWS_AT_ONCE);
+      return counts.some(({ changes }) => changes === ROWS_PER_CALL);
     },
   };
 }

@@ -1,4 +1,4 @@
-/** Makes a consistent copy of the store while the gateway serves. */
+/** Makes a consistent copy of a SQLite store while a gateway may serve from it. */
 import { dirname, resolve } from "node:path";
 import { DatabaseSync, type SupportedValueType } from "node:sqlite";
 import { messageOf } from "../../errors.ts";
@@ -6,15 +6,15 @@ import { syncFolder } from "../folder.ts";
 import { readNumber } from "./pragma.ts";
 import { StoreError } from "../store.ts";
 
-/** Rows copied per slice. */
-const ROWS_AT_ONCE = 500;
+/** Rows that are copied between two pauses. */
+const ROWS_PER_STEP = 500;
 
 /** SQLite's table of the last ids of AUTOINCREMENT tables. */
-const SEQUENCES = "sqlite_sequence";
+const SEQUENCE_TABLE = "sqlite_sequence";
 
 /**
- * Copies keys, ledger and answers of a SQLite store, as of one moment, into a new file (0600), while a gateway may
- * serve from it unhindered. To restore, replace the store by the copy while nothing serves from it.
+ * Copies a SQLite store, as of one moment, into a new file (0600). A gateway may serve from the store meanwhile,
+ * without being disturbed. To restore, replace the store with the copy while nothing serves from it.
  * @param from path of the store
  * @param to path of the copy, which must not exist
  * @throws {StoreError} if there is no such store, the copy exists, or it cannot be written
@@ -31,35 +31,35 @@ export async function backupStore(from: string, to: string): Promise<void> {
 /** Copies a consistent snapshot of a SQLite file into a new file (0600), a few rows at a time. */
 export function* copyFile(source: string, target: string): Generator<void> {
   const partial = `${target}.partial`;
-  let claimed: string[] = [];
+  let created: string[] = [];
   try {
-    // Both names are created exclusively, so no existing file is overwritten.
+    // Both files are created exclusively, so that no existing file is overwritten.
     for (const file of [target, partial]) {
       Deno.openSync(file, { createNew: true, write: true, mode: 0o600 }).close();
-      claimed.push(file);
+      created.push(file);
     }
     yield* copy(source, partial);
-    sync(partial);
+    syncFile(partial);
     Deno.renameSync(partial, target);
-    claimed = [];
+    created = [];
     syncFolder(dirname(target));
   } finally {
-    for (const file of claimed) removeQuietly(file);
+    for (const file of created) removeQuietly(file);
   }
 }
 
-/** The caller reports the first error. */
+/** Deletes a file. Errors are ignored, as the caller reports the error that came first. */
 function removeQuietly(file: string): void {
   try {
     Deno.removeSync(file);
   } catch {
-    // Ignored.
+    // See above.
   }
 }
 
 /**
- * Copies row by row: `VACUUM INTO` attaches a second database, which Deno allows only with all permissions. The rows
- * come from one snapshot of the store, even if others write at the same time.
+ * Copies a database row by row: `VACUUM INTO` attaches a second database, which Deno allows only with all permissions.
+ * The rows come from one snapshot, even if others write at the same time.
  */
 function* copy(source: string, target: string): Generator<void> {
   const from = new DatabaseSync(source, { readOnly: true });
@@ -76,21 +76,21 @@ function* copy(source: string, target: string): Generator<void> {
 }
 
 function* copyAll(from: DatabaseSync, to: DatabaseSync): Generator<void> {
-  // The copy gets its name only when it is complete and synced.
+  // The copy needs no journal and no syncs, since it gets its name only when it is complete and synced.
   to.exec("PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; BEGIN");
   from.exec("BEGIN");
   const schema = from.prepare("SELECT type, name, sql FROM sqlite_schema WHERE sql IS NOT NULL").all()
     .map(({ type, name, sql }) => ({ type: String(type), name: String(name), sql: String(sql) }));
-  // SQLite creates this table itself, for AUTOINCREMENT.
-  const [tables, others] = [schema.filter(isTable), schema.filter((each) => !isTable(each))];
+  const [tables, others] = [schema.filter(isTable), schema.filter((object) => !isTable(object))];
   for (const { name, sql } of tables) {
-    if (name !== SEQUENCES) to.exec(sql);
+    // SQLite creates this table itself, with the first AUTOINCREMENT table.
+    if (name !== SEQUENCE_TABLE) to.exec(sql);
   }
-  for (const { name } of tables.filter(({ name }) => name !== SEQUENCES)) yield* copyRows(from, { to, name });
-  // SQLite creates it with the first AUTOINCREMENT table, and keeps it when the last one is dropped.
-  if (to.prepare("SELECT 1 FROM sqlite_schema WHERE name = ?").get(SEQUENCES) !== undefined) {
-    to.exec(`DELETE FROM ${SEQUENCES}`);
-    yield* copyRows(from, { to, name: SEQUENCES });
+  for (const { name } of tables.filter(({ name }) => name !== SEQUENCE_TABLE)) yield* copyRows(from, { to, name });
+  // The table may be missing in the copy: SQLite keeps it in the store even if the last AUTOINCREMENT table is dropped.
+  if (to.prepare("SELECT 1 FROM sqlite_schema WHERE name = ?").get(SEQUENCE_TABLE) !== undefined) {
+    to.exec(`DELETE FROM ${SEQUENCE_TABLE}`);
+    yield* copyRows(from, { to, name: SEQUENCE_TABLE });
   }
   // Triggers come last, so that they do not fire for copied rows.
   for (const { sql } of others) to.exec(sql);
@@ -113,11 +113,11 @@ function* copyRows(from: DatabaseSync, { to, name }: { to: DatabaseSync; name: s
     const values = Object.values(row as Record<string, SupportedValueType>);
     write ??= to.prepare(`INSERT INTO "${name}" (${columns}) VALUES (${values.map(() => "?").join(", ")})`);
     write.run(...values);
-    if (++count % ROWS_AT_ONCE === 0) yield;
+    if (++count % ROWS_PER_STEP === 0) yield;
   }
 }
 
-function sync(file: string): void {
+function syncFile(file: string): void {
   using opened = Deno.openSync(file, { read: true, write: true });
   opened.syncSync();
 }

@@ -1,29 +1,30 @@
-/** The sums per day in the SQLite file, and the reports made from them. */
+/** The sums per day in a SQLite database, which are written with the entries. */
 import type { DatabaseSync } from "node:sqlite";
 import { addFigures, dayOf, figuresOf, tokenCounts } from "../days.ts";
 import { type CountRow, toCounts } from "../entry_row.ts";
 import type { DaySum, Entry, Spender } from "../ledger.ts";
 
-/** Columns of `days` with counts; amounts are separate. */
+/** Columns of `days` with counts, as SQL; `cost` and `overrun` are further columns. */
 export const COUNTS =
   "requests, failed, prompt, input_cache_read, input_cache_write_5m, input_cache_write_1h, completion, reasoning, images";
 
-/** The sums of a database. */
+/** The sums per day of a database. */
 export interface SumRows {
-  /** Adds entries to the sums of their days, within the transaction that enters them. */
+  /** Adds entries to the sums of their days. Must be called within the transaction that writes the entries. */
   add(entries: readonly Entry[]): void;
+  /** Returns the amount that a key or group was charged since a day. */
   chargedSince(spender: Spender & { scope: "key" | "group" }): bigint;
-  /** As `LedgerStore.days`, in slices; each slice reads the current sums. */
-  days(since: number, maxRows: number): Generator<void, DaySum[]>;
+  /** Implements `LedgerStore.days`, with pauses; each step reads the current sums. */
+  days(since: number, enough: number): Generator<void, DaySum[]>;
 }
 
-/** Sorts after every text in SQLite. */
-export const LAST = new Uint8Array();
+/** A value that SQLite sorts after every text. */
+export const AFTER_ALL_TEXTS = new Uint8Array();
 
-/** Sums read per slice: about a millisecond of work. */
-const ROWS_AT_ONCE = 256;
+/** Sums that are read between two pauses: about a millisecond of work. */
+const ROWS_PER_STEP = 256;
 
-/** Opens the sums of a migrated database. */
+/** Opens the sums per day of a migrated database. */
 export function openSumRows(db: DatabaseSync): SumRows {
   const add = prepareAdd(db);
   const charged = { key: prepareCharged(db, "key_id"), group: prepareCharged(db, "group_name") };
@@ -31,7 +32,7 @@ export function openSumRows(db: DatabaseSync): SumRows {
     CAST(overrun AS TEXT) AS overrun`;
   const days = db.prepare(
     `SELECT ${columns} FROM days WHERE (day, key_id, group_name, model) > (?, ?, ?, ?) AND day <= ?
-     ORDER BY day, key_id, group_name, model LIMIT ${ROWS_AT_ONCE}`,
+     ORDER BY day, key_id, group_name, model LIMIT ${ROWS_PER_STEP}`,
   );
   const dayOfNth = db.prepare("SELECT day FROM days WHERE day >= ? ORDER BY day LIMIT 1 OFFSET ?");
 
@@ -41,13 +42,13 @@ export function openSumRows(db: DatabaseSync): SumRows {
     *days(since, enough) {
       const last = Number.isSafeInteger(enough) ? dayOfNth.get(since, enough - 1)?.day : undefined;
       const sums: DaySum[] = [];
-      // Sorts after every sum of the previous day.
-      let cursor: (number | string | Uint8Array)[] = [since - 1, LAST, LAST, LAST];
+      // The cursor begins after every sum of the previous day.
+      let cursor: (number | string | Uint8Array)[] = [since - 1, AFTER_ALL_TEXTS, AFTER_ALL_TEXTS, AFTER_ALL_TEXTS];
       for (;;) {
         const rows = days.all(...cursor, last ?? Number.MAX_SAFE_INTEGER);
         for (const row of rows) sums.push(toDaySum(row));
         const end = sums.at(-1);
-        if (rows.length < ROWS_AT_ONCE || end === undefined) return sums;
+        if (rows.length < ROWS_PER_STEP || end === undefined) return sums;
         cursor = [end.day, end.keyId, end.group, end.model];
         yield;
       }
@@ -81,7 +82,10 @@ function prepareAdd(db: DatabaseSync): SumRows["add"] {
   };
 }
 
-/** Sums entries. A batch has few distinct sums and neighbours often share one, so the search starts at the end. */
+/**
+ * Adds up entries by day, key, group and model. Neighbouring entries often share a sum, so the search starts at the
+ * end.
+ */
 function daySums(entries: readonly Entry[]): DaySum[] {
   const sums: DaySum[] = [];
   for (const entry of entries) {
@@ -98,20 +102,22 @@ function daySums(entries: readonly Entry[]): DaySum[] {
 }
 
 function prepareCharged(db: DatabaseSync, column: "key_id" | "group_name"): (id: string, since: number) => bigint {
-  const sum = db.prepare(`SELECT ${halves("cost")} FROM days WHERE ${column} = ? AND day >= ?`);
+  const sum = db.prepare(`SELECT ${sumsOfHalves("cost")} FROM days WHERE ${column} = ? AND day >= ?`);
   sum.setReadBigInts(true);
   return (id, since) => {
     const row = sum.get(id, since);
-    return toAmount(row?.cost_high, row?.cost_low);
+    return joinHalves(row?.cost_high, row?.cost_low);
   };
 }
 
-/** Splits a value into two sums, because SQLite's `sum` fails beyond 2^63 (9.2 million USD). */
-export function halves(name: string, value = name): string {
+/**
+ * Returns the SQL for the sums of both halves of a value, because SQLite's `sum` fails above 2^63 (9.2 million USD).
+ */
+export function sumsOfHalves(name: string, value = name): string {
   return `sum((${value}) >> 32) AS ${name}_high, sum((${value}) & 4294967295) AS ${name}_low`;
 }
 
-/** Joins two halves, read as `bigint`; 0 for no rows. */
-export function toAmount(high: unknown, low: unknown): bigint {
+/** Joins the sums of both halves, which are `bigint`. Returns 0 if there were no rows. */
+export function joinHalves(high: unknown, low: unknown): bigint {
   return typeof high === "bigint" && typeof low === "bigint" ? (high << 32n) + low : 0n;
 }

@@ -1,4 +1,4 @@
-/** Integrity checks of a database: quick ones before a gateway starts, and a full one. */
+/** Checks the integrity of a SQLite file: quickly before a gateway starts, or completely. */
 import { resolve } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { messageOf } from "../../errors.ts";
@@ -6,18 +6,18 @@ import { checkSum } from "../entry_row.ts";
 import { sizeOf } from "./pragma.ts";
 import { openLedgerRows } from "./ledger.ts";
 
-/** Size up to which a file is checked completely, in bytes: a fraction of a second of work. */
-const WHOLE_BYTES = 64 * 1024 * 1024;
+/** Size up to which the structure of a file is checked completely, in bytes: a fraction of a second of work. */
+const MAX_FULLY_CHECKED_BYTES = 64 * 1024 * 1024;
 
-/** Tables that stay small: the ones checked in larger files. */
+/** Tables that stay small. In a larger file only these are checked. */
 const SMALL_TABLES = ["keys", "price_sheets", "holds", "ledger_start"];
 
-/** Last entries whose chain is checked: those most at risk in a crash. */
-const LAST_ENTRIES = 1000;
+/** Number of last entries whose chain is checked: those that a crash is most likely to damage. */
+const CHECKED_ENTRIES = 1000;
 
-/** Checks the structure of the database, completely only if it is small. @throws {Error} if it is damaged */
+/** Checks the structure of a small database, or of the small tables of a large one. @throws {Error} if it is damaged */
 export function checkStructure(db: DatabaseSync): void {
-  if (sizeOf(db) <= WHOLE_BYTES) return quickCheck(db);
+  if (sizeOf(db) <= MAX_FULLY_CHECKED_BYTES) return quickCheck(db);
   const tables = db.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").all().map(({ name }) => name);
   for (const table of SMALL_TABLES) {
     if (tables.includes(table)) quickCheck(db, table);
@@ -41,26 +41,26 @@ function requireOk(db: DatabaseSync, check: string): void {
 /** Checks the chain of the last entries of a migrated database. @throws {Error} if it is broken */
 export function checkLastEntries(db: DatabaseSync): void {
   const { entries, start } = openLedgerRows(db);
-  const last = entries.last(LAST_ENTRIES);
+  const last = entries.last(CHECKED_ENTRIES);
   const first = last[0];
   const begin = start();
   if (first === undefined) return;
-  // The first of these entries cannot be checked against its predecessor, unless it is the first in the ledger.
-  let before = first.seq === begin.seq + 1 ? begin : undefined;
+  // The first of these entries cannot be compared with its predecessor, unless it is the first one in the ledger.
+  let previous = first.seq === begin.seq + 1 ? begin : undefined;
   for (const entry of last) {
-    const fits = before === undefined ||
-      (entry.seq === before.seq + 1 && entry.check === checkSum(entry, before.check));
+    const fits = previous === undefined ||
+      (entry.seq === previous.seq + 1 && entry.check === checkSum(entry, previous.check));
     if (!fits) throw new Error(`the file is damaged (the check sum of entry ${entry.seq} of the ledger does not fit)`);
-    before = { ...begin, seq: entry.seq, check: entry.check };
+    previous = { ...begin, seq: entry.seq, check: entry.check };
   }
 }
 
-/** Most problems reported. */
+/** Most problems that are reported. */
 const MAX_PROBLEMS = 20;
 
 /**
- * Lists the damage in the structure of a SQLite store and its indexes; empty if it is intact. Reads the whole file and
- * blocks the process: about a second per million entries.
+ * Lists the damage in the structure of a SQLite store and its indexes; the list is empty if the store is intact. Reads
+ * the whole file and blocks the process: about a second per million entries.
  */
 export function findDamage(path: string): string[] {
   try {

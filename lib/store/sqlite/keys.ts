@@ -1,5 +1,5 @@
 // deno-lint-ignore-file require-await -- calls that throw must reject
-/** API keys in the SQLite file. */
+/** The API keys in a SQLite database. */
 import { nextTick } from "node:process";
 import type { DatabaseSync, StatementResultingChanges } from "node:sqlite";
 import { type KeyRow, toKeyRecord } from "../key_row.ts";
@@ -13,8 +13,8 @@ const COLUMNS = "id, name, hash, group_name, created_at, disabled, revoked_at, e
 
 /**
  * Opens the keys of a migrated database.
- * @param watch a connection to the same file that detects changes by `db` and all others. Pass the connection that
- * writes most: its own writes do not count as possible changes of keys
+ * @param watch a connection to the same file, which sees the commits of `db` and all others. It should be the
+ * connection that writes most, because its own commits do not count as possible changes of keys
  */
 export function openSqliteKeys(db: DatabaseSync, watch: DatabaseSync = db): KeyStore {
   const versions = openVersions(watch);
@@ -26,7 +26,7 @@ export function openSqliteKeys(db: DatabaseSync, watch: DatabaseSync = db): KeyS
     return row === undefined ? undefined : toKeyRecord(row as unknown as KeyRow);
   }
 
-  /** Changes one key and logs that, where the change has an origin: both or neither. */
+  /** Changes one key. Logs the change in the same transaction if it has an origin. */
   function change(
     id: string,
     { action, origin }: { action: ChangeAction; origin: ChangeOrigin | undefined },
@@ -117,7 +117,7 @@ export function openSqliteKeys(db: DatabaseSync, watch: DatabaseSync = db): KeyS
 
 function prepareStatements(db: DatabaseSync) {
   return {
-    // Named parameters: some supported Deno versions lack numbered ones.
+    // Named parameters, because some supported Deno versions lack numbered ones.
     insert: db.prepare(
       `INSERT INTO keys (${COLUMNS})
      SELECT :id, :name, :hash, :group, :createdAt, :disabled, :revokedAt, :expiresAt, :lastUsedAt, :rules, :former, :until
@@ -137,7 +137,7 @@ function prepareStatements(db: DatabaseSync) {
     names: db.prepare(
       "SELECT keys.id, name FROM json_each(?) AS wanted CROSS JOIN keys ON keys.id = wanted.value",
     ),
-    // One statement, so that no concurrent change of another process is lost.
+    // One statement, so that no concurrent change by another process is lost.
     change: db.prepare(
       `UPDATE keys SET disabled = coalesce(:disabled, disabled), group_name = coalesce(:group, group_name),
      rules = coalesce(:rules, rules), expires_at = iif(:expires, :expiresAt, expires_at)
@@ -157,36 +157,37 @@ function prepareStatements(db: DatabaseSync) {
   };
 }
 
-/** Version of the keys in a file. */
+/** The version of the keys in a file. */
 interface Versions {
+  /** Returns the version: see `KeyStore.version`. */
   read(): number;
-  /** Must be called before the connection changes keys itself. */
+  /** Must be called before this process itself changes keys. */
   changed(): void;
 }
 
 function openVersions(db: DatabaseSync): Versions {
-  // Changes after a commit of any other connection, in any process.
+  // The value changes after a commit of any other connection, in any process.
   const others = db.prepare("PRAGMA data_version");
-  let seen: unknown;
+  let lastValue: unknown;
   let version = 0;
   /**
-   * True if the file was checked in this turn of the event loop. All requests of a turn arrived before it began, so one
-   * check sees every change made before any of them was sent. A check takes 5 to 7 µs.
+   * True if the file was checked in this turn of the event loop. All requests of a turn arrived before it began, so
+   * one check sees every change that was made before any of them was sent. A check takes 5 to 7 µs.
    */
   let isFresh = false;
 
-  function stale(): void {
+  function markStale(): void {
     isFresh = false;
   }
 
   return {
     read() {
       if (isFresh) return version;
-      const found = others.get()?.data_version;
-      if (found !== seen) version++;
-      seen = found;
+      const value = others.get()?.data_version;
+      if (value !== lastValue) version++;
+      lastValue = value;
       isFresh = true;
-      nextTick(stale);
+      nextTick(markStale);
       return version;
     },
     changed: () => void version++,

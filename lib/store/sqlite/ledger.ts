@@ -1,5 +1,5 @@
 // deno-lint-ignore-file require-await -- calls that throw must reject
-/** The ledger in the SQLite file. */
+/** The ledger in a SQLite database: what any process may read and prune, and the ledger of one that does not own it. */
 import type { DatabaseSync } from "node:sqlite";
 import { runSlicedNow } from "../../scheduler.ts";
 import type { Hold, LedgerStart, LedgerStore, Spender, Spending } from "../ledger.ts";
@@ -28,16 +28,16 @@ export interface LedgerRows {
   start(): LedgerStart;
 }
 
-/** The operations of a ledger that need no ownership. */
+/** The calls of a ledger that any process may make, whether it owns the ledger or not. */
 export type LedgerReader = Omit<
   LedgerStore,
   "hold" | "readAvailable" | "spending" | "renew" | "append" | "expire" | "holds"
 >;
 
-/** Reports made in slices. */
+/** The calls of a ledger that read much, and pause meanwhile. */
 export type Reports = Pick<LedgerStore, "durations" | "usage" | "upstreamDays" | "search" | "topUsers">;
 
-/** Opens the rows of a migrated database. */
+/** Opens the tables of a migrated database. */
 export function openLedgerRows(db: DatabaseSync): LedgerRows {
   const start = prepareStart(db);
   const sheets = openSheetRows(db);
@@ -59,7 +59,7 @@ function prepareStart(db: DatabaseSync): () => LedgerStart {
   };
 }
 
-/** Opens the operations that any process may use. */
+/** Opens the calls that any process may make. */
 export function openLedgerReader(
   db: DatabaseSync,
   { rows, reports }: { rows: LedgerRows; reports: Reports },
@@ -82,7 +82,7 @@ export function openLedgerReader(
     async sumUp() {
       const last = entries.lastSeq();
       if (last < endOfBlock(head().seq)) return false;
-      // Outside of a transaction: it prepares temporary tables.
+      // The first call prepares temporary tables, which must not happen within a transaction.
       summing();
       return await whenFree(() => atomically(db, () => summing().sumUp(last)));
     },
@@ -96,19 +96,19 @@ export function openLedgerReader(
   };
 }
 
-/** Prepared at the first use: processes that only read never sum up. */
+/** Returns a function that prepares the summing at its first call: processes that only read never need it. */
 function openSummingLater(db: DatabaseSync, sheets: SheetRows): () => Summing {
   let opened: Summing | undefined;
   return () => opened ??= openSumming(db, sheets);
 }
 
-/** Returns what a key, group or end user was charged since a day. */
+/** Returns the amount that a key, group or end user was charged since a day. */
 export function readCharged({ sums, users }: Pick<LedgerRows, "sums" | "users">, spender: Spender): bigint {
   const { scope, id, since } = spender;
   return scope === "user" ? users.charged(spender) : sums.chargedSince({ scope, id, since });
 }
 
-/** Opens the ledger for a process that does not own it, which cannot enter anything. */
+/** Opens the ledger for a process that does not own it. Such a process can neither make holds nor write entries. */
 export function openGuestLedger(db: DatabaseSync, reports: Reports): LedgerStore {
   const rows = openLedgerRows(db);
 
@@ -117,10 +117,10 @@ export function openGuestLedger(db: DatabaseSync, reports: Reports): LedgerStore
   }
 
   function spendingOf(spender: Spender, holds: readonly Hold[]): Spending {
-    const heldHere = holds
+    const held = holds
       .filter((hold) => countsAgainst(hold, spender))
       .reduce((sum, { amount }) => sum + amount, 0n);
-    return { charged: readCharged(rows, spender), held: heldHere };
+    return { charged: readCharged(rows, spender), held };
   }
 
   return {

@@ -1,4 +1,4 @@
-/** The connection on which the owner of a SQLite file writes entries. */
+/** Opens the connection on which the owner of a SQLite file writes entries. */
 import type { DatabaseSync } from "node:sqlite";
 import type { LedgerStore } from "../ledger.ts";
 import { connect } from "./connect.ts";
@@ -7,10 +7,10 @@ import { readNumber } from "./pragma.ts";
 import type { SqliteReports } from "./usage.ts";
 import { WalSync } from "./wal_sync.ts";
 
-/** Open parts of a store, in the order of closing. */
+/** Open parts of a store, in the order in which they must be closed. */
 export type OpenParts = { close(): void | Promise<void> }[];
 
-/** Opens a separate connection for entries. Adds the opened resources to `opened`. */
+/** Opens the ledger of a file on a connection of its own, and adds the parts to `opened`. */
 export function openLedgerConnection(
   { file, opened, reports }: { file: string; opened: OpenParts; reports: SqliteReports },
 ): { ledger: LedgerStore; connection: DatabaseSync } {
@@ -21,7 +21,7 @@ export function openLedgerConnection(
   const sync = new WalSync(`${file}-wal`);
   opened.unshift(sync);
   const ledger = openOwnedLedger(connection, { sync, reports, charged: reports.charged });
-  // The ledger waits for the lock itself, without blocking the event loop.
+  // From now on the ledger itself waits for the lock, without blocking the event loop.
   connection.exec("PRAGMA busy_timeout = 0");
   return { ledger, connection };
 }

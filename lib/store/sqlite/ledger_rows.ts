@@ -1,4 +1,4 @@
-/** Entries, price sheets and holds as rows of the SQLite file. */
+/** Reads and writes the entries, price sheets and holds of a SQLite database. */
 import type { DatabaseSync } from "node:sqlite";
 import {
   AMOUNT_COLUMNS,
@@ -19,7 +19,7 @@ import {
   SPENDERS_AT_ONCE,
 } from "../ledger.ts";
 
-/** Amounts are selected as text; reading all columns as bigint would be slow. */
+/** The columns of `entries` as they are selected: amounts as text, because reading all columns as `bigint` is slow. */
 export const SELECTED_ENTRY: string = ENTRY_COLUMNS.map((name) =>
   AMOUNT_COLUMNS.has(name) ? `CAST(${name} AS TEXT) AS ${name}` : name
 )
@@ -28,21 +28,23 @@ export const SELECTED_ENTRY: string = ENTRY_COLUMNS.map((name) =>
 /** Entries of a database. */
 export interface EntryRows {
   /**
-   * Inserts rows, as `entryValues` makes them. Returns false if an id exists already: others may have been inserted, so
-   * the transaction must be rolled back.
+   * Inserts rows, as `entryValues` makes them. Returns false if an id exists already: other rows may have been
+   * inserted, so the transaction must be rolled back.
    */
   insert(rows: readonly ColumnValue[][]): boolean;
-  /** Seq of the last entry ever written. */
+  /** Returns the seq of the last entry ever written; 0 if there was none. */
   lastSeq(): number;
+  /** Returns whether a request has an entry. */
   has(id: string): boolean;
+  /** Finds the entry of a request. */
   find(id: string): KeptEntry | undefined;
-  /** As `LedgerStore.spenders`. */
+  /** Implements `LedgerStore.spenders`. */
   spenders(after: number | undefined): Spenders;
-  /** Entries after a seq, in order. */
+  /** Reads entries after a seq, in order; at most `limit`. */
   after(seq: number, limit: number): KeptEntry[];
-  /** As `LedgerStore.entriesWithin`. */
+  /** Implements `LedgerStore.entriesWithin`. */
   within(span: Parameters<LedgerStore["entriesWithin"]>[0]): KeptEntry[];
-  /** The last entries, in order. */
+  /** Reads the last entries, in order; at most `limit`. */
   last(limit: number): KeptEntry[];
 }
 
@@ -59,7 +61,8 @@ export function openEntryRows(db: DatabaseSync, sheets: SheetRows): EntryRows {
   const charged = db.prepare(
     `SELECT DISTINCT key_id AS "key", group_name AS "group" FROM entries WHERE seq > ? AND seq <= ? AND cost > 0`,
   );
-  // A user is charged where the entry has a period of the user's budget, and refused where that budget was the reason.
+  // An entry charges an end user if it has a period of the user's budget; it is a refusal if that budget was the
+  // reason.
   const users = db.prepare(
     `SELECT key_id AS keyId, coalesce(end_user, '') AS user, max(reason IS 'budget') AS refused FROM entries
      WHERE seq > ? AND seq <= ? AND details IS NOT NULL AND (cost > 0 AND json_extract(details, '$.user_since') IS NOT NULL
@@ -113,15 +116,16 @@ export function toEntries(rows: readonly unknown[], sheetOf: (version: number) =
   return rows.map((row) => toEntry(row as EntryRow, sheetOf));
 }
 
-/** Price sheets of a database. */
+/** The price sheets of a database. */
 export interface SheetRows {
   /**
-   * Returns a function that reads each sheet once. Use it for one page of entries: a longer cache would hide damage of
-   * the file.
-   * @throws {Error} if the version does not exist
+   * Returns a function that reads each sheet once, and throws if the version does not exist. It should be used for one
+   * page of entries: a longer cache would hide damage of the file.
    */
   reader(): (version: number) => PriceSheet;
+  /** Reads all sheets, in order of version. */
   all(): { version: number; sheet: PriceSheet }[];
+  /** Adds a sheet. */
   insert(version: number, sheet: PriceSheet): void;
 }
 
@@ -132,14 +136,14 @@ export function openSheetRows(db: DatabaseSync): SheetRows {
   const insert = db.prepare(`INSERT INTO price_sheets (version, ${SHEET_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`);
 
   function reader(): (version: number) => PriceSheet {
-    const known = new Map<number, PriceSheet>();
+    const cached = new Map<number, PriceSheet>();
     return (version) => {
-      let sheet = known.get(version);
+      let sheet = cached.get(version);
       if (sheet === undefined) {
         const row = findSheet.get(version);
         if (row === undefined) throw new Error(`Cannot read the ledger: there is no price sheet ${version}`);
         sheet = { ...row } as unknown as PriceSheet;
-        known.set(version, sheet);
+        cached.set(version, sheet);
       }
       return sheet;
     };
@@ -155,11 +159,13 @@ export function openSheetRows(db: DatabaseSync): SheetRows {
   };
 }
 
-/** Open holds recorded in a database. */
+/** The open holds that a database has. */
 export interface HoldRows {
-  /** Records a hold or its new lease. */
+  /** Adds a hold, or updates its lease. */
   put(hold: Readonly<Hold>): void;
+  /** Deletes a hold. */
   delete(id: string): void;
+  /** Reads all holds, in order of arrival. */
   all(): Hold[];
 }
 

@@ -1,10 +1,13 @@
-/** Claims of requests in memory, for a store that one process serves from. */
+/** Keeps claims of requests in memory, for a store from which only one process serves. */
 import type { AnswerClaim, AnswerStore } from "../answers.ts";
 
 /** Most claims; the oldest are dropped. */
 const MAX_CLAIMS = 20_000;
 
-/** Creates an empty set of claims. @param monotonic monotonic time in milliseconds */
+/**
+ * Creates an empty set of claims, with the calls of an `AnswerStore`.
+ * @param monotonic monotonic time in milliseconds
+ */
 export function openLocalClaims(
   monotonic: () => number = () => performance.now(),
 ): Pick<AnswerStore, "claim" | "isClaimed" | "release"> {
@@ -13,11 +16,11 @@ export function openLocalClaims(
   return {
     claim(claim, forMs, after) {
       const name = nameOf(claim);
-      const found = claims.get(name);
-      const isOver = found !== undefined && found.until <= monotonic();
-      const holder = found?.claim.holder;
-      if (found !== undefined && holder !== claim.holder && !(isOver && holder === after)) {
-        return Promise.resolve({ requestHash: found.claim.requestHash, holder: found.claim.holder, isOver });
+      const existing = claims.get(name);
+      const isOver = existing !== undefined && existing.until <= monotonic();
+      const holder = existing?.claim.holder;
+      if (existing !== undefined && holder !== claim.holder && !(isOver && holder === after)) {
+        return Promise.resolve({ requestHash: existing.claim.requestHash, holder: existing.claim.holder, isOver });
       }
       claims.set(name, { claim: { ...claim }, until: monotonic() + forMs });
       const [first] = claims.keys();

@@ -1,5 +1,5 @@
 // deno-lint-ignore-file require-await -- calls that throw must reject
-/** A store that ends with the process: the SQLite store on `:memory:`. */
+/** Opens a store that ends with the process: a SQLite database in memory. */
 import { DatabaseSync } from "node:sqlite";
 import { runSlicedNow, runToEnd } from "../../scheduler.ts";
 import type { AlertStore } from "../alerts.ts";
@@ -34,7 +34,9 @@ export function openMemoryAlerts(): AlertStore {
   return openSqliteAlerts(db);
 }
 
-/** An in-memory database has a single connection without snapshots, so sums are read in one step. */
+/**
+ * Opens reports. A database in memory has a single connection without snapshots, so sums are read without pauses.
+ */
 function openMemoryReports(db: DatabaseSync): Parameters<typeof openOwnedLedger>[1] {
   const work = prepareUsage(db);
   const search = prepareSearch(db);

@@ -6,11 +6,11 @@ import { MIGRATIONS } from "./migrations.ts";
 import { readNumber } from "./pragma.ts";
 import { checkAll, checkLastEntries, checkStructure } from "./integrity.ts";
 import { BUSY_MS } from "./connect.ts";
-import { takeFile } from "./owner_lock.ts";
+import { takeFileOwnership } from "./owner_lock.ts";
 import { type Migrated, newerStore } from "../store.ts";
 import { atomically } from "./transaction.ts";
 
-/** Number of applied migrations. @throws {Error} if there are more than this version knows */
+/** Returns the number of applied steps. @throws {Error} if a newer version or another program has made the file */
 export function knownVersion(db: DatabaseSync): number {
   const version = readNumber(db, "user_version");
   if (version > MIGRATIONS.length) throw newerStore(version, MIGRATIONS.length);
@@ -22,31 +22,31 @@ export function knownVersion(db: DatabaseSync): number {
   return version;
 }
 
-/** A read-only inspection of a file. */
+/** The result of an inspection of a file. */
 export interface Preview {
-  /** Number of applied migrations. */
+  /** Number of applied steps. */
   version: number;
   /**
-   * Closes the inspection. For a rejected file, close it after all other connections: the last writable connection to
-   * close would merge the log into the file.
+   * Closes the connection of the inspection. If the file was rejected, it must be closed after all others: otherwise
+   * the last writable connection would merge the log into the file, which must stay unchanged.
    */
   close(): void;
 }
 
 /**
- * Checks a file before anything is written to it: completely if it is to be migrated, otherwise, if this process will
- * serve from it, with quick checks.
- *
+ * Checks a file before anything is written to it: completely if it must be migrated, otherwise with quick checks if
+ * this process will serve from it.
+ * @param isOwner whether this process will serve from the file
  * @throws {Error} if it is damaged, newer, or belongs to another program
  */
-export function previewFile(file: string, own: boolean): Preview {
-  // Only a writable connection can undo a write that a crash interrupted.
-  const db = new DatabaseSync(file, { readOnly: !isThere(`${file}-journal`) });
+export function previewFile(file: string, isOwner: boolean): Preview {
+  // If a crash has interrupted a write, only a writable connection can undo it.
+  const db = new DatabaseSync(file, { readOnly: !exists(`${file}-journal`) });
   try {
     db.exec(`PRAGMA busy_timeout = ${BUSY_MS}`);
     const version = knownVersion(db);
     if (version > 0 && version < MIGRATIONS.length) checkAll(db);
-    else if (own && version > 0) {
+    else if (isOwner && version > 0) {
       checkStructure(db);
       checkLastEntries(db);
     }
@@ -59,19 +59,21 @@ export function previewFile(file: string, own: boolean): Preview {
 
 /** Creates the tables of a new file. */
 export function makeTables(db: DatabaseSync): void {
-  // Checked again within the transaction: two processes that start together must not both create them.
+  // The version is read again within the transaction, so that of two processes that start together only one creates
+  // them.
   atomically(db, () => runSteps(db, knownVersion(db)));
 }
 
 /**
- * Migrates an older file in one transaction, after copying it. Verifies the last entries in the new form before the
+ * Migrates an older file in one transaction, after copying it. Checks the last entries in their new form before the
  * commit. A rejected file stays unchanged.
- * @returns the steps done; `undefined` if another process was faster
+ * @param isOwner whether this process owns the file
+ * @returns the facts of the migration; `undefined` if another process was faster
  * @throws {Error} if a gateway serves from it, unless this process owns it
  */
-export function bringUpToDate(file: string, own: boolean): Migrated | undefined {
-  // A running gateway relies on the current schema.
-  using _ownership = own ? undefined : takeOutdated(file);
+export function migrateFile(file: string, isOwner: boolean): Migrated | undefined {
+  // No gateway of an older version may run meanwhile: it relies on the schema as it is.
+  using _ownership = isOwner ? undefined : takeForMigration(file);
   const db = new DatabaseSync(file);
   let copy: string | undefined;
   try {
@@ -79,7 +81,7 @@ export function bringUpToDate(file: string, own: boolean): Migrated | undefined 
     return atomically(db, () => {
       const from = knownVersion(db);
       if (from === MIGRATIONS.length) return undefined;
-      copy = copyBefore(file, from);
+      copy = copyBeforeMigration(file, from);
       runSteps(db, from);
       checkLastEntries(db);
       return { from, to: MIGRATIONS.length, copy };
@@ -92,14 +94,17 @@ export function bringUpToDate(file: string, own: boolean): Migrated | undefined 
   }
 }
 
+/** Applies the steps after a version. */
 function runSteps(db: DatabaseSync, version: number): void {
   if (version === MIGRATIONS.length) return;
   for (const step of MIGRATIONS.slice(version)) db.exec(step);
   db.exec(`PRAGMA user_version = ${MIGRATIONS.length}`);
 }
 
-/** Copies the file, which nothing else can write meanwhile. Returns the path of the copy. */
-function copyBefore(file: string, version: number): string {
+/**
+ * Copies the file within the transaction, so that nothing else can write to it meanwhile. Returns the path of the copy.
+ */
+function copyBeforeMigration(file: string, version: number): string {
   const at = new Date().toISOString().replaceAll(/[-:]|\.\d+/g, "");
   const copy = `${file}.shape-${version}-${at}`;
   try {
@@ -114,9 +119,10 @@ function copyBefore(file: string, version: number): string {
   }
 }
 
-function takeOutdated(file: string): Disposable {
+/** Takes ownership of the file during a migration. @throws {Error} if a gateway serves from it */
+function takeForMigration(file: string): Disposable {
   try {
-    const ownership = takeFile(file);
+    const ownership = takeFileOwnership(file);
     return { [Symbol.dispose]: () => ownership.close() };
   } catch (cause) {
     const why = `it needs a migration, and ${messageOf(cause)}: stop or restart that gateway first`;
@@ -124,7 +130,7 @@ function takeOutdated(file: string): Disposable {
   }
 }
 
-function isThere(path: string): boolean {
+function exists(path: string): boolean {
   try {
     Deno.lstatSync(path);
     return true;

@@ -1,4 +1,4 @@
-/** The schema of the database, step by step. Append only: a released step never changes. */
+/** The steps that create the schema of the database. New steps are appended; a released step never changes. */
 
 /** Columns of the sums by upstream, per day and per hour. Part of released steps. */
 const UPSTREAM_SUM_COLUMNS = `key_id TEXT NOT NULL,
@@ -23,7 +23,7 @@ const UPSTREAM_SUM_COLUMNS = `key_id TEXT NOT NULL,
     attempts INTEGER NOT NULL,
     target_cost INTEGER NOT NULL,`;
 
-/** `PRAGMA user_version` counts how many of these have run. */
+/** All steps, in order. `PRAGMA user_version` is the number of applied steps. */
 export const MIGRATIONS: readonly string[] = [
   `CREATE TABLE keys (
     id TEXT PRIMARY KEY,
@@ -36,7 +36,7 @@ export const MIGRATIONS: readonly string[] = [
   ) STRICT;
   CREATE UNIQUE INDEX keys_name_in_use ON keys (name) WHERE revoked_at IS NULL;`,
 
-  // Ids are never reused: leftover pieces must not become part of another answer.
+  // Ids are never reused, so remaining pieces cannot become part of another answer.
   `CREATE TABLE answers (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     scope TEXT NOT NULL,
@@ -59,7 +59,7 @@ export const MIGRATIONS: readonly string[] = [
     PRIMARY KEY (answer, part)
   ) STRICT;`,
 
-  // `rules` is a JSON object: additions to or restrictions of the group's rules.
+  // `rules` is a JSON object with rules that extend or restrict those of the group.
   `ALTER TABLE keys ADD COLUMN expires_at INTEGER;
   ALTER TABLE keys ADD COLUMN last_used_at INTEGER;
   ALTER TABLE keys ADD COLUMN rules TEXT NOT NULL DEFAULT '{}';
@@ -67,8 +67,8 @@ export const MIGRATIONS: readonly string[] = [
   ALTER TABLE keys ADD COLUMN former_until INTEGER;
   CREATE UNIQUE INDEX keys_former_hash ON keys (former_hash) WHERE former_hash IS NOT NULL;`,
 
-  // Amounts are in 1e-12 USD. Sheets and entries are append-only; the oldest entries may be deleted in order after
-  // `ledger_start` has recorded the check sum that the next one builds on.
+  // Amounts are in 1e-12 USD. Sheets and entries are only appended. The oldest entries may be deleted in order, after
+  // `ledger_start` has recorded the check sum of the last of them, with which the chain of the others begins.
   `CREATE TABLE price_sheets (
     version INTEGER PRIMARY KEY,
     model TEXT NOT NULL,
@@ -176,15 +176,15 @@ export const MIGRATIONS: readonly string[] = [
   CREATE TRIGGER ledger_start_stays BEFORE DELETE ON ledger_start
   BEGIN SELECT RAISE(ABORT, 'the ledger has one start'); END;`,
 
-  // The triggers take a quarter of the time of each insert. The owner of the ledger reads the last entry before it
-  // writes, and entries by anyone else break the chain of check sums.
+  // These triggers take a quarter of the time of each insert. They are not needed: the owner of the ledger reads the
+  // last entry before it writes, and entries of any other program break the chain of check sums.
   `DROP TRIGGER entries_once;
   DROP TRIGGER entries_follow;`,
 
   // A JSON object of facts that few entries have.
   `ALTER TABLE entries ADD COLUMN details TEXT;`,
 
-  // One row per answer. Existing answers are dropped, since they live only an hour.
+  // One row per answer. Existing answers are deleted, since they live only an hour.
   `DROP TABLE answer_pieces;
   DROP TABLE answers;
   CREATE TABLE answers (
@@ -201,7 +201,8 @@ export const MIGRATIONS: readonly string[] = [
   CREATE INDEX answers_by_age ON answers (done_at);
   CREATE INDEX answers_with_body ON answers (done_at, bytes) WHERE body IS NOT NULL;`,
 
-  // Times are in Unix milliseconds. `alert_states`: conditions that have started and not ended, or were reported once.
+  // Times are in Unix milliseconds. `alert_states` has conditions that have begun and not ended, and facts that are
+  // reported only once.
   `CREATE TABLE alerts (
     id TEXT PRIMARY KEY,
     at INTEGER NOT NULL,
@@ -227,8 +228,8 @@ export const MIGRATIONS: readonly string[] = [
   CREATE INDEX entries_failed ON entries (at) WHERE ending IN ('failed', 'refused', 'lost');
   CREATE INDEX entries_by_user ON entries (end_user, at) WHERE end_user IS NOT NULL;`,
 
-  // Operators: changes that are logged, sign-in links by the hashes of their tokens, sessions that ended early. Times are
-  // in Unix milliseconds.
+  // The state of operators: logged changes, sign-in links by the hashes of their tokens, and sessions that were ended
+  // before they expired. Times are in Unix milliseconds.
   `CREATE TABLE change_log (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,
     at INTEGER NOT NULL,
@@ -274,9 +275,9 @@ export const MIGRATIONS: readonly string[] = [
     PRIMARY KEY (since, key_id, end_user)
   ) STRICT, WITHOUT ROWID;`,
 
-  // Sums that are made from entries in the order of `seq`, some time after they were entered. `sums_head`: the last of
-  // these entries, and the first day of the sums: entries of earlier days were pruned before. `saved` may be negative.
-  // `price_version` is 0 for entries without a price sheet.
+  // Sums that are made from entries in order of `seq`, in the background. `sums_head` has the last of these entries,
+  // and the first day of the sums; entries of earlier days were pruned before. `saved` may be negative. `price_version`
+  // is 0 for entries without a price sheet.
   `CREATE TABLE sums_head (
     one INTEGER PRIMARY KEY CHECK (one = 1),
     seq INTEGER NOT NULL,
@@ -323,8 +324,8 @@ export const MIGRATIONS: readonly string[] = [
   CREATE INDEX entry_blocks_by_block ON entry_blocks (block);
   DROP INDEX entries_failed;`,
 
-  // The sums per hour of the last two days, as in `upstream_days`. `first_hour`: their first one; no entry of this hour or
-  // a later one has been summed up yet.
+  // Sums per hour of the last two days, otherwise as `upstream_days`. `first_hour` is the first one with sums: at the
+  // migration, a later hour than that of any entry.
   `CREATE TABLE upstream_hours (
     hour INTEGER NOT NULL,
     ${UPSTREAM_SUM_COLUMNS}

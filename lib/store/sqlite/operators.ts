@@ -1,5 +1,5 @@
 // deno-lint-ignore-file require-await -- calls that throw must reject
-/** The state of the operators in the SQLite database. */
+/** The state of operators in a SQLite database. */
 import type { DatabaseSync } from "node:sqlite";
 import {
   type ChangeRow,
@@ -11,7 +11,7 @@ import {
 } from "../operators.ts";
 import { atomically } from "./transaction.ts";
 
-/** Prepares the statement that logs a change. */
+/** Returns a function that logs a change. */
 export function prepareChangeLog(db: DatabaseSync): (change: LoggedChange) => void {
   const insert = db.prepare(
     `INSERT INTO change_log (at, author, address, request_id, action, subject, before_values, after_values)
@@ -20,7 +20,7 @@ export function prepareChangeLog(db: DatabaseSync): (change: LoggedChange) => vo
   return (change) => void insert.run(...toChangeValues(change));
 }
 
-/** Opens the state of the operators in a database that is up to date. */
+/** Opens the state of operators of a migrated database. */
 export function openSqliteOperators(db: DatabaseSync): OperatorStore {
   const logChange = prepareChangeLog(db);
   const changes = db.prepare(

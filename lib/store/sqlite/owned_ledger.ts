@@ -1,7 +1,7 @@
 // deno-lint-ignore-file require-await -- calls that throw must reject
 /**
- * The ledger in the SQLite file, for the process that owns it. Only the owner writes entries, so its accounts and last
- * entry in memory always match the file.
+ * The ledger in a SQLite database, for the process that owns it. Only the owner writes entries, so the accounts
+ * and the last entry in its memory always match the database.
  */
 import type { DatabaseSync } from "node:sqlite";
 import { Accounts, lostEntry, type ReadCharged } from "./accounts.ts";
@@ -20,15 +20,15 @@ import { type LedgerRows, openLedgerReader, openLedgerRows, readCharged, type Re
 import { atomically, isBroken, whenFree } from "./transaction.ts";
 import type { WalSync } from "./wal_sync.ts";
 
-/** Most holds that one transaction records or voids, to keep it short. */
-const HOLDS_AT_ONCE = 256;
+/** Most holds that one transaction records or voids, so that it stays short. */
+const HOLDS_PER_TRANSACTION = 256;
 
-/** Thrown within a transaction if an entry with the id exists already. */
-const TAKEN = new Error("Cannot enter a request twice");
+/** Thrown within a transaction if a request has an entry already. */
+const DUPLICATE_ID = new Error("Cannot enter a request twice");
 
 /**
- * Opens the ledger. Requests left open by a previous owner are entered as lost.
- * @param parts `sync`: absent for a database that is in memory alone
+ * Opens the ledger of a migrated database. Requests that a previous owner left open are entered as lost.
+ * @param parts `sync`: makes commits durable, absent for a database in memory; `charged`: adds up charges with pauses
  */
 export function openOwnedLedger(
   db: DatabaseSync,
@@ -37,7 +37,7 @@ export function openOwnedLedger(
   const rows = openLedgerRows(db);
   const writer = new Writer(db, rows);
   const { accounts } = writer;
-  writer.loseAll();
+  writer.enterAllAsLost();
 
   return {
     ...openLedgerReader(db, { rows, reports }),
@@ -47,42 +47,42 @@ export function openOwnedLedger(
         throw new RangeError(`Cannot hold for "${hold.id}": the request is in the ledger already`);
       }
       const answer = accounts.hold(hold);
-      if (answer.held) writer.note(hold.id);
+      if (answer.held) writer.recordLater(hold.id);
       return answer;
     },
     async readAvailable(claim) {
-      // A key's sums are few and indexed, so they are read synchronously.
-      if (claim.scope === "group") await accounts.learn(claim, charged);
+      // The sums of a key are few and have an index, so they are read synchronously.
+      if (claim.scope === "group") await accounts.loadCharged(claim, charged);
       return accounts.available(claim);
     },
     async spending(spenders) {
       for (const spender of spenders) {
-        if (spender.scope === "group") await accounts.learn(spender, charged);
+        if (spender.scope === "group") await accounts.loadCharged(spender, charged);
       }
       return await runSlicedNow(readSpending(accounts, spenders));
     },
     async renew(ids, leaseUntil) {
-      for (const id of accounts.renew(ids, leaseUntil)) writer.note(id);
+      for (const id of accounts.renew(ids, leaseUntil)) writer.recordLater(id);
       try {
-        while (writer.hasNotes) await whenFree(() => writer.enter([]));
+        while (writer.hasUnrecorded) await whenFree(() => writer.enter([]));
       } catch {
-        // Leases live in memory. The file only informs other processes, and is updated with the next entries.
+        // The leases in memory count. The file only informs other processes, and is updated with the next entries.
       }
     },
     async append(entries) {
       for (const entry of entries) assertEntry(entry);
       const isNew = await whenFree(() => writer.enter(entries));
-      // For duplicates too: the first entry may not be synced yet.
+      // Needed for duplicates, too: the first entry of the request may not be synced yet.
       if (sync !== undefined) await writer.confirm(sync.durable());
       return isNew;
     },
     async expire(now) {
       const ids: string[] = [];
       while (accounts.overdue(now).length > 0) {
-        // Read within the step: while it waits for the lock, holds may be renewed or end.
+        // Read within the step, because holds may be renewed or end while it waits for the lock.
         ids.push(
           ...await whenFree(() => {
-            const overdue = accounts.overdue(now).slice(0, HOLDS_AT_ONCE);
+            const overdue = accounts.overdue(now).slice(0, HOLDS_PER_TRANSACTION);
             const isNew = writer.enter(overdue.map((hold) => lostEntry(hold, now)));
             return overdue.filter((_, index) => isNew[index]).map(({ id }) => id);
           }),
@@ -96,27 +96,27 @@ export function openOwnedLedger(
 }
 
 function* readSpending(accounts: Accounts, spenders: readonly Spender[]): Generator<void, Spending[]> {
-  const found: Spending[] = [];
+  const spendings: Spending[] = [];
   for (const spender of spenders) {
-    found.push(accounts.spending(spender));
+    spendings.push(accounts.spending(spender));
     yield;
   }
-  return found;
+  return spendings;
 }
 
-/** Writes entries in order, and updates the process's memory of them. */
+/** Writes entries in order, and keeps the accounts and the last entry in memory current. */
 class Writer {
   readonly accounts: Accounts;
   readonly #db: DatabaseSync;
   readonly #rows: LedgerRows;
   #last: { seq: number; check: number };
-  /** Versions of price sheets, by text. */
+  /** Versions of price sheets, by their canonical text. */
   #versions: Map<string, number>;
-  /** Open holds whose rows are missing or outdated. */
-  readonly #unnoted = new Set<string>();
-  /** Open holds with rows. */
-  readonly #noted = new Set<string>();
-  #broken: Error | undefined;
+  /** Ids of open holds whose rows are missing or outdated. */
+  readonly #unrecorded = new Set<string>();
+  /** Ids of open holds that have a row. */
+  readonly #recorded = new Set<string>();
+  #failure: Error | undefined;
 
   constructor(db: DatabaseSync, rows: LedgerRows) {
     this.#db = db;
@@ -126,106 +126,109 @@ class Writer {
     this.#versions = new Map(rows.sheets.all().map(({ version, sheet }) => [sheetText(sheet), version]));
   }
 
-  /** True while `enter` has holds to record. */
-  get hasNotes(): boolean {
-    return this.#unnoted.size > 0;
+  /** Whether the next `enter` has holds to record. */
+  get hasUnrecorded(): boolean {
+    return this.#unrecorded.size > 0;
   }
 
-  /** Records the hold with the next transaction. A hold that ends before leaves no trace. */
-  note(id: string): void {
-    this.#unnoted.add(id);
+  /** Records a hold in the next transaction. A hold that ends before that is never recorded. */
+  recordLater(id: string): void {
+    this.#unrecorded.add(id);
   }
 
-  /** Enters the requests of all holds in the file as lost. They belong to a process that has ended. */
-  loseAll(): void {
-    for (let holds = this.#rows.holds.all(); holds.length > 0; holds = holds.slice(HOLDS_AT_ONCE)) {
-      const batch = holds.slice(0, HOLDS_AT_ONCE);
-      for (const { id } of batch) this.#noted.add(id);
-      this.enter(batch.map((hold) => lostEntry(hold, hold.at)));
+  /** Enters the requests of all recorded holds as lost. They belong to a process that has ended. */
+  enterAllAsLost(): void {
+    for (let holds = this.#rows.holds.all(); holds.length > 0; holds = holds.slice(HOLDS_PER_TRANSACTION)) {
+      const page = holds.slice(0, HOLDS_PER_TRANSACTION);
+      for (const { id } of page) this.#recorded.add(id);
+      this.enter(page.map((hold) => lostEntry(hold, hold.at)));
     }
   }
 
   /**
-   * Writes new entries in one transaction, ends their holds, and records other holds. Not synced yet.
-   * @returns whether each entry is new
+   * Writes new entries in one transaction, ends their holds, and records other holds. The commit is not synced yet.
+   * @returns for each entry whether it is new
    */
   enter(entries: readonly Entry[]): boolean[] {
-    if (this.#broken !== undefined) throw this.#broken;
+    if (this.#failure !== undefined) throw this.#failure;
     try {
-      return this.#write(entries, this.#prepare(entries));
+      return this.#write(entries, this.#prepareBatch(entries));
     } catch (error) {
-      if (error !== TAKEN) throw error;
+      if (error !== DUPLICATE_ID) throw error;
     }
-    // Rare, so only now each id is looked up.
+    // Duplicates are rare, so the ids are looked up only now.
     const seen = new Set<string>();
     const isNew = (id: string) => seen.size < seen.add(id).size && !this.#rows.entries.has(id);
-    return this.#write(entries, this.#prepare(entries, isNew));
+    return this.#write(entries, this.#prepareBatch(entries, isNew));
   }
 
-  /** Writes everything or nothing. @throws {Error} `TAKEN` if the id of a new entry exists already */
+  /** Writes everything or nothing. @throws {Error} `DUPLICATE_ID` if a new entry has the id of an existing one */
   #write(entries: readonly Entry[], batch: Batch): boolean[] {
-    const notes = this.#unnoted.size === 0 ? [] : this.#takeNotes(entries);
-    const holds = notes.map((id) => this.accounts.find(id)).filter((hold) => hold !== undefined);
+    const recordedIds = this.#unrecorded.size === 0 ? [] : this.#holdsToRecord(entries);
+    const holds = recordedIds.map((id) => this.accounts.find(id)).filter((hold) => hold !== undefined);
     try {
       atomically(this.#db, () => {
         if (batch.kept.length > 0) {
-          this.#assertLast();
+          this.#assertLastEntry();
           for (const [version, sheet] of batch.sheets) this.#rows.sheets.insert(version, sheet);
-          if (!this.#rows.entries.insert(batch.rows)) throw TAKEN;
+          if (!this.#rows.entries.insert(batch.rows)) throw DUPLICATE_ID;
           this.#rows.sums.add(batch.kept);
           this.#rows.users.add(batch.kept);
         }
         for (const { id } of entries) {
-          if (this.#noted.has(id)) this.#rows.holds.delete(id);
+          if (this.#recorded.has(id)) this.#rows.holds.delete(id);
         }
         for (const hold of holds) this.#rows.holds.put(hold);
       });
     } catch (error) {
-      if (isBroken(error)) this.#break(error);
+      if (isBroken(error)) this.#stopWriting(error);
       throw error;
     }
-    // Committed: the updates of memory must neither fail nor be interleaved.
+    // After the commit, the updates of the memory must neither fail nor be interrupted.
     this.#last = batch.kept.at(-1) ?? this.#last;
     for (const [version, sheet] of batch.sheets) this.#versions.set(sheetText(sheet), version);
     for (const entry of batch.kept) this.accounts.enter(entry);
     for (const { id } of entries) {
       this.accounts.release(id);
-      this.#noted.delete(id);
-      this.#unnoted.delete(id);
+      this.#recorded.delete(id);
+      this.#unrecorded.delete(id);
     }
-    for (const id of notes) this.#unnoted.delete(id);
-    for (const { id } of holds) this.#noted.add(id);
+    for (const id of recordedIds) this.#unrecorded.delete(id);
+    for (const { id } of holds) this.#recorded.add(id);
     return batch.isNew;
   }
 
-  /** Checks within a transaction that the chain still ends with the last known entry. */
-  #assertLast(): void {
+  /** Checks within a transaction that the ledger still ends with the last known entry. */
+  #assertLastEntry(): void {
     const { seq } = this.#last;
     const last = this.#rows.entries.lastSeq();
     if (last === seq) return;
     const cause = new Error(`Cannot enter anything into the ledger: it ends with entry ${last} instead of ${seq}`);
-    this.#break(cause);
+    this.#stopWriting(cause);
     throw cause;
   }
 
-  /** Holds to record in this transaction, except those that end with its entries. */
-  #takeNotes(entries: readonly Entry[]): string[] {
+  /** Returns the ids of holds to record in this transaction, except those that end with its entries. */
+  #holdsToRecord(entries: readonly Entry[]): string[] {
     const ending = new Set(entries.map(({ id }) => id));
-    return [...this.#unnoted].filter((id) => !ending.has(id)).slice(0, HOLDS_AT_ONCE);
+    return [...this.#unrecorded].filter((id) => !ending.has(id)).slice(0, HOLDS_PER_TRANSACTION);
   }
 
-  /** Waits for a sync. If it fails, the state of the disk is unknown, and nothing more is entered. */
+  /** Waits for a sync. If it fails, the state of the disk is unknown, and nothing more is written. */
   async confirm(durable: Promise<void>): Promise<void> {
     try {
       await durable;
     } catch (error) {
-      this.#break(error);
+      this.#stopWriting(error);
       throw error;
     }
   }
 
-  /** Gives each new entry its sequence number, price version and check sum. @param isNew absent: all are */
-  #prepare(entries: readonly Entry[], isNew?: (id: string) => boolean): Batch {
+  /**
+   * Prepares a write: gives each new entry its sequence number, price version and check sum.
+   * @param isNew returns whether a request has no entry yet; absent: none has
+   */
+  #prepareBatch(entries: readonly Entry[], isNew?: (id: string) => boolean): Batch {
     const batch: Batch = { isNew: [], kept: [], rows: [], sheets: new Map() };
     let { seq, check } = this.#last;
     const added = new Map<string, number>();
@@ -240,27 +243,27 @@ class Writer {
         added.set(text, priceVersion);
         batch.sheets.set(priceVersion, entry.sheet);
       }
-      const stored: KeptEntry = { ...entry, priceVersion, seq: ++seq, check };
-      const facts = entryFacts(stored);
-      check = stored.check = checkSum(stored, check, facts);
-      batch.kept.push(stored);
-      batch.rows.push(entryValues(stored, facts));
+      const kept: KeptEntry = { ...entry, priceVersion, seq: ++seq, check };
+      const facts = entryFacts(kept);
+      check = kept.check = checkSum(kept, check, facts);
+      batch.kept.push(kept);
+      batch.rows.push(entryValues(kept, facts));
     }
     return batch;
   }
 
-  #break(cause: unknown): void {
-    this.#broken ??= new Error("Cannot enter anything into the ledger: the disk or the file failed before", { cause });
+  #stopWriting(cause: unknown): void {
+    this.#failure ??= new Error("Cannot enter anything into the ledger: the disk or the file failed before", { cause });
   }
 }
 
 /** Entries to write. */
 interface Batch {
-  /** For each given entry. */
+  /** For each given entry, whether it is new. */
   isNew: boolean[];
   /** The new entries. */
   kept: KeptEntry[];
-  /** Their rows. */
+  /** The rows of the new entries. */
   rows: ColumnValue[][];
   /** The new price sheets, by version. */
   sheets: Map<number, PriceSheet>;

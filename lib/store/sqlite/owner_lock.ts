@@ -1,18 +1,18 @@
-/** Exclusive ownership of a database by the process that serves from it. */
+/** Takes exclusive ownership of a file for the process that serves from it. */
 import { DatabaseSync } from "node:sqlite";
 import { makeFile } from "../folder.ts";
 
-/** Owns a database until it is closed or the process ends. */
+/** Ownership of a file, which ends with `close` or with the process. */
 export interface Ownership {
+  /** Ends the ownership. */
   close(): void;
 }
 
 /**
- * Takes ownership of a database.
- *
- * The lock is an open transaction on a tiny database beside it. The operating system frees SQLite's locks with the
- * process, so a crash leaves no stale lock. The database itself cannot be locked this way, because other commands read
- * it and change keys meanwhile.
+ * Takes ownership by an exclusive transaction on a lock file, a tiny database. The operating system frees the locks of
+ * SQLite when the process ends, so a crash leaves no stale lock. The owned file itself cannot be locked this way,
+ * because other commands read it and change keys meanwhile.
+ * @param file path of the lock file, which must exist
  * @throws {Error} if another process owns it
  */
 export function takeOwnership(file: string): Ownership {
@@ -30,8 +30,8 @@ export function takeOwnership(file: string): Ownership {
   }
 }
 
-/** Takes ownership of the store in a file, by the lock beside it. @throws {Error} if another process owns it */
-export function takeFile(file: string): Ownership {
+/** Takes ownership of a store or journal by a lock file beside it. @throws {Error} if another process owns it */
+export function takeFileOwnership(file: string): Ownership {
   makeFile(`${file}-owner`);
   return takeOwnership(`${file}-owner`);
 }

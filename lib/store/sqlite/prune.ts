@@ -1,4 +1,4 @@
-/** Prunes old entries of the SQLite file and frees their space. */
+/** Prunes old entries and sums of a SQLite database, and returns their space to the file system. */
 import type { DatabaseSync } from "node:sqlite";
 import { DAY_MS, dayOf } from "../days.ts";
 import type { LedgerStart } from "../ledger.ts";
@@ -7,17 +7,17 @@ import { atomically, whenFree } from "./transaction.ts";
 import type { Summing } from "./sums.ts";
 import type { UserSumRows } from "./user_sums.ts";
 
-/** Entries pruned and pages freed per call: a few milliseconds of work. */
-const ENTRIES_AT_ONCE = 500;
-const PAGES_AT_ONCE = 100;
+/** Most entries that a call prunes, and most pages that it frees: a few milliseconds of work. */
+const ENTRIES_PER_CALL = 500;
+const PAGES_PER_CALL = 100;
 
-/** Free pages left in the file for later writes. */
+/** Free pages that stay in the file for later writes. */
 const SPARE_PAGES = 256;
 
-/** `PRAGMA auto_vacuum` value of a file that can free single pages. */
+/** Value of `PRAGMA auto_vacuum` for a file from which single pages can be removed. */
 const INCREMENTAL = 2;
 
-/** The columns that pruning reads. */
+/** The columns of an entry that pruning reads. */
 interface OldRow {
   seq: number;
   at: number;
@@ -37,12 +37,12 @@ export function openPruning(
   const moveStart = db.prepare("UPDATE ledger_start SET seq = ?, check_sum = ?, day = ?");
   const remove = db.prepare("DELETE FROM entries WHERE seq <= ?");
 
-  /** Returns the number of pruned entries. Stops at the first entry to keep, since the ledger has no gaps. */
-  function forget(beforeDay: number): number {
+  /** Prunes entries and returns their number. Stops at the first entry to keep, since the ledger must have no gaps. */
+  function pruneEntries(beforeDay: number): number {
     const { seq, day } = start();
-    const rows = oldest.all(seq, ENTRIES_AT_ONCE) as unknown as OldRow[];
-    const firstKept = rows.findIndex(({ at }) => at >= beforeDay * DAY_MS);
-    const old = firstKept === -1 ? rows : rows.slice(0, firstKept);
+    const rows = oldest.all(seq, ENTRIES_PER_CALL) as unknown as OldRow[];
+    const firstToKeep = rows.findIndex(({ at }) => at >= beforeDay * DAY_MS);
+    const old = firstToKeep === -1 ? rows : rows.slice(0, firstToKeep);
     const last = old.at(-1);
     if (last === undefined) return 0;
     summing().sumUpTo(last.seq);
@@ -52,21 +52,21 @@ export function openPruning(
   }
 
   return async (beforeDay) => {
-    // Outside of a transaction: it prepares a temporary table.
+    // The first call prepares temporary tables, which must not happen within a transaction.
     const sums = summing();
-    const removed = await whenFree(() => atomically(db, () => forget(beforeDay)));
+    const pruned = await whenFree(() => atomically(db, () => pruneEntries(beforeDay)));
     const isMore = await whenFree(() => users.prune(beforeDay));
     const hasSums = await whenFree(() => atomically(db, () => sums.prune(start())));
-    return isMore || hasSums || removed === ENTRIES_AT_ONCE || await whenFree(() => giveBack(db));
+    return isMore || hasSums || pruned === ENTRIES_PER_CALL || await whenFree(() => truncateFreePages(db));
   };
 }
 
-/** Truncates free pages. Returns true if more remain. */
-function giveBack(db: DatabaseSync): boolean {
+/** Removes free pages from the file. Returns true if more remain. */
+function truncateFreePages(db: DatabaseSync): boolean {
   if (readNumber(db, "auto_vacuum") !== INCREMENTAL) return false;
   const free = readNumber(db, "freelist_count");
   if (free <= SPARE_PAGES) return false;
-  // Each step frees one page, so all rows must be read.
-  db.prepare(`PRAGMA incremental_vacuum(${Math.min(PAGES_AT_ONCE, free - SPARE_PAGES)})`).all();
-  return free - PAGES_AT_ONCE > SPARE_PAGES;
+  // Each row that is read removes one page.
+  db.prepare(`PRAGMA incremental_vacuum(${Math.min(PAGES_PER_CALL, free - SPARE_PAGES)})`).all();
+  return free - PAGES_PER_CALL > SPARE_PAGES;
 }

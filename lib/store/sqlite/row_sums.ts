@@ -1,11 +1,13 @@
 /**
- * Adds up rows of sums by their names. Rows are read as arrays of numbers, and grouped here: SQLite would group each slice
- * of rows anew, which takes longer than all else where most rows of a slice have names of their own.
+ * Adds up rows by their names. Rows are arrays of numbers that are grouped here and not by SQLite, which would group
+ * each page of rows by itself: that takes longer than everything else if most rows of a page have different names.
  */
 import type { BilledTokens } from "../ledger.ts";
 
-const AMOUNTS: ReadonlySet<string> = new Set(["cost", "overrun", "saved", "target_cost"]);
+/** Figures that are amounts; the others are counts. */
+const AMOUNT_FIGURES: ReadonlySet<string> = new Set(["cost", "overrun", "saved", "target_cost"]);
 
+/** Factor of the upper half of an amount. */
 const TWO_32 = 2 ** 32;
 
 /** Figures of a sum. Amounts are in 1e-12 USD. */
@@ -22,42 +24,45 @@ export interface RowFigures {
   targetCost: bigint;
 }
 
+/** A name or a figure of a row. */
 type Value = string | number;
 
 /**
- * The selected columns of a figure. Numbers above 2^53 cannot be read as such: amounts are read as two halves, and counts
- * as floating-point numbers, which are exact up to there.
+ * Returns the selected columns of a figure. JavaScript numbers above 2^53 are inexact: amounts are read as two halves,
+ * and counts as floating-point numbers, which are exact up to that.
  */
 export function figureColumns(name: string, value: string): string {
-  return AMOUNTS.has(name) ? `(${value}) >> 32, (${value}) & 4294967295` : `(${value}) + 0.0`;
+  return AMOUNT_FIGURES.has(name) ? `(${value}) >> 32, (${value}) & 4294967295` : `(${value}) + 0.0`;
 }
 
-/** Sums of rows by their names, which are the first columns. */
+/** Collects sums of rows by their names, which are the first columns. */
 export class RowSums {
-  readonly #names: number;
-  /** Place of the lower half of each amount in a sum. */
+  readonly #nameCount: number;
+  /** Index of the lower half of each amount among the cells of a sum. */
   readonly #lowHalves: readonly number[];
-  readonly #cells: number;
-  /** Sums by the first name, then by the next one, and so on. */
+  readonly #cellCount: number;
+  /** Nested maps from the first name to the next one and so on, and from the last name to the cells of the sum. */
   readonly #tree = new Map<Value, unknown>();
   readonly #sums: { names: Value[]; cells: number[] }[] = [];
 
-  /** @param of the number of names, and the figures; rows may lack the last of them */
+  /**
+   * @param columns `names`: the number of names; `figures`: names of the figures, of which rows may lack the last ones
+   */
   constructor({ names, figures }: { names: number; figures: readonly string[] }) {
-    this.#names = names;
+    this.#nameCount = names;
     const lowHalves: number[] = [];
     let cells = 0;
     for (const name of figures) {
-      cells += AMOUNTS.has(name) ? 2 : 1;
-      if (AMOUNTS.has(name)) lowHalves.push(cells - 1);
+      cells += AMOUNT_FIGURES.has(name) ? 2 : 1;
+      if (AMOUNT_FIGURES.has(name)) lowHalves.push(cells - 1);
     }
     this.#lowHalves = lowHalves;
-    this.#cells = cells;
+    this.#cellCount = cells;
   }
 
-  /** Adds rows. */
+  /** Adds rows. Amounts must be split as `figureColumns` does. */
   add(rows: readonly (readonly Value[])[]): void {
-    const names = this.#names;
+    const names = this.#nameCount;
     for (const row of rows) {
       const cells = this.#cellsOf(row);
       const length = row.length - names;
@@ -66,14 +71,15 @@ export class RowSums {
     }
   }
 
-  /** All sums, in the order of their first rows. */
+  /** Yields all sums, in the order in which their first rows were added. */
   *list(): Generator<{ names: readonly Value[]; figures: RowFigures }> {
     for (const { names, cells } of this.#sums) yield { names, figures: toFigures(cells) };
   }
 
+  /** Returns the cells of the sum to which a row belongs. */
   #cellsOf(row: readonly Value[]): number[] {
     let node = this.#tree;
-    const last = this.#names - 1;
+    const last = this.#nameCount - 1;
     for (let name = 0; name < last; name++) {
       const value = row[name] as Value;
       let next = node.get(value) as typeof node | undefined;
@@ -83,15 +89,15 @@ export class RowSums {
     const value = row[last] as Value;
     let cells = node.get(value) as number[] | undefined;
     if (cells === undefined) {
-      cells = new Array<number>(this.#cells).fill(0);
+      cells = new Array<number>(this.#cellCount).fill(0);
       node.set(value, cells);
-      this.#sums.push({ names: row.slice(0, this.#names), cells });
+      this.#sums.push({ names: row.slice(0, this.#nameCount), cells });
     }
     return cells;
   }
 }
 
-/** Keeps the lower half of an amount exact. */
+/** Moves what exceeds 32 bits from the lower half of an amount to the upper half, so that both stay exact. */
 function carry(cells: number[], low: number): void {
   const value = cells[low] ?? 0;
   if (value < TWO_32) return;
@@ -100,6 +106,7 @@ function carry(cells: number[], low: number): void {
   cells[low - 1] = (cells[low - 1] ?? 0) + high;
 }
 
+/** Converts the cells of a sum to figures. The order is that of `SUM_TABLES.upstreams.figures`. */
 function toFigures(cells: readonly number[]): RowFigures {
   const [requests = 0, failed = 0, prompt = 0, read = 0, write5m = 0, write1h = 0, completion = 0, reasoning = 0] =
     cells;

@@ -1,5 +1,6 @@
 /**
- * Searches for entries in the SQLite file, in slices: each reads a few thousand rows of an index, or a block of entries.
+ * Searches for entries in a SQLite database, with pauses. Each step reads a few thousand rows of an index, or a block
+ * of entries.
  */
 import type { DatabaseSync } from "node:sqlite";
 import { openSheetRows, SELECTED_ENTRY, toEntries } from "./ledger_rows.ts";
@@ -8,19 +9,19 @@ import {
   compareEntries,
   type EntryOrder,
   type EntrySearch,
-  mergeFound,
+  mergeEntries,
   ORDER_COLUMNS,
   orderValue,
   readsBlocks,
 } from "../search.ts";
 import { conditionsOf, type SqlText } from "../search_sql.ts";
-import { DIALECT, indexOf } from "./dialect.ts";
+import { DIALECT, entryIndexFor } from "./dialect.ts";
 import { openBlocks } from "./search_blocks.ts";
 
-/** Index rows read per slice: a few milliseconds of work. */
-const ROWS_AT_ONCE = 2_000;
+/** Rows of an index that a step reads: a few milliseconds of work. */
+const ROWS_PER_STEP = 2_000;
 
-/** A search that reads some rows per slice. */
+/** Runs a search with pauses. */
 export type SearchWork = (search: EntrySearch) => Generator<void, KeptEntry[]>;
 
 /** Prepares searches of a migrated database. */
@@ -28,33 +29,34 @@ export function prepareSearch(db: DatabaseSync): SearchWork {
   const sheets = openSheetRows(db);
   return function* (search) {
     const sheetOf = sheets.reader();
-    const reads = readsBlocks(search);
-    if (reads === false) return yield* searchIndex(db, search, sheetOf);
+    const blockUse = readsBlocks(search);
+    if (blockUse === false) return yield* searchIndex(db, search, sheetOf);
     const blocks = openBlocks(db, { search, conditions: conditionsOf(search, DIALECT) });
-    if (reads === "few" && !blocks.areFew()) return yield* searchIndex(db, search, sheetOf);
+    if (blockUse === "few" && !blocks.areFew()) return yield* searchIndex(db, search, sheetOf);
     let found: KeptEntry[] = [];
     for (const rows of blocks.read(() => found)) {
-      found = mergeFound(found, toEntries(rows, sheetOf), search);
+      found = mergeEntries(found, toEntries(rows, sheetOf), search);
       yield;
     }
     return found;
   };
 }
 
+/** Searches with an index by time, from the latest entry to the earliest. */
 function* searchIndex(
   db: DatabaseSync,
   search: EntrySearch,
   sheetOf: (version: number) => PriceSheet,
 ): Generator<void, KeptEntry[]> {
   const { order, after, limit, since, until } = search;
-  const found = new RowRange(db, search);
+  const ranges = new IndexRanges(db, search);
   let entries: KeptEntry[] = [];
   const first = order === "time" && after !== undefined ? after : { value: BigInt(until), seq: 0 };
   let cursor: readonly [at: number, seq: number] = [Number(first.value), first.seq];
   for (;;) {
-    const end = found.end(cursor, since);
-    const remaining = order === "time" ? limit - entries.length : limit;
-    const rows = found.rows({ cursor, end: end ?? [since, 0], above: entries[limit - 1] }, remaining);
+    const end = ranges.end(cursor, since);
+    const left = order === "time" ? limit - entries.length : limit;
+    const rows = ranges.rows({ cursor, end: end ?? [since, 0], above: entries[limit - 1] }, left);
     entries.push(...toEntries(rows, sheetOf));
     if (order !== "time") {
       entries = entries.sort((one, other) => compareEntries(one, other, order)).slice(0, limit);
@@ -65,28 +67,28 @@ function* searchIndex(
   }
 }
 
-/** The rows of one search, range by range along the most selective index. */
-class RowRange {
+/** The rows of a search in ranges of the most selective index. */
+class IndexRanges {
   readonly #end: ReturnType<DatabaseSync["prepare"]>;
   readonly #rows: ReturnType<DatabaseSync["prepare"]>;
-  readonly #driving: SqlText;
+  readonly #indexCondition: SqlText;
   readonly #values: (string | number | bigint)[];
   readonly #order: EntryOrder;
 
   constructor(db: DatabaseSync, search: EntrySearch) {
-    const { index, driving } = indexOf(search);
+    const { index, condition: indexCondition } = entryIndexFor(search);
     const conditions = conditionsOf(search, DIALECT);
     const column = ORDER_COLUMNS[search.order];
     if (search.order !== "time" && search.after !== undefined) {
       conditions.push([`(${column}, seq) < (?, ?)`, search.after.value, search.after.seq]);
     }
-    const from = `FROM entries INDEXED BY ${index} WHERE ${driving[0]}`;
-    this.#driving = driving;
+    const from = `FROM entries INDEXED BY ${index} WHERE ${indexCondition[0]}`;
+    this.#indexCondition = indexCondition;
     this.#order = search.order;
     this.#values = conditions.flatMap(([, ...values]) => values);
     this.#end = db.prepare(
       `SELECT at, seq ${from} AND (at, seq) < (?, ?) AND at >= ?
-       ORDER BY at DESC, seq DESC LIMIT 1 OFFSET ${ROWS_AT_ONCE - 1}`,
+       ORDER BY at DESC, seq DESC LIMIT 1 OFFSET ${ROWS_PER_STEP - 1}`,
     );
     this.#rows = db.prepare(
       `SELECT ${SELECTED_ENTRY} ${from} AND (at, seq) < (?, ?) AND (at, seq) >= (?, ?)
@@ -96,20 +98,22 @@ class RowRange {
     );
   }
 
-  /** The last position of a range; `undefined` for the last range. */
+  /** Returns the last position of the range after a cursor; `undefined` if it is the last range. */
   end(cursor: readonly [number, number], since: number): readonly [number, number] | undefined {
-    const [, ...values] = this.#driving;
+    const [, ...values] = this.#indexCondition;
     const row = this.#end.get(...values, ...cursor, since);
     return row === undefined ? undefined : [Number(row.at), Number(row.seq)];
   }
 
-  /** The rows from one position down to another, in the order of the search only those above an entry. */
+  /**
+   * Reads the rows between two positions. In an order other than time, only those that come before the entry `above`.
+   */
   rows({ cursor, end, above }: {
     cursor: readonly [number, number];
     end: readonly [number, number];
     above: KeptEntry | undefined;
   }, limit: number): unknown[] {
-    const [, ...values] = this.#driving;
+    const [, ...values] = this.#indexCondition;
     const floor = this.#order === "time"
       ? []
       : above === undefined

@@ -1,11 +1,11 @@
-/** Searches that read blocks of entries: those that may have entries of the search, the best ones first. */
+/** Reads the blocks that may have entries of a search, those with the highest bounds first. */
 import type { DatabaseSync } from "node:sqlite";
 import type { KeptEntry } from "../ledger.ts";
 import {
   type BoundedBlock,
   type EntrySearch,
   FEW_BLOCKS,
-  mayBeat,
+  mayHaveBetter,
   namesOfDays,
   narrowPeriod,
   ORDER_COLUMNS,
@@ -17,45 +17,50 @@ import { candidateBlocks, type SqlText } from "../search_sql.ts";
 import { DIALECT } from "./dialect.ts";
 import { prepareSumsHead } from "./sums.ts";
 
-/** Blocks whose bounds one statement reads. */
-const BLOCKS_AT_ONCE = 512;
+/** Blocks whose bounds are read at a time. */
+const BLOCKS_PER_READ = 512;
 
+/** A value that is passed to SQLite. */
 type Value = string | number | bigint;
 
-/** The blocks of a search. */
+/** The blocks that may have entries of a search. */
 export interface SearchedBlocks {
-  /** Returns true if no more than `FEW_BLOCKS` may have entries of the search. */
+  /** Returns whether there are at most `FEW_BLOCKS` such blocks. */
   areFew: () => boolean;
-  /** Rows of the search, block by block, until no other can be on the page. @param found the page so far */
+  /**
+   * Yields the rows of the search, block by block, until no other block can have entries of the page.
+   * @param found returns the page as it is so far
+   */
   read: (found: () => readonly KeptEntry[]) => Generator<unknown[]>;
 }
 
-/** Opens the blocks of a search. @param conditions all but the period and the cursor of the page */
+/** Opens the blocks of a search. @param options `conditions`: those of the filter, without the period */
 export function openBlocks(
   db: DatabaseSync,
   { search, conditions }: { search: EntrySearch; conditions: readonly SqlText[] },
 ): SearchedBlocks {
   const { order, after, limit } = search;
-  const [candidates, ...candidateValues] = candidateBlocks(narrowed(db, search), DIALECT);
+  const [candidates, ...candidateValues] = candidateBlocks(narrowToDays(db, search), DIALECT);
   const column = ORDER_COLUMNS[order];
-  const all: SqlText[] = [
+  const allConditions: SqlText[] = [
     ["at >= ? AND at < ?", search.since, search.until],
     ...conditions,
     ...(after === undefined ? [] : [[`(entries.${column}, seq) < (?, ?)`, after.value, after.seq] as const]),
   ];
-  const values = all.flatMap(([, ...values]) => values);
+  const values = allConditions.flatMap(([, ...values]) => values);
 
+  /** Yields the blocks, those with the highest bounds first. */
   function* blocks(): Generator<BoundedBlock> {
     const statement = db.prepare(
-      `${candidates} AND (bound, block) < (?, ?) ORDER BY bound DESC, block DESC LIMIT ${BLOCKS_AT_ONCE}`,
+      `${candidates} AND (bound, block) < (?, ?) ORDER BY bound DESC, block DESC LIMIT ${BLOCKS_PER_READ}`,
     );
     statement.setReadBigInts(true);
-    let cursor: Value[] = [MAX_INT64, Number.MAX_SAFE_INTEGER];
+    let cursor: Value[] = [MAX_BOUND, Number.MAX_SAFE_INTEGER];
     for (;;) {
       const rows = statement.all(...candidateValues, ...cursor);
       for (const row of rows) yield { block: Number(row.block), bound: row.bound as bigint };
       const last = rows.at(-1);
-      if (last === undefined || rows.length < BLOCKS_AT_ONCE) return;
+      if (last === undefined || rows.length < BLOCKS_PER_READ) return;
       cursor = [last.bound as bigint, last.block as bigint];
     }
   }
@@ -68,7 +73,7 @@ export function openBlocks(
     *read(found) {
       const rows = db.prepare(
         `SELECT ${SELECTED_ENTRY} FROM entries NOT INDEXED WHERE seq > ? AND seq <= ?
-         ${all.map(([text]) => `AND ${text}`).join(" ")} AND (entries.${column}, seq) > (?, ?)
+         ${allConditions.map(([text]) => `AND ${text}`).join(" ")} AND (entries.${column}, seq) > (?, ?)
          ORDER BY entries.${column} DESC, seq DESC LIMIT ?`,
       );
       const rowsOf = (from: number, to: number) => {
@@ -76,12 +81,12 @@ export function openBlocks(
         const floor: Value[] = worst === undefined ? [-1, 0] : [orderValue(worst, order), worst.seq];
         return rows.all(from, to, ...values, ...floor, limit);
       };
-      // Entries without blocks: few, but where the sums are still being made.
+      // First the entries that are in no block yet: few, unless many sums are still to be made.
       const { seq } = prepareSumsHead(db)();
       const last = Number(db.prepare("SELECT max(seq) AS seq FROM entries").get()?.seq ?? 0);
       for (let to = last; to > seq; to -= BLOCK) yield rowsOf(Math.max(seq, to - BLOCK), to);
       for (const bounded of blocks()) {
-        if (!mayBeat(bounded, found()[limit - 1], order)) return;
+        if (!mayHaveBetter(bounded, found()[limit - 1], order)) return;
         const { block } = bounded;
         yield rowsOf(block * BLOCK, Math.min(seq, (block + 1) * BLOCK));
       }
@@ -89,11 +94,11 @@ export function openBlocks(
   };
 }
 
-/** Above every bound. */
-const MAX_INT64 = 2n ** 63n - 1n;
+/** The largest integer of SQLite, which is above every bound. */
+const MAX_BOUND = 2n ** 63n - 1n;
 
-/** The period of a search, narrowed to days on which all of its names come together. */
-function narrowed(db: DatabaseSync, search: EntrySearch): EntrySearch {
+/** Narrows the period of a search to the days on which all of its names occur together. */
+function narrowToDays(db: DatabaseSync, search: EntrySearch): EntrySearch {
   const names = namesOfDays(search);
   if (names.length === 0) return search;
   const row = db.prepare(

@@ -1,11 +1,11 @@
-/** The parts of a SQLite store beside keys and the ledger. */
+/** Opens the parts of a SQLite store besides keys and ledger. */
 import type { DatabaseSync } from "node:sqlite";
 import type { Store } from "../store.ts";
 import { openSqliteAlerts } from "./alerts.ts";
 import { openSqliteAnswers } from "./answers.ts";
 import { openSqliteOperators } from "./operators.ts";
 
-/** Opens them on a connection to a database that is up to date. */
+/** Opens answers, alerts and the state of operators of a migrated database. */
 export function openSideTables(db: DatabaseSync): Pick<Store, "answers" | "alerts" | "operators"> {
   return { answers: openSqliteAnswers(db), alerts: openSqliteAlerts(db), operators: openSqliteOperators(db) };
 }

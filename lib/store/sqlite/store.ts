@@ -1,4 +1,6 @@
-/** A store in one SQLite file. One process serves from it; others on the same machine can read it and change keys. */
+/**
+ * Opens a store in a SQLite file. One process serves from it; others on the same machine can read it and change keys.
+ */
 import { resolve } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { messageOf } from "../../errors.ts";
@@ -8,35 +10,35 @@ import { BUSY_MS, connect } from "./connect.ts";
 import { openSqliteKeys } from "./keys.ts";
 import { openGuestLedger } from "./ledger.ts";
 import { openLedgerConnection, type OpenParts } from "./ledger_connection.ts";
-import { bringUpToDate, knownVersion, makeTables, previewFile } from "./migrate.ts";
-import { takeFile } from "./owner_lock.ts";
+import { knownVersion, makeTables, migrateFile, previewFile } from "./migrate.ts";
+import { takeFileOwnership } from "./owner_lock.ts";
 import { openSideTables } from "./side_tables.ts";
 import { openSqliteReports } from "./usage.ts";
 import { type Migrated, requireCurrent, type Store, StoreError } from "../store.ts";
 
 /** Options for opening a file. */
 export interface SqliteOptions {
-  /** True for the process that serves from it, the only one that can write entries. */
+  /** True for the process that serves from the file, which is the only one that can write entries. */
   own?: boolean;
   /** Called after the file was migrated. */
   migrated?: (facts: Migrated) => void;
 }
 
 /**
- * Opens the database and migrates it. Creates missing folders (0700) and a missing file (0600).
+ * Opens a database and migrates it. Creates missing folders (0700) and a missing file (0600).
  * @throws {StoreError} if the file cannot be opened, is damaged, was written by a newer version, or is in use: with
  * `own` by any gateway, otherwise by one of an older version. A rejected file stays unchanged
  */
 export function openSqliteStore(path: string, { own = false, migrated }: SqliteOptions = {}): Store {
-  return opening(path, (opened) => {
+  return openOrClose(path, (opened) => {
     // Resolved, so that no path is one of SQLite's special names, such as ":memory:".
     makeFile(resolve(path));
     // SQLite names its log after the real path of the file.
     const file = Deno.realPathSync(resolve(path));
-    if (own) opened.unshift(takeFile(file));
+    if (own) opened.unshift(takeFileOwnership(file));
     const preview = previewFile(file, own);
     opened.unshift(preview);
-    const facts = preview.version > 0 && preview.version < MIGRATIONS.length ? bringUpToDate(file, own) : undefined;
+    const facts = preview.version > 0 && preview.version < MIGRATIONS.length ? migrateFile(file, own) : undefined;
     const db = connect(file, "FULL");
     opened.unshift(db);
     if (preview.version === 0) makeTables(db);
@@ -47,7 +49,7 @@ export function openSqliteStore(path: string, { own = false, migrated }: SqliteO
     const owned = own ? openLedgerConnection({ file, opened, reports }) : undefined;
     opened.unshift(reports);
     return {
-      // These need commits that are synced at once.
+      // Everything but the ledger uses the connection whose commits are synced at once.
       keys: openSqliteKeys(db, owned?.connection),
       ...openSideTables(db),
       ledger: owned?.ledger ?? openGuestLedger(db, reports),
@@ -61,7 +63,7 @@ export function openSqliteStore(path: string, { own = false, migrated }: SqliteO
  * @throws {StoreError} if the file cannot be opened, or is of another version
  */
 export function openSqliteReader(path: string): Store {
-  return opening(path, (opened) => {
+  return openOrClose(path, (opened) => {
     const file = Deno.realPathSync(resolve(path));
     const db = new DatabaseSync(file, { readOnly: true });
     opened.unshift(db);
@@ -78,18 +80,18 @@ export function openSqliteReader(path: string): Store {
   });
 }
 
-/** Opens a store; on an error, closes the parts opened so far. @throws {StoreError} */
-function opening(path: string, open: (opened: OpenParts) => Store): Store {
+/** Opens a store. After an error, closes the parts that were opened. @throws {StoreError} for any error */
+function openOrClose(path: string, open: (opened: OpenParts) => Store): Store {
   const opened: OpenParts = [];
   try {
     return open(opened);
   } catch (cause) {
-    for (const each of opened) each.close();
-    const why = messageOf(cause);
-    throw new StoreError(`Cannot open the store "${path}": ${why}`, { cause });
+    for (const part of opened) part.close();
+    const reason = messageOf(cause);
+    throw new StoreError(`Cannot open the store "${path}": ${reason}`, { cause });
   }
 }
 
 async function closeAll(opened: OpenParts): Promise<void> {
-  for (const each of opened) await each.close();
+  for (const part of opened) await part.close();
 }

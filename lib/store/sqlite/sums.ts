@@ -1,4 +1,4 @@
-/** Makes the sums of the SQLite file from entries, block by block. */
+/** Makes the sums and blocks of a SQLite database from entries, one block of entries at a time. */
 import type { DatabaseSync } from "node:sqlite";
 import { cacheSavings } from "../cache_savings.ts";
 import { DAY_MS, TIME_STEPS, TOKEN_CLASSES } from "../days.ts";
@@ -8,23 +8,26 @@ import type { SumKind } from "../days.ts";
 import type { LedgerStore, SumsHead } from "../ledger.ts";
 import type { SheetRows } from "./ledger_rows.ts";
 
-/** Sums that one call deletes. */
-const PRUNED_AT_ONCE = 500;
-/** Sums per hour that are deleted with a block: more than a block of entries can have made. */
-const HOURS_AT_ONCE = 2 * BLOCK;
+/** Sums that one call deletes, and that are read between two pauses. */
+const SUMS_PER_CALL = 500;
+/** Sums per hour that are deleted with each block: more than a block of entries can have made. */
+const HOUR_SUMS_PER_BLOCK = 2 * BLOCK;
 
-/** The sums of a database. Within a transaction that writes. */
+/** Makes and prunes sums. All calls must be within a transaction that writes. */
 export interface Summing {
+  /** Returns how far the sums have come. */
   head(): SumsHead;
-  /** Sums up the next block, if all of its entries exist. Returns true if another one is complete. */
+  /**
+   * Adds the next block of entries to the sums, if all of them exist. Returns true if the block after it is complete.
+   */
   sumUp(lastSeq: number): boolean;
-  /** Sums up all entries to a number, which must exist. */
+  /** Adds all entries up to a seq, which must exist, to the sums. */
   sumUpTo(seq: number): void;
-  /** Deletes a few of the sums that are of no use once entries were pruned. Returns true if more remain. */
+  /** Deletes a few of the sums and blocks whose entries were pruned. Returns true if more remain. */
   prune(start: { seq: number; day: number }): boolean;
 }
 
-/** Prepares reading how far the sums have come. */
+/** Returns a function that reads how far the sums have come. */
 export function prepareSumsHead(db: DatabaseSync): () => SumsHead {
   const head = db.prepare("SELECT seq, first_day, first_hour FROM sums_head");
   return () => {
@@ -33,7 +36,7 @@ export function prepareSumsHead(db: DatabaseSync): () => SumsHead {
   };
 }
 
-/** Prepares sums of a migrated database. */
+/** Prepares making sums of a migrated database. Creates temporary tables. */
 export function openSumming(db: DatabaseSync, sheets: Pick<SheetRows, "all">): Summing {
   const head = prepareSumsHead(db);
   const add = prepareAdd(db, sheets);
@@ -41,7 +44,7 @@ export function openSumming(db: DatabaseSync, sheets: Pick<SheetRows, "all">): S
   const startDay = db.prepare("SELECT day FROM ledger_start");
   const pruneUsers = db.prepare(
     `DELETE FROM user_days WHERE (day, key_id, group_name, model, end_user, tags) IN (
-       SELECT day, key_id, group_name, model, end_user, tags FROM user_days WHERE day <= ? LIMIT ${PRUNED_AT_ONCE})`,
+       SELECT day, key_id, group_name, model, end_user, tags FROM user_days WHERE day <= ? LIMIT ${SUMS_PER_CALL})`,
   );
   const pruneBlocks = db.prepare(
     `DELETE FROM entry_blocks WHERE block = (SELECT min(block) FROM entry_blocks) AND block < ?`,
@@ -62,30 +65,31 @@ export function openSumming(db: DatabaseSync, sheets: Pick<SheetRows, "all">): S
       sumRange(seq, end);
       return endOfBlock(end) <= lastSeq;
     },
-    sumUpTo(lastSeq) {
-      for (let { seq } = head(); seq < lastSeq;) {
-        const end = Math.min(endOfBlock(seq), lastSeq);
+    sumUpTo(targetSeq) {
+      for (let { seq } = head(); seq < targetSeq;) {
+        const end = Math.min(endOfBlock(seq), targetSeq);
         sumRange(seq, end);
         seq = end;
       }
     },
     prune({ seq, day }) {
-      const users = pruneUsers.run(day).changes === PRUNED_AT_ONCE;
+      const users = pruneUsers.run(day).changes === SUMS_PER_CALL;
       return Number(pruneBlocks.run((seq - seq % BLOCK) / BLOCK).changes) > 0 || users;
     },
   };
 }
 
 /**
- * Prepares adding a range of entries, at most a block. They are grouped once, by all names, into a temporary table, which
- * takes most of the time; the sums are made of its rows. Returns the first hour of the sums per hour.
+ * Returns a function that adds a range of entries, at most a block, to the sums, and returns the first hour of the sums
+ * per hour. The entries are grouped once, by all names, into a temporary table, which takes most of the time; the sums
+ * are made from its rows.
  */
 function prepareAdd(
   db: DatabaseSync,
   sheets: Pick<SheetRows, "all">,
 ): (of: { from: number; to: number; firstDay: number; firstUserDay: number; firstHour: number }) => number {
   const savings = openSavings(db, sheets);
-  const names = [...new Set([...NAMES, ...BLOCK_NAMES])];
+  const names = [...new Set([...GROUPED_NAMES, ...BLOCK_NAMES])];
   const bounds = ["min(at) AS first_at", "max(at) AS last_at", "max(cost) AS most_cost", "max(total_ms) AS most_ms"];
   const { figures } = SUM_TABLES.upstreams;
   db.exec(
@@ -111,7 +115,7 @@ function prepareAdd(
   const key = [SUM_TABLES.hours.step, ...SUM_TABLES.hours.names].join(", ");
   const removeHours = db.prepare(
     `DELETE FROM upstream_hours WHERE (${key}) IN (
-       SELECT ${key} FROM upstream_hours WHERE hour < ? LIMIT ${HOURS_AT_ONCE})`,
+       SELECT ${key} FROM upstream_hours WHERE hour < ? LIMIT ${HOUR_SUMS_PER_BLOCK})`,
   );
   const blocks = db.prepare(addingBlocks(blockSelect(), { least: "min", most: "max" }));
   const clear = db.prepare("DELETE FROM block_sums");
@@ -129,10 +133,10 @@ function prepareAdd(
   };
 }
 
-/** Names of all kinds of sums. */
-const NAMES = ["day", "hour", ...SUM_TABLES.upstreams.names, ...SUM_TABLES.users.names];
+/** Names of all kinds of sums, by which entries are grouped. */
+const GROUPED_NAMES = ["day", "hour", ...SUM_TABLES.upstreams.names, ...SUM_TABLES.users.names];
 
-/** Prepares `LedgerStore.sumsOfStep`. Rows are read in slices; the sums of past days hardly change. */
+/** Prepares `LedgerStore.sumsOfStep`, with pauses. There is no snapshot, as the sums of past days hardly change. */
 export function prepareSumsOfStep(
   db: DatabaseSync,
 ): (kind: SumKind, after: number) => Generator<void, Awaited<ReturnType<LedgerStore["sumsOfStep"]>>> {
@@ -143,7 +147,7 @@ export function prepareSumsOfStep(
     const rows = db.prepare(
       `SELECT ${[...names, ...figures].join(", ")} FROM ${table} WHERE ${step} = ? AND (${names.join(", ")}) > (${
         names.map(() => "?").join(", ")
-      }) ORDER BY ${names.join(", ")} LIMIT ${PRUNED_AT_ONCE}`,
+      }) ORDER BY ${names.join(", ")} LIMIT ${SUMS_PER_CALL}`,
     );
     rows.setReadBigInts(true);
     const sums = new Map<string, bigint[]>();
@@ -153,29 +157,29 @@ export function prepareSumsOfStep(
         group = names.map((name) => row[name] as string | bigint);
         sums.set(JSON.stringify(group.map(String)), figures.map((name) => row[name] as bigint));
       }
-      if (page.length < PRUNED_AT_ONCE) return { step: Number(next), sums };
+      if (page.length < SUMS_PER_CALL) return { step: Number(next), sums };
       yield;
     }
   };
 }
 
-/** The last entry of the block after an entry. */
+/** Returns the last seq of the block that contains the entry after `seq`. */
 export function endOfBlock(seq: number): number {
   return seq - seq % BLOCK + BLOCK;
 }
 
-/** Units that cached tokens save, by version of the price sheet, as a temporary table of the connection. */
+/** What a cached token of each class saves, by version of the price sheet, in the temporary table `sheet_savings`. */
 export interface Savings {
-  /** Adds new price sheets. */
+  /** Adds the price sheets that the table lacks. */
   refresh(): void;
 }
 
-/** Opens the units for a connection. */
+/** Creates the table `sheet_savings` of a connection. */
 export function openSavings(db: DatabaseSync, sheets: Pick<SheetRows, "all">): Savings {
   db.exec(`PRAGMA temp_store = MEMORY;
     CREATE TEMP TABLE IF NOT EXISTS sheet_savings (
       version INTEGER PRIMARY KEY, read INTEGER, write_5m INTEGER, write_1h INTEGER)`);
-  // Read every time: a transaction that is rolled back takes new rows with it.
+  // Compared every time, because the rollback of a transaction removes rows that were added in it.
   const missing = db.prepare(
     "SELECT coalesce(max(version), 0) AS newest, (SELECT coalesce(max(version), 0) FROM sheet_savings) AS known FROM price_sheets",
   );
@@ -192,14 +196,14 @@ export function openSavings(db: DatabaseSync, sheets: Pick<SheetRows, "all">): S
   };
 }
 
-/** Savings by prompt caches for an entry, with `LEFT JOIN sheet_savings ON version = price_version`. */
+/** Expression for what prompt caches saved, with `LEFT JOIN sheet_savings ON version = price_version`. */
 export const SAVED = `coalesce(input_cache_read * read + input_cache_write_5m * write_5m
   + input_cache_write_1h * write_1h, 0)`;
 
-/** The cost of an entry at the prices of the target, in USD as text; NULL: it has none. */
+/** Expression for the cost of an entry at the prices of the target, in USD as text; NULL if the target has none. */
 const TARGET_USD = `CASE WHEN instr(details, '"upstream_usd"') THEN details ->> '$.upstream_usd' END`;
 
-/** The columns of entries that tables of sums have in addition. */
+/** Expressions for the names of an entry in tables of sums, if they differ from its columns. */
 export const ENTRY_NAMES: Readonly<Record<string, string>> = {
   day: `at / ${DAY_MS}`,
   hour: `at / ${TIME_STEPS.hour.ms}`,
@@ -209,7 +213,7 @@ export const ENTRY_NAMES: Readonly<Record<string, string>> = {
   tags: "coalesce(tags, '')",
 };
 
-/** The figures of entries. The decimals of a price are padded to twelve. */
+/** Expressions for the figures of an entry. For an amount in USD, the decimals are padded to twelve. */
 export const ENTRY_FIGURES: Readonly<Record<string, string>> = {
   requests: "1",
   failed: FAILED_SQL,
@@ -224,16 +228,17 @@ export const ENTRY_FIGURES: Readonly<Record<string, string>> = {
     substr((${TARGET_USD}) || '.', instr((${TARGET_USD}) || '.', '.') + 1), '.', '') || '000000000000', 1, 12) AS INTEGER), 0)`,
 };
 
+/** Returns the SQL that makes rows of `entry_blocks` from the grouped entries. */
 function blockSelect(): string {
   const bounds = "min(first_at), max(last_at), max(most_cost), max(most_ms)";
   const kinds = Object.entries(BLOCK_KINDS).map(([kind, name]) =>
     `SELECT '${kind}', ${name} AS name, block, ${bounds} FROM block_sums GROUP BY 2, 3 HAVING name IS NOT NULL`
   );
-  // A tag has no commas.
+  // Makes a JSON array of the tags, which contain no commas.
   const tags = `'[' || replace(json_quote(substr(tags, 2, length(tags) - 2)), ',', '","') || ']'`;
   return [
     ...kinds,
     `SELECT 'tag', tag.value, block, ${bounds} FROM block_sums, json_each(${tags}) AS tag WHERE tags <> '' GROUP BY 2, 3`,
-    // `WHERE true`: otherwise SQLite reads the ON of ON CONFLICT as that of a join.
+    // Without `WHERE true`, SQLite would read the ON of ON CONFLICT as that of a join.
   ].map((select) => `SELECT * FROM (${select}) WHERE true`).join(" UNION ALL ");
 }

@@ -1,11 +1,11 @@
-/** Transactions that do not block the process while another one writes. */
+/** Runs transactions, and waits for the write lock of another process without blocking this one. */
 import type { DatabaseSync } from "node:sqlite";
 
-/** Pause between tries while another process writes, in milliseconds, and the number of tries: 5 seconds in total. */
-const PAUSE_MS = 5;
-const TRIES = 1000;
+/** Pause between two tries while another process writes, in milliseconds, and most tries: 5 seconds in total. */
+const RETRY_PAUSE_MS = 5;
+const MAX_TRIES = 1000;
 
-/** Runs work in a transaction: all of it or nothing. */
+/** Runs work in a transaction, which is rolled back if the work throws. @throws the error of the work */
 export function atomically<Result>(db: DatabaseSync, work: () => Result): Result {
   db.exec("BEGIN IMMEDIATE");
   try {
@@ -22,19 +22,22 @@ function rollBack(db: DatabaseSync): void {
   try {
     db.exec("ROLLBACK");
   } catch {
-    // SQLite has already rolled back after some errors. The first error is reported.
+    // After some errors SQLite has already rolled back. The caller reports the first error.
   }
 }
 
-/** Retries a step while another process has the write lock. The step must not have changed anything when it throws. */
+/**
+ * Runs a step, again and again for up to 5 seconds while another process has the write lock. The step must not have
+ * changed anything when it throws.
+ */
 export async function whenFree<Result>(step: () => Result): Promise<Result> {
   for (let tries = 1;; tries++) {
     try {
       return step();
     } catch (error) {
-      if (tries === TRIES || !isBusy(error)) throw error;
+      if (tries === MAX_TRIES || !isBusy(error)) throw error;
     }
-    await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+    await new Promise((resolve) => setTimeout(resolve, RETRY_PAUSE_MS));
   }
 }
 
@@ -42,7 +45,10 @@ function isBusy(error: unknown): boolean {
   return error instanceof Error && /database (?:table )?is locked/.test(error.message);
 }
 
-/** Returns whether the disk or the file failed, and not the statement. A full disk may have room later. */
+/**
+ * Returns whether the disk or the file failed, and not the statement. A full disk does not count: it may have room
+ * later.
+ */
 export function isBroken(error: unknown): boolean {
   return error instanceof Error && /disk I\/O error|malformed|not a database/.test(error.message);
 }

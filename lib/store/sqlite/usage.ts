@@ -1,4 +1,4 @@
-/** Reports of the SQLite file: sums over a period, searches, and amounts charged. */
+/** Opens the reports of a SQLite file: sums over a period, searches, and charged amounts. */
 import { DatabaseSync } from "node:sqlite";
 import { runSliced } from "../../scheduler.ts";
 import type { ReadCharged } from "./accounts.ts";
@@ -9,16 +9,17 @@ import { whenFree } from "./transaction.ts";
 import { prepareUsage } from "./usage_sums.ts";
 import { prepareTopUsers } from "./user_sums.ts";
 
-/** Reports of a file, each from a snapshot at the start of the work. */
+/** Reports of a file. Each reads a snapshot from its start. */
 export interface SqliteReports extends Reports {
-  /** Reads the amount charged to a group. */
+  /** Reads the amount that a group was charged. */
   charged: ReadCharged;
+  /** Closes the connections. Reports in progress fail. */
   close(): void;
 }
 
 /**
- * Prepares reports of a migrated file. Sums run one after the other, and so do searches, each kind on its own
- * connection: a read-only transaction sees one snapshot of the file and blocks no writer.
+ * Opens the reports of a migrated file. Sums run one after the other, and so do searches, each of these kinds on a
+ * connection of its own: a read-only transaction sees one snapshot of the file and blocks no writer.
  */
 export function openSqliteReports(file: string): SqliteReports {
   const sums = openReader(file, prepareUsage);
@@ -28,12 +29,12 @@ export function openSqliteReports(file: string): SqliteReports {
     durations: prepareDurations(db),
   }));
   return {
-    usage: async (query, signal) => (await sums.runInTurn((work) => work.sumUp(query), signal)).list(),
-    upstreamDays: (query, signal) => sums.runInTurn((work) => work.upstreamDays(query), signal),
-    durations: (spans, signal) => searches.runInTurn(({ durations }) => durations(spans), signal),
-    search: (query, signal) => searches.runInTurn(({ search }) => search(query), signal),
-    topUsers: (of, signal) => searches.runInTurn(({ topUsers }) => topUsers(of), signal),
-    charged: (spender, started) => sums.runInTurn((work) => work.charge(spender, started)),
+    usage: async (query, signal) => (await sums.runInOrder((work) => work.sumUp(query), signal)).list(),
+    upstreamDays: (query, signal) => sums.runInOrder((work) => work.upstreamDays(query), signal),
+    durations: (spans, signal) => searches.runInOrder(({ durations }) => durations(spans), signal),
+    search: (query, signal) => searches.runInOrder(({ search }) => search(query), signal),
+    topUsers: (of, signal) => searches.runInOrder(({ topUsers }) => topUsers(of), signal),
+    charged: (spender, begun) => sums.runInOrder((work) => work.charge(spender, begun)),
     close() {
       sums.close();
       searches.close();
@@ -41,9 +42,10 @@ export function openSqliteReports(file: string): SqliteReports {
   };
 }
 
-/** Runs work one after the other on a connection opened at the first use. */
+/** Runs work in order, on a connection that is opened at the first use. */
 interface Reader<Work> {
-  runInTurn<T>(begin: (work: Work) => Generator<void, T>, signal?: AbortSignal): Promise<T>;
+  /** Runs work in a transaction, after all earlier work. */
+  runInOrder<T>(begin: (work: Work) => Generator<void, T>, signal?: AbortSignal): Promise<T>;
   close(): void;
 }
 
@@ -66,19 +68,19 @@ function openReader<Work>(file: string, prepare: (db: DatabaseSync) => Work): Re
 
   async function run<T>(begin: (work: Work) => Generator<void, T>, signal?: AbortSignal): Promise<T> {
     signal?.throwIfAborted();
-    // Another process may hold the log at this moment, for instance the first one to open the file after a crash.
+    // Another process may have the log locked at this moment, such as the first one that opens the file after a crash.
     const { db, work } = await whenFree(open);
     db.exec("BEGIN");
     try {
       return await runSliced(begin(work), signal);
     } finally {
-      // Only temporary tables have changed.
+      // Ends the snapshot. Only temporary tables have changed.
       if (!isClosed) db.exec("COMMIT");
     }
   }
 
   return {
-    runInTurn(begin, signal) {
+    runInOrder(begin, signal) {
       const done = last.then(() => run(begin, signal));
       last = done.catch(() => {});
       return done;

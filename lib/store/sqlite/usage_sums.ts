@@ -1,22 +1,22 @@
-/** Sums over a period from one snapshot of the SQLite file, computed in slices. */
+/** Adds up the usage of a period from a SQLite database, with pauses. */
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { type CutSpan, cutSpan, DAY_MS, type SumKind, sumKindOf, sumName, Sums, TIME_STEPS } from "../days.ts";
 import type { Spender, SumsHead, UpstreamDaySum, UsageBy, UsageQuery } from "../ledger.ts";
 import { SHORT_TAIL, stepMs, SUM_TABLES, type SumTable, tagNames } from "../sums.ts";
 import { allOf, conditionsOf } from "../search_sql.ts";
-import { COUNTS, halves, LAST, toAmount } from "./day_sums.ts";
+import { AFTER_ALL_TEXTS, COUNTS, joinHalves, sumsOfHalves } from "./day_sums.ts";
 import { openSheetRows } from "./ledger_rows.ts";
 import { figureColumns, RowSums } from "./row_sums.ts";
-import { DIALECT, indexOf } from "./dialect.ts";
+import { DIALECT, entryIndexFor } from "./dialect.ts";
 import { ENTRY_FIGURES, ENTRY_NAMES, openSavings, prepareSumsHead } from "./sums.ts";
 
-/** Rows summed per slice: about a millisecond of work, at most three. */
-const ROWS_AT_ONCE = 500;
+/** Rows that are added up between two pauses: about a millisecond of work, at most three. */
+const ROWS_PER_STEP = 500;
 
-/** Deno's types lack this method of Node. */
+/** A statement with a method of Node that Deno's types lack. */
 type ArrayStatement = StatementSync & { setReturnArrays?(isOn: boolean): void };
 
-/** Prepares sums of a migrated database. */
+/** Prepares adding up usage of a migrated database. */
 export function prepareUsage(db: DatabaseSync): UsageWork {
   return new UsageWork(db);
 }
@@ -24,27 +24,33 @@ export function prepareUsage(db: DatabaseSync): UsageWork {
 /** A period in Unix milliseconds, and a filter. */
 type Span = Pick<UsageQuery, "since" | "until" | "only">;
 
-/** The period, filter, names and figures of a report. */
-interface Summed extends Span {
-  /** The sums that have its names; absent: only single entries have. */
+/** A period and a filter, with the names and figures of the result, and the collected sums. */
+interface SumsQuery extends Span {
+  /** The sums that have the names; undefined: only single entries have. */
   kind: SumKind | undefined;
-  /** Selected columns: those of a table of sums, or of entries. */
+  /** Returns the selected columns for the names in a table of sums, or in `entries`. */
   names: (table: string) => readonly string[];
   figures: readonly string[];
   rows: RowSums;
 }
 
-/** The sums per day that only requests by key, group, model and day have: those of days that were pruned long ago. */
-const OLD_DAYS: SumTable = {
+/**
+ * The sums per day that are written with the entries. They exist even for days that were pruned before other sums
+ * existed.
+ */
+const DAYS: SumTable = {
   table: "days",
   step: "day",
   names: ["key_id", "group_name", "model"],
   figures: [...COUNTS.split(", "), "cost", "overrun"],
 };
 
-const USAGE_FIGURES: readonly string[] = [...OLD_DAYS.figures, "saved"];
+/** Figures of a usage report. */
+const USAGE_FIGURES: readonly string[] = [...DAYS.figures, "saved"];
 
-/** Computations that read a few rows per slice, within a transaction. */
+/**
+ * Adds up usage, with a pause after every few rows. Each call must be within one transaction, which is its snapshot.
+ */
 export class UsageWork {
   readonly #db: DatabaseSync;
   readonly #statements: ReturnType<typeof prepareStatements>;
@@ -60,22 +66,24 @@ export class UsageWork {
     this.#savings = openSavings(db, this.#sheets);
   }
 
-  *charge({ id, since }: Spender, started: () => void): Generator<void, bigint> {
+  /** Adds up what a group was charged since a day: see `ReadCharged`. */
+  *charge({ id, since }: Spender, begun: () => void): Generator<void, bigint> {
     // The first read fixes the snapshot.
     this.#statements.start.get();
-    started();
+    begun();
     let sum = 0n;
     const statement = this.#prepare(
-      `SELECT ${halves("cost")} FROM days WHERE ${rangeOf(OLD_DAYS)} AND group_name = ?`,
+      `SELECT ${sumsOfHalves("cost")} FROM days WHERE ${rangeOf(DAYS)} AND group_name = ?`,
     );
-    for (const range of this.#ranges(OLD_DAYS, { from: since, until: Number.MAX_SAFE_INTEGER })) {
+    for (const range of this.#ranges(DAYS, { from: since, until: Number.MAX_SAFE_INTEGER })) {
       const row = statement.get(...range, id);
-      sum += toAmount(row?.cost_high, row?.cost_low);
+      sum += joinHalves(row?.cost_high, row?.cost_low);
       yield;
     }
     return sum;
   }
 
+  /** Implements `LedgerStore.usage`. */
   *sumUp(query: UsageQuery): Generator<void, Sums> {
     const { by, thenBy } = query;
     const groupings = thenBy === undefined ? [by] : [by, thenBy];
@@ -90,6 +98,7 @@ export class UsageWork {
     return yield* addNamed(rows, query);
   }
 
+  /** Implements `LedgerStore.upstreamDays`. */
   *upstreamDays(query: Span): Generator<void, UpstreamDaySum[]> {
     const sheetOf = this.#sheets.reader();
     const names = ["upstream", "model", "day", "price_version", "has_target_price"];
@@ -104,97 +113,100 @@ export class UsageWork {
     });
     const sums: UpstreamDaySum[] = [];
     for (const { names: [upstream, model, day, version, hasPrice], figures } of rows.list()) {
-      const { saved: _, ...rest } = figures;
+      const { saved: _, ...otherFigures } = figures;
       sums.push({
         upstream: String(upstream),
         model: String(model),
         day: Number(day),
         ...(Number(version) > 0 && { sheet: sheetOf(Number(version)) }),
         hasTargetPrice: hasPrice === 1,
-        ...rest,
+        ...otherFigures,
       });
-      if (sums.length % ROWS_AT_ONCE === 0) yield;
+      if (sums.length % ROWS_PER_STEP === 0) yield;
     }
     return sums;
   }
 
-  *#collect(summed: Summed): Generator<void> {
+  /** Adds all rows of the period: whole days or hours from sums, parts of them from entries. */
+  *#collect(sumsQuery: SumsQuery): Generator<void> {
     this.#savings.refresh();
-    const { kind } = summed;
-    if (kind === undefined) return yield* this.#addEntries(summed, summed);
+    const { kind } = sumsQuery;
+    if (kind === undefined) return yield* this.#addEntries(sumsQuery, sumsQuery);
     const start = Number(this.#statements.start.get()?.day);
     const head = this.#statements.head();
     const first = firstStep(kind, { head, start });
     const ms = stepMs(SUM_TABLES[kind]);
-    const { steps, pieces } = cutSpan(summed, ms);
-    yield* this.#addSteps(summed, steps, { head, first });
+    const { whole, pieces } = cutSpan(sumsQuery, ms);
+    yield* this.#addSteps(sumsQuery, whole, { head, first });
     for (const piece of pieces) {
       yield;
       const isPruned = kind === "upstreams" && piece.step <= start;
       if (isPruned || this.#isWhole(piece, ms)) {
-        yield* this.#addSteps(summed, { from: piece.step, until: piece.step + 1 }, { head, first });
-      } else yield* this.#addEntries(summed, piece);
+        yield* this.#addSteps(sumsQuery, { from: piece.step, until: piece.step + 1 }, { head, first });
+      } else yield* this.#addEntries(sumsQuery, piece);
     }
   }
 
-  /** Adds whole days or hours: their sums, and entries that are not in the sums yet. */
+  /** Adds whole days or hours: their sums, and the entries that are not in the sums yet. */
   *#addSteps(
-    summed: Summed,
-    { from, until }: CutSpan["steps"],
+    sumsQuery: SumsQuery,
+    { from, until }: CutSpan["whole"],
     { head, first }: { head: SumsHead; first: number },
   ): Generator<void> {
-    const { kind } = summed;
+    const { kind } = sumsQuery;
     if (kind === undefined) return;
     const table = SUM_TABLES[kind];
     const old = { from, until: Math.min(until, first) };
     if (old.from < old.until) {
-      if (kind === "upstreams" && this.#hasOldSums(summed)) yield* this.#addSums(summed, OLD_DAYS, old);
-      else yield* this.#addEntries(summed, msOf(table, old));
+      if (kind === "upstreams" && this.#canUseDays(sumsQuery)) yield* this.#addSums(sumsQuery, DAYS, old);
+      else yield* this.#addEntries(sumsQuery, msOf(table, old));
     }
     const later = { from: Math.max(from, first), until };
     if (later.from >= later.until) return;
-    yield* this.#addSums(summed, table, later);
-    yield* this.#addTail(summed, msOf(table, later), head.seq);
+    yield* this.#addSums(sumsQuery, table, later);
+    yield* this.#addTail(sumsQuery, msOf(table, later), head.seq);
   }
 
-  #hasOldSums({ names }: Summed): boolean {
-    return !names("days").some((name) => !["day", ...OLD_DAYS.names].includes(name));
+  /** Returns whether the table `days` has the names. */
+  #canUseDays({ names }: SumsQuery): boolean {
+    return !names("days").some((name) => !["day", ...DAYS.names].includes(name));
   }
 
-  *#addSums(summed: Summed, table: SumTable, steps: CutSpan["steps"]): Generator<void> {
-    const add = this.#select(summed, { table: table.table, range: rangeOf(table), from: table.table });
+  /** Adds the sums of some days or hours. */
+  *#addSums(sumsQuery: SumsQuery, table: SumTable, steps: CutSpan["whole"]): Generator<void> {
+    const add = this.#select(sumsQuery, { table: table.table, range: rangeOf(table), from: table.table });
     for (const range of this.#ranges(table, steps)) {
       add(range);
       yield;
     }
   }
 
-  /** Adds the entries of a period that are not in the sums: those after a number. */
-  *#addTail(summed: Summed, { since, until }: MsSpan, after: number): Generator<void> {
+  /** Adds the entries of a period that are not in the sums: those after a seq. */
+  *#addTail(sumsQuery: SumsQuery, { since, until }: MsSpan, after: number): Generator<void> {
     const last = Number(this.#statements.last.get()?.seq ?? 0);
     if (last <= after) return;
-    if (last - after > SHORT_TAIL) return yield* this.#addEntries(summed, { since, until }, after);
+    if (last - after > SHORT_TAIL) return yield* this.#addEntries(sumsQuery, { since, until }, after);
     const range = "seq > ? AND seq <= ? AND at >= ? AND at < ?";
-    const add = this.#select(summed, { table: "entries", range, from: "entries" });
-    for (let seq = after; seq < last; seq += ROWS_AT_ONCE) {
-      add([seq, Math.min(last, seq + ROWS_AT_ONCE), since, until]);
+    const add = this.#select(sumsQuery, { table: "entries", range, from: "entries" });
+    for (let seq = after; seq < last; seq += ROWS_PER_STEP) {
+      add([seq, Math.min(last, seq + ROWS_PER_STEP), since, until]);
       yield;
     }
   }
 
-  /** Adds the entries of a period, those after a number. */
-  *#addEntries(summed: Summed, { since, until }: MsSpan, after = 0): Generator<void> {
-    const { index, driving } = indexOf(summed.only);
+  /** Adds the entries of a period, only those after a seq. */
+  *#addEntries(sumsQuery: SumsQuery, { since, until }: MsSpan, after = 0): Generator<void> {
+    const { index, condition } = entryIndexFor(sumsQuery.only);
     const from = `entries INDEXED BY ${index}`;
     const entryEnd = this.#prepare(
-      `SELECT at, seq FROM ${from} WHERE ${driving[0]} AND (at, seq) > (?, ?) AND at < ?
-       ORDER BY at, seq LIMIT 1 OFFSET ${ROWS_AT_ONCE - 1}`,
+      `SELECT at, seq FROM ${from} WHERE ${condition[0]} AND (at, seq) > (?, ?) AND at < ?
+       ORDER BY at, seq LIMIT 1 OFFSET ${ROWS_PER_STEP - 1}`,
     );
     const range = "(at, seq) > (?, ?) AND (at, seq) <= (?, ?) AND seq > ?";
-    const add = this.#select(summed, { table: "entries", range, from });
+    const add = this.#select(sumsQuery, { table: "entries", range, from });
     let cursor = [since - 1, Number.MAX_SAFE_INTEGER];
     for (;;) {
-      const row = entryEnd.get(...driving.slice(1), ...cursor, until);
+      const row = entryEnd.get(...condition.slice(1), ...cursor, until);
       const end = row === undefined ? [until - 1, Number.MAX_SAFE_INTEGER] : [Number(row.at), Number(row.seq)];
       add([...cursor, ...end, after]);
       if (row === undefined) return;
@@ -203,13 +215,13 @@ export class UsageWork {
     }
   }
 
-  /** Prepares adding the rows of a range. */
+  /** Returns a function that adds the rows of a range. */
   #select(
-    { names, figures, rows, only = {} }: Summed,
+    { names, figures, rows, only = {} }: SumsQuery,
     { table, range, from }: { table: string; range: string; from: string },
   ): (range: readonly KeyValue[]) => void {
     const [filter, ...values] = allOf(conditionsOf(only, DIALECT));
-    const known = table === OLD_DAYS.table ? OLD_DAYS.figures : figures;
+    const known = table === DAYS.table ? DAYS.figures : figures;
     const columns = known.map((name) => figureColumns(name, table === "entries" ? ENTRY_FIGURES[name] ?? name : name));
     const joined = table === "entries" ? "LEFT JOIN sheet_savings ON version = price_version" : "";
     const statement = this.#prepare(
@@ -218,9 +230,9 @@ export class UsageWork {
       { asArrays: true },
     );
     return (range) => {
-      const found: readonly object[] = statement.all(...range, ...values);
-      // Deno Deploy's version has no setReturnArrays().
-      rows.add(found.map((row) => Array.isArray(row) ? row : Object.values(row)));
+      const selected: readonly object[] = statement.all(...range, ...values);
+      // The Deno version of Deno Deploy has no setReturnArrays().
+      rows.add(selected.map((row) => Array.isArray(row) ? row : Object.values(row)));
     };
   }
 
@@ -235,21 +247,23 @@ export class UsageWork {
     return statement;
   }
 
-  /** Returns whether a period covers all entries of its day or hour. */
+  /** Returns whether all entries of a day or hour are in this part of it. */
   #isWhole({ step, since, until }: CutSpan["pieces"][number], ms: number): boolean {
     const { outside } = this.#statements;
     return outside.get(step * ms, since) === undefined && outside.get(until, (step + 1) * ms) === undefined;
   }
 
-  /** Key ranges of the sums between two days or hours, each read by one statement; `until` is exclusive. */
-  *#ranges({ table, step, names }: SumTable, { from, until }: CutSpan["steps"]): Generator<KeyValue[]> {
+  /**
+   * Yields ranges of primary keys of the sums between two days or hours, each for one statement; `until` is exclusive.
+   */
+  *#ranges({ table, step, names }: SumTable, { from, until }: CutSpan["whole"]): Generator<KeyValue[]> {
     const key = [step, ...names];
     const columns = key.join(", ");
     const rangeEnd = this.#prepare(
-      `SELECT ${columns} FROM ${table} WHERE (${columns}) > (${marks(key)}) AND ${step} < ?
-       ORDER BY ${columns} LIMIT 1 OFFSET ${ROWS_AT_ONCE - 1}`,
+      `SELECT ${columns} FROM ${table} WHERE (${columns}) > (${placeholders(key)}) AND ${step} < ?
+       ORDER BY ${columns} LIMIT 1 OFFSET ${ROWS_PER_STEP - 1}`,
     );
-    const before = (step: number): KeyValue[] => [step - 1, ...names.map(() => LAST)];
+    const before = (step: number): KeyValue[] => [step - 1, ...names.map(() => AFTER_ALL_TEXTS)];
     for (let cursor = before(from);;) {
       const row = rangeEnd.get(...cursor, until);
       const end = row === undefined ? before(until) : key.map((name) => row[name] as KeyValue);
@@ -260,30 +274,31 @@ export class UsageWork {
   }
 }
 
-/** Unix milliseconds; `until` is exclusive. */
+/** A period in Unix milliseconds; `until` is exclusive. */
 type MsSpan = Pick<UsageQuery, "since" | "until">;
 
-function msOf(table: SumTable, { from, until }: CutSpan["steps"]): MsSpan {
+function msOf(table: SumTable, { from, until }: CutSpan["whole"]): MsSpan {
   const ms = stepMs(table);
   return { since: from * ms, until: until * ms };
 }
 
-/** The first day or hour of the sums. Those of end users are deleted with the entries of their days. */
+/** Returns the first day or hour of the sums. Sums of end users are deleted with the entries of a day. */
 function firstStep(kind: SumKind, { head, start }: { head: SumsHead; start: number }): number {
   if (kind === "hours") return head.firstHour;
   return kind === "users" ? Math.max(head.firstDay, start + 1) : head.firstDay;
 }
 
-function marks(names: readonly string[]): string {
+function placeholders(names: readonly string[]): string {
   return names.map(() => "?").join(", ");
 }
 
+/** Returns the condition for a range of primary keys. */
 function rangeOf({ step, names }: SumTable): string {
   const key = [step, ...names];
-  return `(${key.join(", ")}) > (${marks(key)}) AND (${key.join(", ")}) <= (${marks(key)})`;
+  return `(${key.join(", ")}) > (${placeholders(key)}) AND (${key.join(", ")}) <= (${placeholders(key)})`;
 }
 
-/** Columns of the groupings in tables of sums; those of entries may be expressions. */
+/** Columns of the groupings; expressions for hours and minutes, which `entries` does not have as columns. */
 const COLUMNS: Readonly<Record<UsageBy, string>> = {
   key: "key_id",
   group: "group_name",
@@ -302,7 +317,7 @@ function columnOf(table: string, by: UsageBy): string {
   return by === "hour" ? "hour" : by === "day" ? `hour / ${DAY_MS / TIME_STEPS.hour.ms}` : COLUMNS[by];
 }
 
-/** Sums by names for people: a row counts once for each of its tags. */
+/** Adds up sums by the names that reports show. A sum with several tags counts for each of them. */
 function* addNamed(rows: RowSums, { by, thenBy }: UsageQuery): Generator<void, Sums> {
   const namesOf = (by: UsageBy, value: unknown) => by === "tag" ? tagNames(String(value)) : [sumName(by, value)];
   const total = new Sums();
@@ -313,7 +328,7 @@ function* addNamed(rows: RowSums, { by, thenBy }: UsageQuery): Generator<void, S
         total.add({ name, ...(thenName !== undefined && { thenName }) }, figures);
       }
     }
-    if (++count % ROWS_AT_ONCE === 0) yield;
+    if (++count % ROWS_PER_STEP === 0) yield;
   }
   return total;
 }
@@ -327,5 +342,5 @@ function prepareStatements(db: DatabaseSync) {
   };
 }
 
-/** A key column's value. */
+/** A value of a column of a primary key. */
 type KeyValue = number | bigint | string | Uint8Array;

@@ -1,26 +1,29 @@
-/** The sums of end users with budgets in the SQLite file. */
+/** The sums of end users with budgets in a SQLite database. */
 import type { DatabaseSync } from "node:sqlite";
 import { type Entry, type LedgerStore, readUserAccount, type Spender, type UserSum } from "../ledger.ts";
 
-/** Rows that are read between two looks at the clock: about a millisecond of work. */
-const ROWS_AT_ONCE = 1_000;
+/** Rows that are read between two pauses: about a millisecond of work. */
+const ROWS_PER_STEP = 1_000;
 
-/** Sums that one call forgets. */
-const PRUNED_AT_ONCE = 500;
+/** Most sums that one call deletes. */
+const PRUNED_PER_CALL = 500;
 
-/** Days of the longest period that ends. */
-const LONGEST_PERIOD = 31;
+/** Days of the longest budget period, except that of budgets that never reset. */
+const MAX_PERIOD_DAYS = 31;
 
-/** The sums of a database. */
+/** The sums of end users of a database. */
 export interface UserSumRows {
-  /** Adds entries. Within the transaction that enters them. */
+  /** Adds entries. Must be called within the transaction that writes them. */
   add(entries: readonly Entry[]): void;
+  /** Returns the charged amount of an end user in a period. */
   charged(spender: Pick<Spender, "id" | "since">): bigint;
+  /** Implements `LedgerStore.userSums`. */
   after(...of: Parameters<LedgerStore["userSums"]>): UserSum[];
-  /** Forgets some sums of periods that are over before a day. True while there may be more. */
+  /** Deletes some sums of periods that ended before a day. Returns true if there may be more. */
   prune(beforeDay: number): boolean;
 }
 
+/** A row of `user_sums`. */
 interface Row {
   since: number;
   key_id: string;
@@ -30,7 +33,7 @@ interface Row {
 
 const COLUMNS = "since, key_id, end_user, CAST(cost AS TEXT) AS cost";
 
-/** Opens the sums of a database that is up to date. */
+/** Opens the sums of end users of a migrated database. */
 export function openUserSumRows(db: DatabaseSync): UserSumRows {
   const add = db.prepare(
     `INSERT INTO user_sums (since, key_id, end_user, cost) VALUES (?, ?, ?, ?)
@@ -45,7 +48,7 @@ export function openUserSumRows(db: DatabaseSync): UserSumRows {
   );
   const prune = db.prepare(
     `DELETE FROM user_sums WHERE (since, key_id, end_user) IN (
-       SELECT since, key_id, end_user FROM user_sums WHERE since > 0 AND since <= ? LIMIT ${PRUNED_AT_ONCE})`,
+       SELECT since, key_id, end_user FROM user_sums WHERE since > 0 AND since <= ? LIMIT ${PRUNED_PER_CALL})`,
   );
   return {
     add(entries) {
@@ -61,21 +64,21 @@ export function openUserSumRows(db: DatabaseSync): UserSumRows {
     },
     after: ({ after: { since, keyId, user } = { since: -1, keyId: "", user: "" }, limit }) =>
       after.all(since, keyId, user, limit).map(toSum),
-    prune: (beforeDay) => prune.run(beforeDay - LONGEST_PERIOD).changes === PRUNED_AT_ONCE,
+    prune: (beforeDay) => prune.run(beforeDay - MAX_PERIOD_DAYS).changes === PRUNED_PER_CALL,
   };
 }
 
-/** Finds the end users who spent most, a few rows at a time. */
+/** Prepares `LedgerStore.topUsers`, with pauses. */
 export function prepareTopUsers(
   db: DatabaseSync,
 ): (of: Parameters<LedgerStore["topUsers"]>[0]) => Generator<void, UserSum[]> {
   const ofAll = db.prepare(
     `SELECT ${COLUMNS} FROM user_sums WHERE since = ? AND (key_id, end_user) > (?, ?)
-     ORDER BY key_id, end_user LIMIT ${ROWS_AT_ONCE}`,
+     ORDER BY key_id, end_user LIMIT ${ROWS_PER_STEP}`,
   );
   const ofKey = db.prepare(
     `SELECT ${COLUMNS} FROM user_sums WHERE since = ? AND key_id = ? AND end_user >= ?
-     ORDER BY end_user LIMIT ${ROWS_AT_ONCE}`,
+     ORDER BY end_user LIMIT ${ROWS_PER_STEP}`,
   );
   return function* ({ since, keyId, limit }) {
     let top: UserSum[] = [];
@@ -84,9 +87,9 @@ export function prepareTopUsers(
       const sums = rows.map(toSum);
       top = [...top, ...sums].sort((one, other) => compare(other.charged, one.charged)).slice(0, limit);
       const last = sums.at(-1);
-      if (last === undefined || sums.length < ROWS_AT_ONCE) return top;
+      if (last === undefined || sums.length < ROWS_PER_STEP) return top;
       yield;
-      // No text lies between one and the same with a NUL.
+      // The next text in order after a text is the same text followed by NUL.
       rows = keyId === undefined ? ofAll.all(since, last.keyId, last.user) : ofKey.all(since, keyId, `${last.user}\0`);
     }
   };

@@ -1,71 +1,74 @@
 /**
- * Makes commits durable without keeping the process waiting.
+ * Makes commits durable without blocking the process.
  *
- * With `synchronous = NORMAL` a commit is written to the log (the `-wal` file) but not synced, which takes microseconds;
- * with FULL SQLite would sync it inside `COMMIT`, and nothing else would run meanwhile. Here the log is synced by a second
- * descriptor in the background. Why a commit is durable when a sync that began after it has ended:
+ * With `synchronous = NORMAL`, SQLite writes a commit to the log (the `-wal` file) without syncing it, which takes
+ * microseconds. With FULL it would sync within `COMMIT`, and block the process meanwhile. Here the log is synced in the
+ * background, through a second descriptor. A commit is durable when a sync that began after it has ended, because:
  *
- * - A sync concerns the file, not the descriptor: `fdatasync` writes all that any descriptor wrote to it before. So all
- *   frames up to and with the commit are on the disk, and recovery finds every one whose predecessors are there.
- * - A checkpoint may have moved the commit into the database meanwhile, and a later write may have begun the log anew over
- *   its frames. With NORMAL as with FULL, SQLite syncs the log before a checkpoint copies from it, the database before the
- *   log may begin anew, and the header of the new log before its first frames. So the commit is durable in the database
- *   before its frames are written over. For that, no connection may use `synchronous = OFF`; ours do not.
- * - The log keeps its file while this process has the database open: SQLite removes it only under a lock that excludes
- *   every other connection. The descriptor is opened after the connection has read, when the file is there.
- * - SQLite syncs the folder with the first sync of a new log, so the file's name is there too.
+ * - A sync concerns the file, not the descriptor: `fdatasync` writes everything that any descriptor has written to the
+ *   file before. So all frames up to those of the commit are on the disk, and recovery finds each frame whose
+ *   predecessors are there.
+ * - A checkpoint may meanwhile have moved the commit into the database, and a later write may have restarted the log
+ *   and overwritten its frames. With NORMAL as with FULL, SQLite syncs the log before a checkpoint copies from it, the
+ *   database before the log may be restarted, and the header of the new log before its first frames. So the commit is
+ *   durable in the database before its frames are overwritten. This requires that no connection uses
+ *   `synchronous = OFF`.
+ * - The file of the log stays while this process has the database open: SQLite deletes it only under a lock that
+ *   excludes every other connection. The descriptor is opened after the connection has read, so that the file exists.
+ * - SQLite syncs the folder with the first sync of a new log, so the name of the file is durable, too.
  *
- * No locks are lost: SQLite keeps them on the database and the `-shm` file, and POSIX drops a process's locks of a file
- * when any descriptor of it is closed. Those two files must never be opened by anything but SQLite. The log has no locks.
+ * No locks are lost: POSIX drops all locks of a process on a file when the process closes any descriptor of the file.
+ * SQLite locks the database and the `-shm` file, which nothing but SQLite may ever open. It does not lock the log.
  */
 export class WalSync {
   readonly #file: Deno.FsFile;
-  #running: Promise<void> | undefined;
-  #next: Promise<void> | undefined;
-  #failed: Error | undefined;
+  /** The sync in progress, and one that begins after it. */
+  #current: Promise<void> | undefined;
+  #waiting: Promise<void> | undefined;
+  #failure: Error | undefined;
 
-  /** @param path the `-wal` file of a database that is open */
+  /** @param path the `-wal` file of an open database */
   constructor(path: string) {
     // Some systems sync only writable descriptors.
     this.#file = Deno.openSync(path, { read: true, write: true });
   }
 
   /**
-   * Resolves when all current commits are durable. One sync serves all calls made before it began.
+   * Resolves when all commits up to now are durable. One sync serves all calls that were made before it began.
    *
-   * After a failure every call rejects: the system may have dropped pages that it could not write and report the next
-   * sync as successful, so the state of the file is unknown.
+   * After a failure every call rejects: the operating system may have dropped pages that it could not write, and report
+   * the next sync as successful, so the state of the file is unknown.
    */
   durable(): Promise<void> {
-    if (this.#running === undefined) return this.#begin();
-    const begin = () => this.#begin();
-    return this.#next ??= this.#running.then(begin, begin);
+    if (this.#current === undefined) return this.#startSync();
+    const begin = () => this.#startSync();
+    return this.#waiting ??= this.#current.then(begin, begin);
   }
 
-  #begin(): Promise<void> {
-    this.#next = undefined;
+  #startSync(): Promise<void> {
+    this.#waiting = undefined;
     const running = this.#sync();
-    this.#running = running;
-    // The waiting sync becomes the current one.
+    this.#current = running;
+    // If a sync waits, it becomes the current one by itself.
     const end = () => {
-      if (this.#next === undefined) this.#running = undefined;
+      if (this.#waiting === undefined) this.#current = undefined;
     };
     running.then(end, end);
     return running;
   }
 
   async #sync(): Promise<void> {
-    if (this.#failed !== undefined) throw this.#failed;
+    if (this.#failure !== undefined) throw this.#failure;
     try {
       await this.#file.syncData();
     } catch (cause) {
-      throw this.#failed = new Error("Cannot write the ledger: the disk failed", { cause });
+      throw this.#failure = new Error("Cannot write the ledger: the disk failed", { cause });
     }
   }
 
-  /** Waits for the current sync and closes the file. */
+  /** Waits for the syncs that were requested, and closes the file. */
   async close(): Promise<void> {
-    await (this.#next ?? this.#running)?.catch(() => {});
+    await (this.#waiting ?? this.#current)?.catch(() => {});
     this.#file.close();
   }
 }

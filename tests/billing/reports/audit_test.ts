@@ -257,7 +257,7 @@ Deno.test("auditLedger() runs while entries are pruned, and reports sums without
   const entries = someEntries(3000).sort((a, b) => a.at - b.at);
   await ledger.append(entries);
   const sums = (await ledger.days(0)).length;
-  const whole = await auditLedger(ledger, { turn: async () => void await ledger.prune(dayOf(DAY_ONE) + 1) });
+  const whole = await auditLedger(ledger, { pause: async () => void await ledger.prune(dayOf(DAY_ONE) + 1) });
   assertEquals([whole.ok, whole.checked.day_sums], [true, sums]);
   while (await ledger.prune(dayOf(DAY_ONE) + 1));
   const { ok, checked, differences } = await auditLedger(ledger);

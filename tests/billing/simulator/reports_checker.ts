@@ -30,7 +30,7 @@ const GROUPINGS = ["key", "group", "model", "day"] as const;
 
 /** Looks at all reports. */
 export async function checkReports(ledger: LedgerStore, { entries, clock, random }: Known): Promise<void> {
-  const { ok, differences } = await auditLedger(ledger, { now: clock.now, turn: () => Promise.resolve() });
+  const { ok, differences } = await auditLedger(ledger, { now: clock.now, pause: () => Promise.resolve() });
   must(ok, "I20", () => JSON.stringify(differences));
   const moments = entries.map(({ at }) => at);
   const first = Math.min(...moments, clock.now());

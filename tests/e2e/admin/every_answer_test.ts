@@ -224,12 +224,12 @@ Deno.test("admin answers about health match their description in every state", a
   const store = openMemoryStore();
   let keysAnswer = true;
   let reach: { up: boolean; downMs: number; waiting: number } | undefined;
-  let takes = true;
+  let isWritable = true;
   const keys: Store["keys"] = {
     ...store.keys,
     findByHash: (...of) => keysAnswer ? store.keys.findByHash(...of) : Promise.reject(new Error("away")),
   };
-  const ledger = Object.defineProperty({ ...store.ledger }, "takes", { get: () => takes });
+  const ledger = Object.defineProperty({ ...store.ledger }, "isWritable", { get: () => isWritable });
   const shared = {
     configs: undefined as never,
     nodes: undefined as never,
@@ -239,8 +239,8 @@ Deno.test("admin answers about health match their description in every state", a
   const states: [change: () => void, expected: JsonObject][] = [
     [() => {}, { status: "degraded", upstreams: "some", store: true, ledger: true, journal_entries: 0 }],
     [() => keysAnswer = false, { status: "unavailable", store: false }],
-    [() => [keysAnswer, takes] = [true, false], { status: "unavailable", ledger: false }],
-    [() => [takes, reach] = [true, { up: false, downMs: 10.5, waiting: 7 }], {
+    [() => [keysAnswer, isWritable] = [true, false], { status: "unavailable", ledger: false }],
+    [() => [isWritable, reach] = [true, { up: false, downMs: 10.5, waiting: 7 }], {
       status: "degraded",
       journal_entries: 7,
     }],

@@ -68,7 +68,7 @@ async function startNode(postgres: string, redis: string) {
     outage: "local",
     timeoutMs: 2_000,
     leaseMs: 3_000,
-    msSinceStoreAnswered: () => store.shared?.heardMs?.(),
+    msSinceStoreAnswered: () => store.shared?.msSinceAnswer?.(),
     log: () => {},
   });
   const gateway = startGateway({}, { store, limiter });

@@ -197,7 +197,7 @@ Deno.test("while the ledger is down, models with a price are not called, and fre
       model(`acme/${name}`, [{ upstream: "main", model: name }], name === "dear" ? { pricing: DEAR } : {})
     ),
   };
-  await using gateway = startGateway(file, { store: { ...store, ledger: { ...store.ledger, takes: false } } });
+  await using gateway = startGateway(file, { store: { ...store, ledger: { ...store.ledger, isWritable: false } } });
   const statusOf = async (...ids: [string, ...string[]]) => {
     const response = await gateway.ask("chat", askFor("chat", ids));
     await response.body?.cancel();

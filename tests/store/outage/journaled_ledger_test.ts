@@ -151,7 +151,7 @@ Deno.test("JournaledLedger stores entries during an outage, and writes them once
       assertEquals(await first, [true, true]);
       // No time passes: the store is not called again.
       assertEquals(await ledger.append([entry({ id: "c" })]), [true]);
-      assertEquals([ledger.reach().up, ledger.reach().waiting, ledger.takes], [false, 3, true]);
+      assertEquals([ledger.reach().up, ledger.reach().waiting, ledger.isWritable], [false, 3, true]);
       await clock.pass(10_000);
       assert(ledger.reach().downMs >= 10_000);
       world.mood = "up";
@@ -281,7 +281,7 @@ Deno.test("JournaledLedger leaves its entries to the next process", () =>
     await first.close();
     world.mood = "up";
     const second = await world.open();
-    assertEquals([second.reach().waiting, second.takes], [2, true]);
+    assertEquals([second.reach().waiting, second.isWritable], [2, true]);
     // Waiting entries come first.
     await second.append([entry({ id: "c" })]);
     await world.until(() => second.reach().waiting === 0);
@@ -314,15 +314,15 @@ Deno.test("JournaledLedger stops new work when the journal is full, and resumes 
     const ledger = await world.open({ maxEntries: 10 });
     world.mood = "refuses";
     for (let count = 0; count < 10; count++) {
-      assertEquals(ledger.takes, true);
+      assertEquals(ledger.isWritable, true);
       await ledger.append([entry({ id: `e${count}` })]);
     }
-    assertEquals(ledger.takes, false);
+    assertEquals(ledger.isWritable, false);
     await ledger.append([entry({ id: "running" })]);
     await assertRejects(() => ledger.append([entry({ id: "more" })]), Error, "full");
     world.mood = "up";
     await world.until(() => ledger.reach().waiting === 0);
-    assertEquals(ledger.takes, true);
+    assertEquals(ledger.isWritable, true);
     assertEquals(await ledger.append([entry({ id: "more" })]), [true]);
     assertEquals((await idsIn(world.far)).length, 12);
   }));
@@ -330,12 +330,12 @@ Deno.test("JournaledLedger stops new work when the journal is full, and resumes 
 Deno.test("JournaledLedger without a journal enters nothing during an outage", () =>
   inWorld(async (world) => {
     const ledger = await world.open({ journal: false });
-    assertEquals(ledger.takes, true);
+    assertEquals(ledger.isWritable, true);
     world.mood = "refuses";
     for (let count = 0; count < 2; count++) await assertOverloaded(() => ledger.append([entry()]));
-    assertEquals(ledger.takes, false);
+    assertEquals(ledger.isWritable, false);
     world.mood = "up";
-    await world.until(() => ledger.takes);
+    await world.until(() => ledger.isWritable);
     assertEquals(await ledger.append([entry()]), [true]);
   }));
 

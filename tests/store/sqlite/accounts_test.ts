@@ -15,11 +15,11 @@ function atOnce(): never {
   throw new Error("Cannot read the ledger at once");
 }
 
-Deno.test("Accounts.learn() adds charges made during the read", async () => {
+Deno.test("Accounts.loadCharged() adds charges made during the read", async () => {
   const accounts = new Accounts(atOnce);
   const sum = Promise.withResolvers<bigint>();
   let begin = () => {};
-  const learnt = accounts.learn(OURS, (_, begun) => {
+  const learnt = accounts.loadCharged(OURS, (_, begun) => {
     begin = begun;
     return sum.promise;
   });
@@ -36,7 +36,7 @@ Deno.test("Accounts.learn() adds charges made during the read", async () => {
   accounts.enter(entry({ id: "held", cost: 7n }));
   assertEquals(accounts.available(OURS), 10_000n - 1_001n - 20n - 7n);
   // It is known from here on.
-  await accounts.learn(OURS, () => Promise.reject(new Error("asked again")));
+  await accounts.loadCharged(OURS, () => Promise.reject(new Error("asked again")));
 });
 
 Deno.test("Accounts.hold() reads synchronously if it cannot wait, and stays correct", async () => {
@@ -44,7 +44,7 @@ Deno.test("Accounts.hold() reads synchronously if it cannot wait, and stays corr
   const accounts = new Accounts(() => kept);
   const sum = Promise.withResolvers<bigint>();
   const [one, other] = [1, 2].map(() =>
-    accounts.learn(OURS, (_, begun) => {
+    accounts.loadCharged(OURS, (_, begun) => {
       begun();
       return sum.promise;
     })
@@ -62,17 +62,17 @@ Deno.test("Accounts.hold() reads synchronously if it cannot wait, and stays corr
   assertEquals(accounts.available(OURS), 10_000n - kept);
 });
 
-Deno.test("Accounts.learn() leaves nothing behind after an error", async () => {
+Deno.test("Accounts.loadCharged() leaves nothing behind after an error", async () => {
   const accounts = new Accounts(atOnce);
   await assertRejects(() =>
-    accounts.learn(OURS, (_, begun) => {
+    accounts.loadCharged(OURS, (_, begun) => {
       begun();
       return Promise.reject(new Error("away"));
     })
   );
   accounts.enter(entry({ cost: 10n }));
   assertThrows(() => accounts.available(OURS), Error, "at once");
-  await accounts.learn(OURS, (_, begun) => {
+  await accounts.loadCharged(OURS, (_, begun) => {
     begun();
     return Promise.resolve(10n);
   });
