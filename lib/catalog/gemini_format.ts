@@ -1,10 +1,10 @@
-/** Formats catalog rows for `/v1beta/models`. https://ai.google.dev/api/models */
+/** Formats models for `/v1beta/models`, as in https://ai.google.dev/api/models. */
 import { GatewayError } from "../errors.ts";
 import type { JsonObject } from "../json/mod.ts";
 import type { Model } from "./model.ts";
 
-/** Largest page, as at Google. */
-const MOST = 1_000;
+/** Largest `pageSize` that has an effect, as at Google. */
+const MAX_PAGE_SIZE = 1_000;
 
 /** Formats a model. Its name is the id after `models/`. */
 export function geminiModel(model: Model): JsonObject {
@@ -23,9 +23,9 @@ export function geminiModel(model: Model): JsonObject {
 }
 
 /**
- * Formats a page of models: `pageSize` models after the one whose id is `pageToken`. Without `pageSize` all of them, so
- * that clients that read only one page see every model.
- * @throws {GatewayError} `invalid`
+ * Formats a page of models: `pageSize` models after the one whose id is `pageToken`. Without `pageSize` it has all of
+ * them, so that clients that read only one page see every model.
+ * @throws {GatewayError} `invalid` if the size or the token is
  */
 export function geminiPage(models: readonly Model[], query: URLSearchParams): JsonObject {
   const size = readSize(query.get("pageSize") ?? query.get("page_size"));
@@ -44,7 +44,7 @@ export function geminiPage(models: readonly Model[], query: URLSearchParams): Js
 
 function readSize(text: string | null): number {
   if (text === null) return Infinity;
-  const size = /^\d{1,6}$/.test(text) ? Math.min(Number(text), MOST) : 0;
+  const size = /^\d{1,6}$/.test(text) ? Math.min(Number(text), MAX_PAGE_SIZE) : 0;
   if (size >= 1) return size;
   throw new GatewayError("invalid", "Expected a whole number of at least 1", { param: "pageSize" });
 }
