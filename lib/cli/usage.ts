@@ -1,4 +1,4 @@
-/** `usage`: the bill of a period. */
+/** `usage`: shows usage and cost of a period. */
 import { createCatalog } from "../catalog/catalog.ts";
 import { roundUsd } from "../billing/money.ts";
 import { readPeriod } from "../billing/reports/period.ts";
@@ -12,18 +12,18 @@ import { withStore } from "./command_store.ts";
 import { tableText } from "./table.ts";
 import { reportRangeError, UPSTREAM_FLAGS, upstreamUsage } from "./upstream_usage.ts";
 
-/** Prints the sums of a period, the dearest first. @throws {UsageError} for a flag with a wrong value */
+/** Prints the sums of a period, the most expensive first. @throws {UsageError} if a flag is wrong */
 export async function usage({ config, values, switches }: ReportCommand): Promise<number> {
   const format = formatOf(switches);
   const { since, until } = values;
-  const named = namedPeriod({ values, switches });
-  const period = await readFlags(() => readPeriod({ since, until, period: named }, Date.now()));
+  const periodName = namedPeriod({ values, switches });
+  const period = await readFlags(() => readPeriod({ since, until, period: periodName }, Date.now()));
   if (values.by === "upstream") {
-    // With the embedded models, which have targets, too.
+    // The catalog also has the embedded models, whose targets count as well.
     return await upstreamUsage({ config, models: createCatalog(config).models, values, switches, period });
   }
-  const alone = UPSTREAM_FLAGS.find((flag) => values[flag] !== undefined);
-  if (alone !== undefined) throw new UsageError(`Cannot use --${alone} without "--by upstream"`);
+  const upstreamFlag = UPSTREAM_FLAGS.find((flag) => values[flag] !== undefined);
+  if (upstreamFlag !== undefined) throw new UsageError(`Cannot use --${upstreamFlag} without "--by upstream"`);
   const groupings = await readFlags(() => readGroupings(values.by ?? "key"));
   return await withStore(config, async ({ ledger, keys }) => {
     let report: UsageReport;
@@ -47,7 +47,7 @@ function namedPeriod({ values, switches }: Omit<ReportCommand, "config">): strin
   return period;
 }
 
-/** Columns of the table after the name; all but the name are numbers. */
+/** Titles of the columns after the names. All of them have numbers. */
 const HEADER = [
   "REQUESTS",
   "FAILED",
@@ -76,9 +76,9 @@ function table(report: UsageReport, isExact: boolean): string {
   return `From ${shortened(since)} to ${shortened(until)}\n\n${tableText(rows, { right })}`;
 }
 
-/** A time with milliseconds only where they are not zero. */
-function shortened(moment: string): string {
-  return moment.replace(".000Z", "Z");
+/** Returns a time without milliseconds if they are zero. */
+function shortened(time: string): string {
+  return time.replace(".000Z", "Z");
 }
 
 function tableCells(

@@ -9,7 +9,7 @@ export interface ExpandedConfig {
   file: Json;
   problems: string[];
   /** For each model its index in the file's list; absent: the lists are the same. */
-  places?: readonly number[];
+  modelIndices?: readonly number[];
 }
 
 /** Required members. A model that lacks one is completed from the catalog. */
@@ -61,7 +61,7 @@ class Expansion {
   readonly #file: JsonObject;
   readonly #catalog: readonly CatalogModel[];
   readonly #models: Json[] = [];
-  readonly #places: number[] = [];
+  readonly #modelIndices: number[] = [];
   /** Ids that are configured or already added. Globs skip them. */
   readonly #ids: Set<string>;
 
@@ -78,12 +78,12 @@ class Expansion {
   }
 
   result(): Omit<ExpandedConfig, "problems"> {
-    return { file: { ...this.#file, models: this.#models }, places: this.#places };
+    return { file: { ...this.#file, models: this.#models }, modelIndices: this.#modelIndices };
   }
 
   #push(model: Json, index: number): void {
     this.#models.push(model);
-    this.#places.push(index);
+    this.#modelIndices.push(index);
   }
 
   #complete(model: JsonObject, index: number): JsonObject {
@@ -148,10 +148,10 @@ class Expansion {
 }
 
 /** Replaces indices into the expanded models, such as `models[7]`, in a text by indices into the file's list. */
-export function writtenPath(text: string, places: readonly number[] | undefined): string {
-  if (places === undefined) return text;
+export function pathInFile(text: string, modelIndices: readonly number[] | undefined): string {
+  if (modelIndices === undefined) return text;
   return text.replaceAll(/(?<![.\w])models\[(\d+)\]/g, (path, index) => {
-    const fileIndex = places[Number(index)];
+    const fileIndex = modelIndices[Number(index)];
     return fileIndex === undefined ? path : `models[${fileIndex}]`;
   });
 }

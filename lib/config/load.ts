@@ -11,7 +11,7 @@ import {
   STORE_PATTERN,
 } from "./address.ts";
 import type { ReadEnvironment } from "../secret.ts";
-import { expandModels, writtenPath } from "./expand_models.ts";
+import { expandModels, pathInFile } from "./expand_models.ts";
 import { DEPLOY_VARIABLES, deployConfig, deployEnv, deployFile, deployProblems, isOnDeploy } from "./deno_deploy.ts";
 import { lineAndColumnAt, parseJsonc } from "./jsonc.ts";
 import { parseConfig } from "./parse.ts";
@@ -60,7 +60,7 @@ export interface ConfigOrigin {
 export interface LoadedConfig extends ConfigOrigin {
   config: Config;
   /** For each model its index in the file's list; absent: the lists are the same. */
-  places?: readonly number[];
+  modelIndices?: readonly number[];
 }
 
 /** The text of a configuration and its origin. */
@@ -95,16 +95,16 @@ export async function readConfig(
   const file = change(text === undefined ? {} : parseFile(text, originName(origin)));
   const problems: string[] = passwordProblems(file);
   const merged = override(file, { flags, env, problems });
-  const { file: expanded, problems: modelProblems, places } = await expandModels(merged, readTextFile);
+  const { file: expanded, problems: modelProblems, modelIndices } = await expandModels(merged, readTextFile);
   problems.push(...modelProblems);
   try {
     const parsed = parseConfig(isDeployed ? deployFile(expanded) : expanded, env);
     const config = isDeployed ? deployConfig(parsed) : parsed;
     if (isDeployed) problems.push(...deployProblems(config, env));
-    if (problems.length === 0) return { config, ...origin, ...(places !== undefined && { places }) };
+    if (problems.length === 0) return { config, ...origin, ...(modelIndices !== undefined && { modelIndices }) };
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    problems.push(...error.problems.map((problem) => writtenPath(problem, places)));
+    problems.push(...error.problems.map((problem) => pathInFile(problem, modelIndices)));
   }
   throw new ConfigError(problems);
 }
