@@ -1,16 +1,19 @@
-/** The clock of this machine against those of the upstreams. */
+/** Compares the clock of this machine with those of the upstreams. */
 import { createNotes, type Finding } from "./finding.ts";
 
-/** Larger differences are reported, in milliseconds. */
-const MOST_MS = 5_000;
+/** Largest difference that is not reported, in milliseconds. */
+const MAX_DIFFERENCE_MS = 5_000;
 
-/** Checks how far the upstreams' clocks are ahead, in milliseconds, by their median. */
+/**
+ * Reports the median difference if it is large.
+ * @param ahead for each upstream, by how many milliseconds its clock is ahead of this machine's
+ */
 export function checkClock(ahead: readonly number[]): Finding[] {
   const notes = createNotes("clock");
-  const [middle] = [...ahead].sort((a, b) => a - b).slice(Math.floor((ahead.length - 1) / 2));
-  if (middle === undefined) return notes.found;
-  const text = `${(Math.abs(middle) / 1000).toFixed(1)} s ${middle > 0 ? "behind" : "ahead of"} the upstreams`;
-  if (Math.abs(middle) > MOST_MS) {
+  const [median] = [...ahead].sort((a, b) => a - b).slice(Math.floor((ahead.length - 1) / 2));
+  if (median === undefined) return notes.found;
+  const text = `${(Math.abs(median) / 1000).toFixed(1)} s ${median > 0 ? "behind" : "ahead of"} the upstreams`;
+  if (Math.abs(median) > MAX_DIFFERENCE_MS) {
     notes.warn(
       `This machine's clock is ${text}`,
       "Synchronize it over the network (NTP): limits, budgets and expiry of keys depend on it",
