@@ -7,7 +7,7 @@ import type { ProtocolChecks, ProtocolClient, VendorErrors } from "./protocol_cl
 import { objectOf } from "./sse.ts";
 import type { HttpAnswer } from "./suite_context.ts";
 
-/** Size of a body beyond any usual limit, in bytes. */
+/** Size of a body that exceeds all usual limits, in bytes. */
 const LARGE_BYTES = 34 * 1024 * 1024;
 
 const openaiError = z.object({
@@ -24,6 +24,7 @@ const anthropicError = z.object({
   error: z.object({ type: z.string().min(1), message: z.string().min(1) }),
 });
 
+/** Expected `error.type` by status. */
 const ANTHROPIC_TYPES: Readonly<Record<number, string>> = {
   400: "invalid_request_error",
   401: "authentication_error",
@@ -35,6 +36,7 @@ const googleError = z.object({
   error: z.object({ code: z.number().int(), message: z.string().min(1), status: z.string().min(1) }),
 });
 
+/** Expected `error.status` by HTTP status. */
 const GOOGLE_STATUSES: Readonly<Record<number, string>> = {
   400: "INVALID_ARGUMENT",
   401: "UNAUTHENTICATED",
@@ -44,34 +46,34 @@ const GOOGLE_STATUSES: Readonly<Record<number, string>> = {
 
 const JSON_TYPE = /^application\/json\b/;
 
-/** The checks of errors, headers and behaviour under every protocol. */
+/** Checks of headers, streams, errors and disconnections for every text protocol. */
 export const HTTP_CHECKS: ProtocolChecks = {
   "whole.type": async (client) => checkHeader(await client.readyAnswer(), "content-type", JSON_TYPE),
-  "whole.request_id": async (client) => checkId(client, await client.readyAnswer()),
+  "whole.request_id": async (client) => checkRequestId(client, await client.readyAnswer()),
   "stream.type": async (client) =>
     checkHeader((await client.readyStream()).answer, "content-type", /^text\/event-stream\b/),
   "stream.cache": async (client) =>
     checkHeader((await client.readyStream()).answer, "cache-control", /no-cache|no-store/),
   "stream.buffering": async (client) => checkHeader((await client.readyStream()).answer, "x-accel-buffering", /^no$/),
-  "stream.request_id": async (client) => checkId(client, (await client.readyStream()).answer),
+  "stream.request_id": async (client) => checkRequestId(client, (await client.readyStream()).answer),
   async "stream.lines"(client) {
     const { faults, events, comments } = await client.readyStream();
     must(faults.length === 0, { expected: "a valid event stream", seen: faults.join("; ") });
-    const odd = events.find(({ data }) => data.startsWith(":") || data === "");
-    must(odd === undefined, { expected: "keep-alives as comments, not as data", seen: odd?.data });
+    const keepAlive = events.find(({ data }) => data.startsWith(":") || data === "");
+    must(keepAlive === undefined, { expected: "keep-alives as comments, not as data", seen: keepAlive?.data });
     return comments.length === 0 ? undefined : `${comments.length} comments`;
   },
   async "error.key"(client) {
-    const answer = await wrongKey(client);
+    const answer = await sendWrongKey(client);
     checkError(client.form, answer, [401]);
     must(!answer.text.includes(BAD_KEY), { expected: "an error without the key", seen: answer.text });
   },
   "error.no_key": async (client) =>
     checkError(client.form, await client.post({ key: null, body: client.body(READY) }), [401]),
-  "error.request_id": async (client) => checkId(client, await wrongKey(client)),
-  "error.model": async (client) => checkNoModel(client, await unknownModel(client, {})),
+  "error.request_id": async (client) => checkRequestId(client, await sendWrongKey(client)),
+  "error.model": async (client) => checkNoModel(client, await sendUnknownModel(client, {})),
   async "error.early"(client) {
-    const answer = await unknownModel(client, { stream: true });
+    const answer = await sendUnknownModel(client, { stream: true });
     checkNoModel(client, answer);
     checkHeader(answer, "content-type", JSON_TYPE);
   },
@@ -79,7 +81,7 @@ export const HTTP_CHECKS: ProtocolChecks = {
   "error.member": async (client) =>
     checkError(client.form, await client.post({ body: client.form.incomplete(client.context.subject.model) }), [400]),
   async "error.large"(client) {
-    // The model does not exist, so a gateway without a limit generates nothing.
+    // The model does not exist, so that a gateway without a limit generates nothing.
     const answer = await client.post({
       body: client.body("a".repeat(client.context.subject.largeBytes ?? LARGE_BYTES), { model: NO_MODEL }),
     });
@@ -108,10 +110,10 @@ export const HTTP_CHECKS: ProtocolChecks = {
   },
 };
 
-function unknownModel(client: ProtocolClient, more: JsonObject): Promise<HttpAnswer> {
+function sendUnknownModel(client: ProtocolClient, members: JsonObject): Promise<HttpAnswer> {
   return client.once(
-    `no model ${JSON.stringify(more)}`,
-    () => client.post({ body: client.body(READY, { model: NO_MODEL, ...more }) }),
+    `no model ${JSON.stringify(members)}`,
+    () => client.post({ body: client.body(READY, { model: NO_MODEL, ...members }) }),
   );
 }
 
@@ -119,11 +121,11 @@ function checkNoModel({ form }: ProtocolClient, answer: HttpAnswer): void {
   checkError(form, answer, form.part === "messages" || form.part === "gemini" ? [404] : [404, 400]);
 }
 
-function wrongKey(client: ProtocolClient): Promise<HttpAnswer> {
+function sendWrongKey(client: ProtocolClient): Promise<HttpAnswer> {
   return client.once("wrong key", () => client.post({ key: BAD_KEY, body: client.body(READY) }));
 }
 
-/** Checks an error's status and body. */
+/** Checks the status and the body of an error. @throws {Mismatch} if one is wrong */
 export function checkError(
   { errors }: { errors: VendorErrors },
   { status, text }: HttpAnswer,
@@ -152,7 +154,7 @@ export function checkError(
   }
 }
 
-/** Checks the format of a header's value. */
+/** Checks the value of a header by a pattern. @throws {Mismatch} if it is missing or does not match */
 export function checkHeader({ header }: HttpAnswer, name: string, form: RegExp): void {
   const value = header(name);
   if (value === null || !form.test(value)) {
@@ -160,6 +162,6 @@ export function checkHeader({ header }: HttpAnswer, name: string, form: RegExp):
   }
 }
 
-function checkId({ form }: ProtocolClient, answer: HttpAnswer): void {
+function checkRequestId({ form }: ProtocolClient, answer: HttpAnswer): void {
   checkHeader(answer, form.errors === "anthropic" ? "request-id" : "x-request-id", /^\S+$/);
 }

@@ -1,4 +1,4 @@
-/** Gemini's protocol: models, answers, streams, tools, and thoughts with their signatures. */
+/** Checks of Gemini's protocol: models, answers, streams, tools, and thoughts with their signatures. */
 import { z } from "zod";
 import { isObject, type JsonObject } from "../../json/mod.ts";
 import { type Checks, Mismatch, must, shaped, Skip } from "../check.ts";
@@ -31,7 +31,7 @@ async function getModels(client: GeminiClient, path: string): Promise<JsonObject
   return objectOf((await client.context.good({ method: "GET", path })).text, "the models");
 }
 
-/** Checks a model's entry. */
+/** Checks the entry of the tested model. */
 function checkModel(client: GeminiClient, row: unknown): void {
   const { name, supportedGenerationMethods: methods } = shaped(modelForm, row, "the model");
   const expected = `models/${client.context.subject.model}`;
@@ -39,8 +39,8 @@ function checkModel(client: GeminiClient, row: unknown): void {
   must(methods.includes("generateContent"), { expected: 'the method "generateContent"', seen: methods });
 }
 
-/** Tokens of a body by countTokens. */
-async function count(client: GeminiClient, body: JsonObject): Promise<number> {
+/** Counts the tokens of a body with `countTokens`. @throws {Skip} if the gateway does not count */
+async function countTokens(client: GeminiClient, body: JsonObject): Promise<number> {
   const path = methodPath(client.path, client.context.subject.model, "countTokens");
   const answer = await client.context.ask({ path, body });
   if (answer.status === 404) throw new Skip("the gateway does not count: 404");
@@ -99,10 +99,10 @@ const ANSWERS: ProtocolChecks<GeminiAnswer, GenerateAnswer> = {
   "json.stream": checkStreamedSchema,
   async count(client) {
     const contents = [userContent(READY)];
-    const plain = await count(client, { contents });
+    const plain = await countTokens(client, { contents });
     for (const more of [{ systemInstruction: { parts: [{ text: SYSTEM }] } }, { tools: GEMINI.tools() }]) {
       const model = `models/${client.context.subject.model}`;
-      const seen = await count(client, { generateContentRequest: { model, contents, ...more } });
+      const seen = await countTokens(client, { generateContentRequest: { model, contents, ...more } });
       must(seen > plain, { expected: `more than ${plain} with ${Object.keys(more).join()}`, seen });
     }
   },
@@ -111,14 +111,14 @@ const ANSWERS: ProtocolChecks<GeminiAnswer, GenerateAnswer> = {
 const STREAMS: ProtocolChecks<GeminiAnswer, GenerateAnswer> = {
   async "stream.bare"(client) {
     const { events } = await client.readyStream();
-    const odd = events.find(({ name, data }) => name !== undefined || data === DONE);
-    must(odd === undefined, { expected: "events of data alone", seen: odd });
+    const wrong = events.find(({ name, data }) => name !== undefined || data === DONE);
+    must(wrong === undefined, { expected: "events of data alone", seen: wrong });
   },
   async "stream.content"(client) {
     const candidates = (await client.readyEvents()).flatMap(({ candidates }) => candidates ?? []);
     must(candidates.length > 0, { expected: "candidates", seen: "none" });
-    const odd = candidates.find(({ content }) => content === undefined);
-    must(odd === undefined, { expected: "content with parts", seen: odd });
+    const withoutContent = candidates.find(({ content }) => content === undefined);
+    must(withoutContent === undefined, { expected: "content with parts", seen: withoutContent });
   },
   async "stream.finish"(client) {
     const reasons = (await client.readyEvents()).map(({ candidates }) => candidates?.[0].finishReason ?? "");
@@ -134,52 +134,56 @@ const STREAMS: ProtocolChecks<GeminiAnswer, GenerateAnswer> = {
     checkHeader(answer, "content-type", /^application\/json\b/);
     const { answers } = objectOf(`{"answers":${answer.text}}`, "a list in the answer");
     must(Array.isArray(answers) && answers.every(isObject), { expected: "a list of answers", seen: answer.text });
-    const stream = { events: answers.map((piece) => ({ data: JSON.stringify(piece) })), comments: [], faults: [] };
-    const { finish } = GEMINI.fold(GEMINI.readEvents(stream));
+    const stream = { events: answers.map((item) => ({ data: JSON.stringify(item) })), comments: [], faults: [] };
+    const { finish } = GEMINI.aggregate(GEMINI.readEvents(stream));
     must(finish === "STOP", { expected: 'finishReason "STOP"', seen: finish });
   },
 };
 
 const TOOLS: ProtocolChecks<GeminiAnswer, GenerateAnswer> = {
   async "tools.stream"(client) {
-    const { calls, finish } = GEMINI.fold(await client.parallelEvents());
+    const { calls, finish } = GEMINI.aggregate(await client.parallelEvents());
     if (calls.length === 0) throw new Skip("the model called nothing");
     checkCalls(calls);
     must(finish === "STOP", { expected: 'finishReason "STOP"', seen: finish });
   },
 };
 
-/** Thoughts are shown only if the request asks for them. */
+/** Members that request thoughts, which are not shown otherwise. */
 const THINK: JsonObject = { generationConfig: { thinkingConfig: { includeThoughts: true, thinkingBudget: 1024 } } };
 
-function thoughtful(client: GeminiClient): Promise<GeminiAnswer> {
+/** Requests an answer with thoughts, once for all checks. */
+function requestThoughts(client: GeminiClient): Promise<GeminiAnswer> {
   return client.once("thoughts", () => client.ask(READY, THINK, "reasoning"));
 }
 
 /** Checks that no thought follows a text. */
 function checkOrder(parts: readonly AnswerPart[]): void {
-  const last = parts.findLastIndex(({ thought }) => thought === true);
-  if (last < 0) throw new Skip("no thoughts were shown");
-  const first = parts.findIndex(({ text, thought }) => thought !== true && text !== undefined && text !== "");
-  if (first >= 0 && first < last) throw new Mismatch("all thoughts before the text", `a thought in part ${last}`);
+  const lastThought = parts.findLastIndex(({ thought }) => thought === true);
+  if (lastThought < 0) throw new Skip("no thoughts were shown");
+  const firstText = parts.findIndex(({ text, thought }) => thought !== true && text !== undefined && text !== "");
+  if (firstText >= 0 && firstText < lastThought) {
+    throw new Mismatch("all thoughts before the text", `a thought in part ${lastThought}`);
+  }
 }
 
 const THOUGHTS: ProtocolChecks<GeminiAnswer, GenerateAnswer> = {
   async "thoughts.whole"(client) {
-    const { parts, usage } = await thoughtful(client);
+    const { parts, usage } = await requestThoughts(client);
     checkOrder(parts);
     must((checkUsage(usage).thoughtsTokenCount ?? 0) > 0, { expected: "thoughtsTokenCount", seen: usage });
   },
-  "thoughts.stream": async (client) => checkOrder(GEMINI.fold(await client.events(READY, THINK, "reasoning")).parts),
+  "thoughts.stream": async (client) =>
+    checkOrder(GEMINI.aggregate(await client.events(READY, THINK, "reasoning")).parts),
   async "thoughts.back"(client) {
-    const { parts, history } = await thoughtful(client);
+    const { parts, history } = await requestThoughts(client);
     const isSigned = parts.some(({ thoughtSignature }) => thoughtSignature !== undefined);
     await client.ask(READY, { contents: [userContent(READY), ...history, userContent(READY)], ...THINK }, "reasoning");
     return isSigned ? undefined : "there was no signature";
   },
 };
 
-/** Every check of Gemini's protocol. */
+/** All checks of Gemini's protocol. */
 export const GEMINI_CHECKS: Checks = withClient(GEMINI, {
   ...sharedChecks(GEMINI),
   ...HTTP_CHECKS,

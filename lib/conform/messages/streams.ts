@@ -1,4 +1,4 @@
-/** Messages: order and completeness of events. */
+/** Checks of streams of the messages protocol: order and completeness of events. */
 import { must } from "../check.ts";
 import type { ProtocolChecks } from "../protocol_client.ts";
 import { checkNames } from "../shared_checks.ts";
@@ -53,10 +53,10 @@ export const STREAMS: ProtocolChecks<MessageAnswer, MessageEvent> = {
     const { stop_reason } = Object(last?.delta);
     must(stop_reason === "end_turn", { expected: 'stop_reason "end_turn"', seen: stop_reason });
     must(Number.isInteger(Object(last?.usage).output_tokens), { expected: "usage.output_tokens", seen: last });
-    const late = all.slice(all.findIndex(({ type }) => type === "message_delta")).find(({ type }) =>
+    const lateBlock = all.slice(all.findIndex(({ type }) => type === "message_delta")).find(({ type }) =>
       type.startsWith("content_block")
     );
-    must(late === undefined, { expected: "no block after message_delta", seen: late?.type });
+    must(lateBlock === undefined, { expected: "no block after message_delta", seen: lateBlock?.type });
   },
   async "stream.end"(client) {
     const all = await client.readyEvents();

@@ -1,4 +1,4 @@
-/** Responses: order and completeness of events. */
+/** Checks of streams of the responses protocol: order and completeness of events. */
 import type { Json } from "../../json/mod.ts";
 import { must } from "../check.ts";
 import type { ProtocolChecks } from "../protocol_client.ts";
@@ -17,8 +17,8 @@ export const STREAMS: ProtocolChecks<ResponseAnswer, ResponseEvent> = {
     const all = await client.readyEvents();
     const [first] = all;
     must(first?.type === "response.created", { expected: "response.created", seen: first?.type });
-    const times = all.filter(({ type }) => type === "response.created").length;
-    must(times === 1, { expected: "one response.created", seen: `${times} of them` });
+    const count = all.filter(({ type }) => type === "response.created").length;
+    must(count === 1, { expected: "one response.created", seen: `${count} of them` });
     const { status, output } = Object(first.response);
     must(status === "in_progress" && Array.isArray(output), {
       expected: 'a response with status "in_progress" and output',
@@ -48,26 +48,27 @@ export const STREAMS: ProtocolChecks<ResponseAnswer, ResponseEvent> = {
     });
   },
   async "stream.parts"(client) {
+    /** Texts so far of parts that are not done. */
     const open = new Map<string, string>();
     let closed = 0;
     for (const { type, item_id, content_index, delta, text, part } of await client.readyEvents()) {
-      const place = `${item_id} ${content_index}`;
-      const soFar = open.get(place);
+      const partId = `${item_id} ${content_index}`;
+      const soFar = open.get(partId);
       if (type === "response.content_part.added") {
-        must(soFar === undefined, { expected: "each part added once", seen: place });
-        open.set(place, "");
+        must(soFar === undefined, { expected: "each part added once", seen: partId });
+        open.set(partId, "");
       } else if (type === "response.output_text.delta") {
         must(soFar !== undefined, { expected: "content_part.added before the text", seen: type });
-        open.set(place, soFar + String(delta));
+        open.set(partId, soFar + String(delta));
       } else if (type === "response.output_text.done") {
         must(soFar === text, { expected: `the text ${JSON.stringify(soFar)}`, seen: text as Json });
       } else if (type === "response.content_part.done") {
-        const whole = Object(part).text;
-        must(soFar !== undefined && (whole === undefined || whole === soFar), {
+        const finalText = Object(part).text;
+        must(soFar !== undefined && (finalText === undefined || finalText === soFar), {
           expected: "the part's text",
           seen: part,
         });
-        open.delete(place);
+        open.delete(partId);
         closed++;
       }
     }
@@ -75,7 +76,7 @@ export const STREAMS: ProtocolChecks<ResponseAnswer, ResponseEvent> = {
   },
   async "stream.whole"(client) {
     const all = await client.readyEvents();
-    const { output, body } = RESPONSES.fold(all);
+    const { output, body } = RESPONSES.aggregate(all);
     const done = all.filter(({ type }) => type === "response.output_item.done").map(({ item }) => item);
     must(output.length > 0 && JSON.stringify(body.output) === JSON.stringify(done), {
       expected: "the items that were done",
@@ -84,9 +85,9 @@ export const STREAMS: ProtocolChecks<ResponseAnswer, ResponseEvent> = {
     const [{ id: first }] = [Object(all[0]?.response)];
     must(body.id === first, { expected: `id ${first}`, seen: body.id });
   },
-  "stream.usage": async (client) => void checkUsage(RESPONSES.fold(await client.readyEvents()).usage),
+  "stream.usage": async (client) => void checkUsage(RESPONSES.aggregate(await client.readyEvents()).usage),
   async "stream.alive"(client) {
-    const odd = (await client.readyEvents()).find(({ type }) => !type.startsWith("response.") && type !== "error");
-    must(odd === undefined, { expected: "types that begin with response.", seen: odd?.type });
+    const unknown = (await client.readyEvents()).find(({ type }) => !type.startsWith("response.") && type !== "error");
+    must(unknown === undefined, { expected: "types that begin with response.", seen: unknown?.type });
   },
 };
