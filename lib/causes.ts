@@ -30,7 +30,7 @@ const FAULTS: readonly (readonly [pattern: RegExp, fault: string])[] = [
   [/disk I\/O error|\bEIO\b/i, "disk failed"],
 ];
 
-/** How many errors of a chain of causes are examined. */
+/** Number of errors of a chain of causes that are examined. */
 const MAX_CAUSE_DEPTH = 5;
 
 /** Returns the fault behind a thrown value; `undefined` if it is not a known fault of the network or the disk. */

@@ -18,11 +18,13 @@ export interface Phase {
   readonly expire: () => void;
 }
 
-/** How late a timer may expire, in milliseconds, so that one runtime timer serves many. */
+/** Lateness that a timer may have, in milliseconds, so that one runtime timer serves many. */
 const GRAIN_MS = 10;
 /** Interval between two checks of the phases of streams, in milliseconds. */
 const TICK_MS = 100;
-/** How late a stream's phase may expire, in milliseconds. Whoever has a deadline sets the phase that much shorter. */
+/**
+ * Lateness that a stream's phase may have, in milliseconds. A caller with a deadline sets the phase that much shorter.
+ */
 export const MOST_LATE_MS = 2 * TICK_MS;
 
 /** The timers of one app. */

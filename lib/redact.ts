@@ -113,7 +113,7 @@ function endOfQuote(
   return Math.max(remainder.lastIndex, at + length);
 }
 
-/** How many layers of escapes are decoded: a text may be JSON within JSON within a URL. */
+/** Number of layers of escapes that are decoded: a text may be JSON within JSON within a URL. */
 const MAX_ESCAPE_LAYERS = 3;
 
 const ESCAPES = /\\u([0-9a-f]{4})|\\x([0-9a-f]{2})|%([0-9a-f]{2})|&#x([0-9a-f]{1,6});|&#(\d{1,7});|\\(["\\/])|&amp;/gi;

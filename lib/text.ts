@@ -91,7 +91,7 @@ export class Utf8Error extends TypeError {
 
 /** Bytes decoded in one step: 0.2 ms. */
 const DECODE_STEP_BYTES = 262_144;
-/** What a decoder puts in place of invalid bytes. A valid text may contain it, too. */
+/** The character that a decoder puts in place of invalid bytes. A valid text may contain it, too. */
 const REPLACEMENT_CHARACTER = "\ufffd";
 
 /**

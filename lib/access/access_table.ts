@@ -2,8 +2,9 @@
 import type { Protocol } from "../protocols/canonical/types.ts";
 
 /**
- * How a client sends its API key. `bearer`: in `Authorization: Bearer`; other headers are ignored. `api_key`: in
- * `x-api-key`, or as `bearer`. `google_key`: in `x-goog-api-key`, or as `key` in the query, or as `bearer`.
+ * The way in which a client sends its API key. `bearer`: in `Authorization: Bearer`; other headers are ignored.
+ * `api_key`: in `x-api-key`, or as `bearer`. `google_key`: in `x-goog-api-key`, or as `key` in the query, or as
+ * `bearer`.
  */
 export type Credential = "bearer" | "api_key" | "google_key";
 

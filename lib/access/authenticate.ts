@@ -6,7 +6,7 @@ import type { KeyRing } from "./keys.ts";
 import { isWithin } from "./networks.ts";
 import type { Credential } from "./access_table.ts";
 
-/** How to send a key, for error messages. */
+/** Instructions for sending a key, for error messages. */
 const INSTRUCTIONS: Readonly<Record<Credential, string>> = {
   bearer: 'send it in the header "Authorization: Bearer <API_KEY>"',
   api_key: 'send it in the header "x-api-key: <API_KEY>" or "Authorization: Bearer <API_KEY>"',
@@ -19,7 +19,7 @@ const POSSIBLE_KEY = /^[\x21-\x7e]{1,256}$/;
 
 /** Options of an authentication. */
 export interface AuthenticationOptions {
-  /** How the route takes the key. */
+  /** The way in which the route takes the key. */
   credential: Credential;
   /** Returns the parameter `key` of the query, in which Google's clients may send the key; absent: none is read. */
   queryKey?: () => string | null;

@@ -12,13 +12,13 @@ import { hashKey, issueKey, mintKey } from "./keys.ts";
 /** Longest time that a replaced secret may stay valid: 90 days, in milliseconds. */
 const MAX_OVERLAP_MS = 90 * DAY_MS;
 
-/** What operations on keys need. */
+/** Dependencies of the operations on keys. */
 export interface KeyAdmin {
   config: Pick<Config, "groups" | "keys">;
   store: Pick<Store, "keys">;
   /** Unix time in milliseconds. */
   now: () => number;
-  /** Who makes the changes, for the log of changes. */
+  /** The author of the changes, for the log of changes. */
   origin: ChangeOrigin;
 }
 

@@ -11,7 +11,7 @@ export const SIGN_IN_PATH = "/admin/console/sign-in";
 /** Name of the parameter that holds the token. */
 export const LINK_PARAMETER = "link";
 
-/** How long a link is valid: ten minutes, in milliseconds. */
+/** Lifetime of a link: ten minutes, in milliseconds. */
 export const LINK_MS = 600_000;
 
 /**

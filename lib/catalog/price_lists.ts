@@ -3,7 +3,7 @@ import { isObject, isRawNumber, type Json, type JsonObject } from "../json/mod.t
 import type { CatalogSnapshot } from "./snapshot.ts";
 import { isVendorName, type VendorName } from "../upstreams/vendors.ts";
 
-/** What a price list says about one model. */
+/** The entry of one model in a price list. */
 export interface ListedModel {
   vendor: VendorName;
   /** The vendor's model id. */

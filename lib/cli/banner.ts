@@ -84,7 +84,7 @@ export function programName(isStandalone: boolean): string {
   return isStandalone ? "sluice" : "npx -y deno@2.9.6 task sluice";
 }
 
-/** How this program was started. */
+/** This program, and the way in which it was started. */
 export interface Program {
   /** Whether it is a compiled executable. */
   isStandalone: boolean;

@@ -1,7 +1,7 @@
 /** Writes the text of a first configuration, with comments. */
 import type { VendorName } from "../upstreams/vendors.ts";
 
-/** What the operator answered. */
+/** The operator's answers. */
 export interface InitAnswers {
   vendor: VendorName;
   /** Address of the upstream; absent: the vendor's own. */

@@ -49,7 +49,7 @@ export function listenForStopSignals(monotonic: () => number = () => performance
 
 /** Durations of the phases of a shutdown, in milliseconds. */
 export interface ShutdownTimes {
-  /** How long requests are still served while `/readyz` reports that the gateway is not ready. */
+  /** Time for which requests are still served while `/readyz` reports that the gateway is not ready. */
   readyDelayMs: number;
   /** Longest time for running requests to finish. */
   drainMs: number;
@@ -57,7 +57,7 @@ export interface ShutdownTimes {
   imagesDrainMs: number;
 }
 
-/** What is shut down, and how. */
+/** The parts to shut down, and the times to wait. */
 export interface ShutdownParts {
   server: { shutdown(): Promise<void> };
   drain: Drain;

@@ -77,8 +77,8 @@ export interface Reloader {
 }
 
 /**
- * What a reload would do. `shared`: nodes share the store's configuration, which a reload by an operator would replace,
- * so nothing was read.
+ * The effect that a reload would have. `shared`: nodes share the store's configuration, which a reload by an operator
+ * would replace, so nothing was read.
  */
 export type ConfigPreview =
   | { outcome: "shared" }

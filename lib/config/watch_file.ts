@@ -15,7 +15,7 @@ export interface WatchFileOptions {
   pause?: (ms: number, signal: AbortSignal) => Promise<void>;
 }
 
-/** How long a file must stay unchanged before it is reported: editors and tools write a file in several steps. */
+/** Time for which a file must stay unchanged before it is reported: editors and tools write a file in several steps. */
 const SETTLE_MS = 100;
 /** A file that keeps changing is reported after this many checks. */
 const MAX_SETTLE_CHECKS = 4;

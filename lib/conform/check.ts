@@ -43,9 +43,9 @@ export type Checks = Readonly<Record<string, CheckFunction>>;
 /** A check failed. */
 export class Mismatch extends Error {
   override readonly name = "Mismatch";
-  /** What was expected, in words. */
+  /** The expectation, in words. */
   readonly expected: string;
-  /** What was received. */
+  /** The received value, as text. */
   readonly seen: string;
 
   constructor(expected: string, seen: string) {

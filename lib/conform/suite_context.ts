@@ -1,4 +1,7 @@
-/** What all checks share: requests to the gateway under test, and the answers that several checks need. */
+/**
+ * The context that all checks share: it sends requests to the gateway under test and keeps answers that several checks
+ * need.
+ */
 import { isObject, type JsonObject } from "../json/mod.ts";
 import { Mismatch, show, Skip, type SuitePart } from "./check.ts";
 import { objectOf, readWire, type WireStream } from "./sse.ts";

@@ -22,7 +22,7 @@ const CHECK_TIMEOUT_MS = 10_000;
 /** Longest value that is shown in full, in characters. */
 const MAX_VALUE_CHARACTERS = 500;
 
-/** What a reload would do. */
+/** The effect that a reload would have. */
 type Preview = Awaited<ReturnType<Gateway["reloader"]["preview"]>>;
 
 /** `GET /admin/console/configuration`. */

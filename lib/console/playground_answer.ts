@@ -175,7 +175,7 @@ function listOf(value: Json | undefined): readonly Json[] {
   return Array.isArray(value) ? value : [];
 }
 
-/** How many numbers of a vector are shown. */
+/** Number of components of a vector that are shown. */
 const SHOWN_NUMBERS = 8;
 
 function vectorText(vector: readonly Json[]): string {

@@ -11,7 +11,7 @@ import { addressOf, isText, type PlaygroundEndpoint } from "./playground_request
 
 /** The body for an upstream, or the reason why there is none. */
 export interface ShownTranslation {
-  /** How the request is treated, in one sentence. */
+  /** The treatment of the request, in one sentence. */
   note: string;
   /** Absent: nothing is translated, or the request would be refused. */
   body?: JsonObject;

@@ -18,7 +18,7 @@ export const TITLES: Readonly<Record<UsageGrouping, string>> = {
   tag: "Tag",
 };
 
-/** What the query chooses. */
+/** The choices in the query. */
 export interface UsageChoice {
   /** Name of the month, such as `2026-11`. */
   month: string;

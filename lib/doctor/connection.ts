@@ -66,7 +66,7 @@ async function resolveName(notes: Notes, hostname: string, { timeoutMs }: Connec
 interface TlsTarget extends ConnectionCheckOptions {
   hostname: string;
   port: number;
-  /** How long the TCP connection took, as text. */
+  /** Time that the TCP connection took, as text. */
   took: string;
 }
 

@@ -65,7 +65,7 @@ interface Pacing {
   events: number;
 }
 
-/** How a test stream arrived. */
+/** Arrival of a test stream. */
 interface PacedStream {
   /** Arrival of each event with text, in milliseconds after the request. */
   times: number[];

@@ -82,7 +82,7 @@ export interface RequestedFault {
   bytes?: number;
 }
 
-/** Where a fault is produced: by the embedded model, which has no sockets, or by the fault server. */
+/** Producer of a fault: the embedded model, which has no sockets, or the fault server. */
 export type FaultScope = "embedded" | "wire";
 
 /** Prefix of model ids that ask for a fault, such as `acme/fault-status-429`. */

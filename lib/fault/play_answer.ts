@@ -3,7 +3,7 @@ import type { FaultConnection } from "./connection.ts";
 import type { RequestedFault } from "./faults.ts";
 import type { FaultRequest, StreamStep } from "./fault_request.ts";
 
-/** What happens to the connection after an answer. */
+/** Fate of the connection after an answer. */
 export type AnswerEnding =
   /** The next request may follow. */
   | "open"

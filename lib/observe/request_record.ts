@@ -70,7 +70,7 @@ export interface RequestRecord {
   entry?: Entry;
   /** Trace context, for the observer. */
   trace?: unknown;
-  /** How many events, such as the end of the stream, must still come before the log line is written. */
+  /** Number of events, such as the end of the stream, that must still come before the log line is written. */
   waits: number;
   readonly watching: ObserveOptions;
 }
