@@ -122,8 +122,8 @@ function isStoreThere({ keys }: Gateway): Promise<boolean> {
 export type Outage = "none" | "bridged" | "too_long" | "alone";
 
 /**
- * Time in milliseconds: if another node had an answer from the store this much later than this node's last one, only
- * this node lost the store. When a store fails, nodes notice that one after the other.
+ * Time in milliseconds: if another node still had an answer from the store this long after this node lost it, only this
+ * node lost it. When a store fails, nodes notice that one after the other.
  */
 const ALONE_MS = 2_000;
 
