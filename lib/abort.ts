@@ -1,8 +1,8 @@
 /** Waits that end early when an `AbortSignal` is aborted. */
 
 /**
- * Waits for a promise.
- * @throws the signal's reason, as soon as it is aborted
+ * Waits for a promise, or until the signal is aborted, whichever is first.
+ * @throws the signal's reason once it is aborted
  */
 export async function abortable<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   const aborted = Promise.withResolvers<never>();
@@ -16,12 +16,15 @@ export async function abortable<T>(promise: Promise<T>, signal: AbortSignal): Pr
   }
 }
 
-/** Resolves after a time, in milliseconds. @throws the signal's reason, as soon as it is aborted */
+/**
+ * Resolves after `ms` milliseconds.
+ * @throws the signal's reason once it is aborted
+ */
 export async function delay(ms: number, signal: AbortSignal): Promise<void> {
-  const over = Promise.withResolvers<void>();
-  const timer = setTimeout(over.resolve, ms);
+  const elapsed = Promise.withResolvers<void>();
+  const timer = setTimeout(elapsed.resolve, ms);
   try {
-    await abortable(over.promise, signal);
+    await abortable(elapsed.promise, signal);
   } finally {
     clearTimeout(timer);
   }

@@ -13,20 +13,20 @@ export interface AdmissionQueueLimits {
   busy?: () => GatewayError;
 }
 
-/** Work that asks for room. */
+/** Work that wants to be admitted. */
 export interface QueuedWork {
   /** The work's share of the limit; 1 by default. */
   size?: number;
-  /** The API key that it is for; absent: it shares nothing with other work. */
+  /** Id of the API key that it is for; absent: no share of a key is checked. */
   keyId?: string | undefined;
 }
 
-/** Admits work while its total size stays within a limit. The keys whose work waits take turns. */
+/** Admits work while its total size stays within a limit. When work waits, its API keys admit turns. */
 export interface AdmissionQueue {
   /**
-   * Waits for room. The returned function releases it and may be called more than once. Work larger than the limit is
-   * admitted alone. A small request may overtake a waiting large one. Deno does not report a client that disconnects
-   * before its body is read, so such an upload waits until its time is over.
+   * Waits until the work may begin. The returned function ends the work's share and may be called more than once. Work
+   * larger than the limit is admitted alone. Small work may overtake large work that waits. Deno does not report a
+   * client that disconnects before its body is read, so the upload of such a client waits until its time is over.
    * @throws {GatewayError} `busy()` when the queue, or the key's share of it, is full or the wait is over; the signal's
    * reason once it aborts
    */
@@ -37,7 +37,7 @@ export interface AdmissionQueue {
 const RETRY_MS = 2_000;
 
 /**
- * Share of the room, and of the waiting places, that one API key may take, so that no key takes all from the others.
+ * Share of the admitted size, and of the waiting requests, that one API key may admit, so that others are served too.
  */
 const KEY_SHARE = 3 / 4;
 
@@ -51,63 +51,65 @@ interface Waiting {
 interface Owner {
   keyId: string | undefined;
   /** Sum of the sizes of its admitted work. */
-  admitted: number;
+  admittedSize: number;
+  /** Count of its waiting requests. */
   waiting: number;
-  /** Number of its latest admission. */
-  turn: number;
+  /** Number of its latest admission, as counted over all keys; 0: none yet. */
+  lastAdmission: number;
 }
 
 /** Creates an admission queue. */
 export function createAdmissionQueue(
   { concurrent, waiting, waitMs, busy = tooManyUploads }: AdmissionQueueLimits,
 ): AdmissionQueue {
-  let admitted = 0;
-  let turns = 0;
+  let admittedSize = 0;
+  let admissions = 0;
   const queue = new Set<Waiting>();
   /** Only keys with admitted or waiting work. */
   const owners = new Map<string, Owner>();
 
   function ownerOf(keyId: string | undefined): Owner {
-    return keyId !== undefined && owners.get(keyId) || { keyId, admitted: 0, waiting: 0, turn: 0 };
+    return keyId !== undefined && owners.get(keyId) || { keyId, admittedSize: 0, waiting: 0, lastAdmission: 0 };
   }
 
   function fits({ size, owner }: Pick<Waiting, "size" | "owner">): boolean {
-    if (admitted === 0) return true;
-    return admitted + size <= concurrent && (owner.admitted === 0 || owner.admitted + size <= concurrent * KEY_SHARE);
+    if (admittedSize === 0) return true;
+    if (admittedSize + size > concurrent) return false;
+    return owner.admittedSize === 0 || owner.admittedSize + size <= concurrent * KEY_SHARE;
   }
 
-  /** Changes what a key has here. */
+  /** Adds to the counts of a key, and forgets the key when both are zero. */
   function count(
     owner: Owner,
-    { admitted = 0, waiting = 0 }: Partial<Pick<Owner, "admitted" | "waiting">>,
+    { admittedSize = 0, waiting = 0 }: Partial<Pick<Owner, "admittedSize" | "waiting">>,
   ): void {
-    owner.admitted += admitted;
+    owner.admittedSize += admittedSize;
     owner.waiting += waiting;
     if (owner.keyId === undefined) return;
-    if (owner.admitted + owner.waiting > 0) owners.set(owner.keyId, owner);
+    if (owner.admittedSize + owner.waiting > 0) owners.set(owner.keyId, owner);
     else owners.delete(owner.keyId);
   }
 
-  /** The earliest work that fits, of the key whose latest turn is longest ago. */
+  /** Returns the earliest waiting work that fits, of the key whose latest admission is longest ago. */
   function findNext(): Waiting | undefined {
     let next: Waiting | undefined;
-    for (const found of queue) {
-      if (fits(found) && (next === undefined || found.owner.turn < next.owner.turn)) next = found;
+    for (const work of queue) {
+      if (fits(work) && (next === undefined || work.owner.lastAdmission < next.owner.lastAdmission)) next = work;
     }
     return next;
   }
 
   /** Admits work. The returned function releases it once. */
-  function take({ size, owner }: Pick<Waiting, "size" | "owner">): () => void {
-    admitted += size;
-    owner.turn = ++turns;
-    count(owner, { admitted: size });
-    let isReleased = false;
+  function admitNow({ size, owner }: Pick<Waiting, "size" | "owner">): () => void {
+    admittedSize += size;
+    owner.lastAdmission = ++admissions;
+    count(owner, { admittedSize: size });
+    let released = false;
     return () => {
-      if (isReleased) return;
-      isReleased = true;
-      admitted -= size;
-      count(owner, { admitted: -size });
+      if (released) return;
+      released = true;
+      admittedSize -= size;
+      count(owner, { admittedSize: -size });
       for (let next = findNext(); next !== undefined; next = findNext()) next.admit();
     };
   }
@@ -121,9 +123,9 @@ export function createAdmissionQueue(
         size,
         owner,
         admit() {
-          const leave = take(own);
+          const release = admitNow(own);
           stopWaiting();
-          resolve(leave);
+          resolve(release);
         },
       };
       function stopWaiting(): void {
@@ -145,7 +147,7 @@ export function createAdmissionQueue(
     async enter(signal, { size = 1, keyId } = {}) {
       signal.throwIfAborted();
       const work = { size, owner: ownerOf(keyId) };
-      if (fits(work)) return take(work);
+      if (fits(work)) return admitNow(work);
       if (queue.size >= waiting || work.owner.waiting + 1 > Math.max(1, waiting * KEY_SHARE)) throw busy();
       return await wait(signal, work);
     },

@@ -1,6 +1,9 @@
-/** Classifies network and disk errors. The runtime's messages are not used, since they may contain a prompt or a key. */
+/**
+ * Names the fault behind a network or disk error, such as "connection refused". Logs and clients get these names
+ * instead of the runtime's messages, which may contain a prompt or a key.
+ */
 
-/** Faults by what the runtime, its drivers and the system say. The first that fits counts. */
+/** Faults by patterns of error names, codes and messages. The first pattern that matches counts. */
 const FAULTS: readonly (readonly [pattern: RegExp, fault: string])[] = [
   [/BlockedAddress/, "address not allowed"],
   [/ENOTFOUND|EAI_|failed to lookup|dns error|has no address/i, "name not found"],
@@ -27,22 +30,22 @@ const FAULTS: readonly (readonly [pattern: RegExp, fault: string])[] = [
   [/disk I\/O error|\bEIO\b/i, "disk failed"],
 ];
 
-/** Most causes of causes that are looked at. */
-const DEPTH = 5;
+/** Number of errors of a chain of causes that are examined. */
+const MAX_CAUSE_DEPTH = 5;
 
-/** Finds the fault behind a thrown value; `undefined` if it is neither of the network nor of the disk. */
+/** Returns the fault behind a thrown value; `undefined` if it is not a known fault of the network or the disk. */
 export function faultOf(thrown: unknown): string | undefined {
   let error = thrown;
-  for (let depth = 0; depth < DEPTH && error instanceof Error; depth++) {
+  for (let depth = 0; depth < MAX_CAUSE_DEPTH && error instanceof Error; depth++) {
     const text = `${error.name} ${"code" in error ? String(error.code) : ""} ${error.message}`;
-    const found = FAULTS.find(([pattern]) => pattern.test(text));
-    if (found !== undefined) return found[1];
+    const match = FAULTS.find(([pattern]) => pattern.test(text));
+    if (match !== undefined) return match[1];
     error = error.cause;
   }
   return undefined;
 }
 
-/** The path that an error of the file system names. */
+/** Returns the path that an error of the file system names; `undefined` for any other value. */
 export function pathOf(thrown: unknown): string | undefined {
   return thrown instanceof Error ? /\(os error \d+\): \w+ '([^']+)'/.exec(thrown.message)?.[1] : undefined;
 }

@@ -1,4 +1,7 @@
-/** The configuration: one schema, strict objects, secrets only by the name of an environment variable. */
+/**
+ * The schema and the types of the configuration. Unknown members are errors; secrets are names of environment
+ * variables.
+ */
 import { z } from "zod";
 import type { Endpoint } from "./access/access_table.ts";
 import { limitsSchema, modelSchema } from "./catalog/model.ts";
@@ -34,7 +37,7 @@ export const ENDPOINTS = [
   "usage",
 ] as const satisfies readonly Endpoint[];
 
-/** Spans of time a budget is for. Those of the calendar begin at midnight UTC. */
+/** Periods of budgets. Days, weeks and months begin at midnight UTC. */
 export const PERIODS = ["day", "week", "month", "total"] as const;
 
 /** Names of groups, keys and upstreams. */
@@ -48,7 +51,7 @@ export const secretSchema = z.strictObject({
     .describe("Name of the environment variable that holds the secret").meta({ examples: ["OPENAI_API_KEY"] }),
 });
 
-/** The one upstream vendor that needs no network. */
+/** The embedded upstream, the only one that needs no network. */
 const embeddedUpstreamSchema = z.strictObject({
   vendor: z.literal("embedded").describe("The models inside the gateway. They need no key and no network"),
 });
@@ -106,10 +109,10 @@ const modelGlobSchema = z.string().max(256).regex(/^[A-Za-z0-9._:@+/*-]+$/, {
   error: 'Expected a model id in which * stands for any text, such as "acme/*"',
 }).meta({ examples: ["acme/*"] });
 
-/** An endpoint by its name, or `*` for all. */
+/** The name of an endpoint, or `*` for all. */
 const endpointSchema = z.enum([...ENDPOINTS, "*"]);
 
-/** Addresses of clients, such as `10.0.0.0/8` or `2001:db8::1`. */
+/** An IP address or a network, such as `10.0.0.0/8` or `2001:db8::1`. */
 const networkSchema = z.string().refine(isNetwork, {
   error: 'Expected an IP address or a network, such as "10.0.0.0/8" or "2001:db8::1"',
 }).meta({ examples: ["10.0.0.0/8"] });
@@ -131,7 +134,7 @@ const userBudgetSchema = budgetSchema.extend({
     .describe("Refuse requests that name no end user; otherwise all of these share one budget"),
 });
 
-/** Rules of one key that narrow those of its group; absent members do not narrow anything. */
+/** Rules of one key that narrow those of its group. Where a member is absent, the group's rule applies unchanged. */
 export const keyRulesSchema = z.strictObject({
   models: z.array(modelGlobSchema).optional()
     .describe("Only these of the group's models. `*` stands for any text. Absent: all of them"),
@@ -209,7 +212,7 @@ const alertsSchema = z.strictObject({
     .meta({ examples: [["budget.threshold", "upstream.down"]] }),
 });
 
-/** The whole file. */
+/** The whole configuration file. */
 export const configSchema = z.strictObject({
   $schema: z.string().optional().describe("Address of the JSON Schema, for editors. The gateway ignores it")
     .meta({ examples: ["./schemas/config.schema.json"] }),
@@ -279,10 +282,10 @@ export const configSchema = z.strictObject({
 /** Permissions, prices, limits and budgets of the keys of a group. */
 export type Group = z.output<typeof groupSchema>;
 
-/** An upstream that is reached over the network. Its key is kept as a secret. */
+/** An upstream that is reached over the network, with its key as a `Secret`. */
 export type HttpUpstreamConfig = Omit<z.output<typeof httpUpstreamSchema>, "api_key"> & { api_key?: Secret };
 
-/** An upstream, inside the gateway or on the network. */
+/** An upstream, embedded in the gateway or reached over the network. */
 export type UpstreamConfig = z.output<typeof embeddedUpstreamSchema> | HttpUpstreamConfig;
 
 /** Rules of one key that narrow those of its group. */
@@ -303,27 +306,27 @@ export interface ConfiguredKey {
   rules: KeyRules;
 }
 
-/** The admin side: where it listens, and the hash of its key. */
+/** The admin side: its listener and the hashes of its keys. */
 export interface AdminConfig {
   /** SHA-256 of the admin key, hexadecimal. */
   hash: string;
-  /** SHA-256 of the key that may only read, hexadecimal; absent: there is none. */
+  /** SHA-256 of the viewer key, which may only read, hexadecimal; absent: there is none. */
   viewerHash?: string;
-  /** Absent: it is served with everything else. */
+  /** Address of its own listener; absent: it is served on the clients' address. */
   listen?: { hostname: string; port: number };
 }
 
-/** Alerts: where they are sent, signed with which key, and which. */
+/** Settings of alerts, with the webhook's address and the signing key as `Secret`s. */
 export type AlertsConfig = Omit<z.output<typeof alertsSchema>, "webhook" | "secret"> & {
   webhook: Secret;
   secret?: Secret;
 };
 
-type Parsed = z.output<typeof configSchema>;
+type ParsedConfig = z.output<typeof configSchema>;
 
-/** The configuration in force: every default filled in, `default` among the groups, `embedded` among the upstreams. */
+/** A usable configuration, with all defaults, the group `default` and the upstream `embedded`. */
 export type Config = Readonly<
-  Omit<Parsed, "$schema" | "keys" | "upstreams" | "admin" | "alerts" | "store" | "limits_store"> & {
+  Omit<ParsedConfig, "$schema" | "keys" | "upstreams" | "admin" | "alerts" | "store" | "limits_store"> & {
     store: StoreAddress;
     limits_store: LimitsAddress;
     keys: readonly ConfiguredKey[];
@@ -336,7 +339,7 @@ export type Config = Readonly<
 /** A configuration that cannot be used. */
 export class ConfigError extends Error {
   override readonly name = "ConfigError";
-  /** One line per mistake, each with the path of the member. */
+  /** One line per mistake, each with the path of the member it is about. */
   readonly problems: string[];
 
   constructor(problems: string[]) {
@@ -345,7 +348,10 @@ export class ConfigError extends Error {
   }
 }
 
-/** The group of this name. Names come from outside, so inherited members do not count. */
+/**
+ * Returns the group with a name; `undefined` if there is none. Names come from outside, so a name such as `constructor`
+ * must not find an inherited member.
+ */
 export function groupOf(config: Pick<Config, "groups">, name: string): Group | undefined {
   return Object.hasOwn(config.groups, name) ? config.groups[name] : undefined;
 }

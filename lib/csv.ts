@@ -1,21 +1,22 @@
-/** Tables as CSV. */
+/** Writes tables as CSV that a spreadsheet can open safely. */
 
 /**
- * Rows as CSV by RFC 4180: lines end with CRLF, cells with commas, quotes or line breaks are quoted. Clients choose some
- * texts, which a spreadsheet must not take for formulas: they begin with an apostrophe. So do their parts behind a
- * semicolon, a tab or a line break, since spreadsheets of some countries separate cells by semicolons.
+ * Returns rows as CSV by RFC 4180: lines end with CRLF; cells with commas, quotes or line breaks are quoted. Clients
+ * choose some of the texts, and a spreadsheet must not run them as formulas, so an apostrophe is put before those that
+ * look like one. The same applies after a semicolon, a tab or a line break, because spreadsheets of some locales
+ * separate cells by semicolons.
  */
 export function csvText(rows: readonly (readonly string[])[]): string {
   return rows.map((row) => `${row.map(csvCell).join(",")}\r\n`).join("");
 }
 
-/** Texts that a spreadsheet computes; numbers with a sign are what they are. */
+/** Beginning of a text that a spreadsheet takes for a formula. Numbers with a sign are harmless. */
 const FORMULA = /^(?![+-]\d+(?:\.\d+)?$)[=+\-@\t\r]/;
 
-/** Separators of other formats, with a formula behind them. */
-const LATER_FORMULA = /[;\t\r\n](?=[\s"']*[=+\-@])/g;
+/** A separator of another format that a formula follows. */
+const FORMULA_AFTER_SEPARATOR = /[;\t\r\n](?=[\s"']*[=+\-@])/g;
 
 function csvCell(cell: string): string {
-  const text = (FORMULA.test(cell) ? `'${cell}` : cell).replaceAll(LATER_FORMULA, "$&'");
+  const text = (FORMULA.test(cell) ? `'${cell}` : cell).replaceAll(FORMULA_AFTER_SEPARATOR, "$&'");
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }

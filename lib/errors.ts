@@ -1,6 +1,7 @@
+/** The errors that clients get, the facts about them for the operator, and helpers for thrown values. */
 import { redactSecrets } from "./redact.ts";
 
-/** Every way a request can fail, and the HTTP status it answers with. Each protocol writes its own body for it. */
+/** Every kind of error and the HTTP status of its response. Each protocol writes the body in its own shape. */
 export const ERROR_STATUS = {
   invalid: 400,
   unauthenticated: 401,
@@ -21,28 +22,30 @@ export const ERROR_STATUS = {
   timeout: 504,
 } as const;
 
-/** One row of the table of errors. */
+/** A kind of error. */
 export type ErrorKind = keyof typeof ERROR_STATUS;
 
-/** The fault at an upstream, where the kind is not precise enough. Routing uses it; it is never sent to a client. */
+/**
+ * The fault at an upstream, if the kind of error is not precise enough. Routing uses it; it is never sent to a client.
+ */
 export type Fault =
   /** No connection could be made: the request has certainly not arrived. */
   | "unreachable"
-  /** A kept connection was closed as the request was sent: hosts close idle connections without notice. */
+  /** A reused connection was closed while the request was sent: hosts close idle connections without notice. */
   | "stale"
   /** The upstream answered with an error status. */
   | "status"
   /** The upstream answered 401: it may not accept the gateway's key. */
   | "key"
-  /** The upstream answered 403: it refuses the request, or what the gateway's key may do. */
+  /** The upstream answered 403: it refuses the request, or the gateway's key lacks a permission. */
   | "access"
   /** The account at the upstream has no money left. */
   | "credit"
   /** This upstream cannot take the request, which was not sent. */
   | "unfit"
-  /** The answer goes beyond a limit that the gateway sets for the shape of answers: the upstream is well. */
+  /** The answer exceeds a limit of the gateway on the size or shape of answers. The upstream itself is healthy. */
   | "oversized"
-  /** The time for a whole answer is over, whatever it was spent on. */
+  /** The time limit for a whole answer has passed. */
   | "overtime";
 
 /** Facts of a vendor's error answer, without secrets. */
@@ -65,9 +68,9 @@ export interface LimitRefusal {
   limit: number;
   /** Amount that the request needed. */
   needed: number;
-  /** Amount that was left; absent where it is not known. */
+  /** Amount that was left; absent if unknown. */
   remaining?: number;
-  /** Milliseconds until there is room; absent where no wait helps. */
+  /** Milliseconds until the request would fit; absent if waiting does not help. */
   free_after_ms?: number;
 }
 
@@ -78,8 +81,9 @@ export interface BudgetRefusal {
   id: string;
   period: "day" | "week" | "month" | "total";
   budget_usd: string;
-  /** The remaining amount, and the amount that is held for running requests. */
+  /** Amount that was left. */
   left_usd: string;
+  /** Amount that is held for running requests. */
   held_usd: string;
   /** The most that the request could cost. */
   needed_usd: string;
@@ -90,7 +94,7 @@ export interface BudgetRefusal {
 /** The permission that a request lacked. */
 export interface PermissionRefusal {
   of: "endpoint" | "protocol" | "model";
-  /** Public id of the model, or `other` where the catalog has none of the name. */
+  /** Name of the endpoint or protocol, or public id of the model; `other` if the catalog has no such model. */
   name: string;
 }
 
@@ -99,9 +103,11 @@ export interface TargetRefusal {
   upstream: string;
   /** Public id of the model. */
   model: string;
-  /** `open`: its breaker is open. `cooling`: it has asked for a pause. `quarantined`: it refuses the gateway's key. */
+  /**
+   * `open`: its circuit breaker is open. `cooling`: it asked for a pause. `quarantined`: it refuses the gateway's key.
+   */
   why: "open" | "cooling" | "quarantined";
-  /** Milliseconds until it can be asked again, as far as known. */
+  /** Milliseconds until it can be tried again, as far as known. */
   wait_ms: number;
 }
 
@@ -118,21 +124,21 @@ export type Refusal =
 
 /** Optional members of an error. */
 export interface ErrorOptions {
-  /** Path of the member the client got wrong, such as `messages[0].content`. */
+  /** Path of the member that is wrong, such as `messages[0].content`. */
   param?: string;
-  /** The rule that an invalid request breaks, without any text of the client; entered in the ledger. */
+  /** The rule that an invalid request breaks, without any text from the client; entered in the ledger. */
   rule?: string;
-  /** Machine-readable code of the field's own vocabulary, such as `context_length_exceeded`. */
+  /** Machine-readable code as vendors use it, such as `context_length_exceeded`. */
   code?: string;
   /** Response headers, such as `allow`. */
   headers?: Readonly<Record<string, string>>;
-  /** Time after which another try makes sense, in milliseconds. */
+  /** Time after which a retry makes sense, in milliseconds. */
   retryAfterMs?: number;
-  /** True if a retry cannot succeed, although SDKs retry this status. */
+  /** Whether a retry cannot succeed, although SDKs retry this status; absent: false. */
   final?: boolean;
   /** The fault at an upstream. */
   fault?: Fault;
-  /** The vendor's answer where it was an error; logged, never sent. */
+  /** Facts of the vendor's error answer; logged, never sent. */
   vendor?: VendorError;
   /** Cause of the refusal; entered in the ledger, never sent. */
   refusal?: Refusal;
@@ -141,9 +147,9 @@ export interface ErrorOptions {
 }
 
 /**
- * The one error that reaches a client. Its message is written for that client: it never holds a key, an upstream's
- * address or a stack trace. Secrets of the configuration are removed from all of its texts, wherever these come from.
- * Everything else that is thrown becomes an `internal` error with a fixed text.
+ * The only error that clients see. Its message is written for them and never contains a key, an upstream's address or a
+ * stack trace. Secrets of the configuration are removed from all of its texts, whatever their source. Any other thrown
+ * value becomes an `internal` error with a fixed text.
  */
 export class GatewayError extends Error {
   override readonly name = "GatewayError";
@@ -172,14 +178,14 @@ export class GatewayError extends Error {
     this.refusal = options.refusal;
   }
 
-  /** The same error but for these members. */
+  /** Returns a copy of the error with some members replaced. */
   with(changes: ErrorOptions): GatewayError {
     const { kind, message, param, rule, code, headers, retryAfterMs, final, fault, vendor, refusal, cause } = this;
     const own = { param, rule, code, headers, retryAfterMs, final, fault, vendor, refusal, cause };
     return new GatewayError(kind, message, { ...own, ...changes });
   }
 
-  /** The same error with these response headers, too; its own ones win. */
+  /** Returns a copy of the error with further response headers. Its own headers win. */
   withHeaders(headers: Readonly<Record<string, string>>): GatewayError {
     return this.with({ headers: { ...headers, ...this.headers } });
   }
@@ -190,7 +196,7 @@ export class GatewayError extends Error {
   }
 }
 
-/** A code that holds a secret is no code. */
+/** Returns whether a code exists and contains no secret. A code with a secret is dropped. */
 function isClean(code: string | undefined): boolean {
   return code !== undefined && redactSecrets(code) === code;
 }
@@ -199,37 +205,37 @@ function cleanHeaders(headers: Readonly<Record<string, string>>): Record<string,
   return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, redactSecrets(value)]));
 }
 
-/** Converts a thrown value to the error for the client: itself if it is a `GatewayError`, else `internal`. */
+/** Returns a thrown value as the error for the client: itself if it is a `GatewayError`, else an `internal` error. */
 export function toGatewayError(thrown: unknown): GatewayError {
   if (thrown instanceof GatewayError) return thrown;
   return new GatewayError("internal", "The gateway failed to answer this request", { cause: thrown });
 }
 
-/** The message of a thrown value, for the operator alone. */
+/** Returns the message of a thrown value, for the operator only. It may contain a prompt or a key. */
 export function messageOf(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message : String(thrown);
 }
 
-/** The name of a thrown value, for the log. Its message may contain a prompt or a key. */
+/** Returns the name of a thrown value, for the log, where its message must not be: it may contain a prompt or a key. */
 export function nameOf(thrown: unknown): string {
   return thrown instanceof Error ? thrown.name : typeof thrown;
 }
 
-/** A phase that took too long, in the words of the error. */
+/** A phase of an upstream call that took too long, as the error message words it. */
 export type LatePhase = "no connection" | "no answer" | "nothing more" | "no whole answer";
 
-/** The error for a phase of an upstream call that took longer than `limitMs`. */
+/** Returns the error for a phase of an upstream call that took longer than `limitMs`. */
 export function upstreamTimeout(phase: LatePhase, limitMs: number): GatewayError {
   const options = phase === "no whole answer" ? { fault: "overtime" as const } : {};
   return new GatewayError("timeout", `The upstream took too long: ${phase} within ${limitMs / 1000} s`, options);
 }
 
-/** The error for an answer that its upstream broke off. */
+/** Returns the error for an answer that the upstream broke off. */
 export function cutAnswerError(): GatewayError {
   return new GatewayError("upstream", "The model's answer ended before it was complete");
 }
 
-/** The error for a client that left the bytes of an answer unread for `unreadMs`. */
+/** Returns the error for a client that did not read the bytes of an answer for `unreadMs`. */
 export function unreadError(unreadMs: number): GatewayError {
   const message = `Cannot go on with this answer: it was left unread for more than ${unreadMs / 1000} s`;
   return new GatewayError("too_slow", message);

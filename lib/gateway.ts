@@ -1,4 +1,4 @@
-/** The composition root: a configuration becomes a `Gateway`, a record of everything a request needs. */
+/** The composition root: builds a `Gateway`, the record of all services that a request needs, from a configuration. */
 import type { LogEntry } from "./log_events.ts";
 import { createKeyRing, type KeyRing } from "./access/keys.ts";
 import { type Catalog, createCatalog } from "./catalog/catalog.ts";
@@ -33,13 +33,16 @@ import { baseUrlOf } from "./upstreams/vendors.ts";
 import { probeHost } from "./upstreams/probe.ts";
 import { createReferenceCount, type ReferenceCount } from "./reference_count.ts";
 
-/** Everything a request needs. Immutable; a reload builds a new one, which shares what must outlive a configuration. */
+/**
+ * Everything a request needs. Immutable: a reload builds a new one, which shares the services that outlive a
+ * configuration.
+ */
 export interface Gateway extends Upstreams {
   readonly config: Config;
   /** The configuration in force, and its reload. */
   readonly reloader: Reloader;
   readonly catalog: Catalog;
-  /** Keys, ledger and kept answers. */
+  /** Store of keys, ledger and answers that are kept for repeated requests. */
   readonly store: Store;
   readonly keys: KeyRing;
   /** Ledger of the cost of every request. */
@@ -50,33 +53,33 @@ export interface Gateway extends Upstreams {
   readonly recall: Recall;
   /** Requests in flight. */
   readonly inFlight: InFlightRequests;
-  /** Watches requests, for the log and for metrics. */
+  /** Records requests in the log, in metrics and in traces. */
   readonly observer: Observer;
   /** Circuit breakers, statistics and retry budgets of targets. */
   readonly health: Health;
   /** Targets that answered recent conversations. */
   readonly conversations: ConversationTargets;
-  /** Work for clients that have disconnected. */
+  /** Tasks that go on after their clients have disconnected. */
   readonly backgroundTasks: BackgroundTasks;
   /** Answers that are read to their end although their clients have disconnected. */
   readonly drains: DrainedRequests;
-  /** Requests that may still ask the upstreams. */
+  /** Counts the requests that may still call upstreams of this configuration. */
   readonly uses: ReferenceCount;
   /** Queue in front of reading uploads. */
   readonly uploads: AdmissionQueue;
   /** Queue in front of work on pixels in this process. */
   readonly pixels: AdmissionQueue;
-  /** Image requests that clients may repeat. */
+  /** Answers of image requests with an idempotency key, for repeats. */
   readonly idempotency: Idempotency;
-  /** The admin side of a console that only sign-in links open; absent where there is no such console. */
+  /** Admin settings of a console that only sign-in links open; absent if there is no such console. */
   readonly localAdmin?: AdminConfig;
   /** Sessions of the console that were signed out. */
   readonly endedSessions: EndedSessions;
   /** Unix time in milliseconds. */
   readonly now: () => number;
-  /** Milliseconds that only grow. */
+  /** Time in milliseconds that never goes back. */
   readonly monotonic: () => number;
-  /** Numbers from 0 up to, not including, 1. */
+  /** Random numbers from 0 up to but not including 1. */
   readonly random: () => number;
   readonly log: (entry: LogEntry) => void;
 }
@@ -87,31 +90,32 @@ export interface GatewayParts {
   store: Store;
   /** Unix time in milliseconds. */
   now: () => number;
-  /** Milliseconds that only grow; absent: since the process began. */
+  /** Time in milliseconds that never goes back; absent: `performance.now`. */
   monotonic?: () => number;
-  /** Numbers from 0 up to, not including, 1; absent: `Math.random`. */
+  /** Random numbers from 0 up to but not including 1; absent: `Math.random`. */
   random?: () => number;
   log: (entry: LogEntry) => void;
   /** Absent: the configuration stays as it is. */
   reloader?: Reloader;
-  /** Absent: this process alone. */
+  /** Absent: health is tracked in this process alone. */
   health?: Health;
   /** Absent: limits are counted in this process alone. */
   limiter?: Limiter;
   /** Absent: recent responses are kept in this process alone. */
   sharedResponses?: SharedResponses | undefined;
-  /** Present: a console that only sign-in links open. */
+  /** Admin settings of a console that only sign-in links open; absent: no such console. */
   localAdmin?: AdminConfig | undefined;
 }
 
-/** The parts that a configuration alone decides. */
+/** The parts that depend on nothing but the configuration. */
 type Configured = Pick<Gateway, "config" | "catalog" | "uses"> & Upstreams;
 
-/** Uploads that may wait for others to be read, and for how long, in milliseconds. */
-const WAITING_UPLOADS = 32;
+/** Largest number of uploads that wait until others are read. */
+const MAX_WAITING_UPLOADS = 32;
+/** Longest wait of an upload, in milliseconds. */
 const UPLOAD_WAIT_MS = 30_000;
 
-/** Builds a gateway. Nothing is opened or read that was not handed in. */
+/** Builds a gateway from its parts. It opens no store, file or connection. */
 export function createGateway(
   {
     config,
@@ -151,7 +155,7 @@ export function createGateway(
     drains: createDrainedRequests(),
     uploads: createAdmissionQueue({
       concurrent: config.images.uploads.concurrent_uploads,
-      waiting: WAITING_UPLOADS,
+      waiting: MAX_WAITING_UPLOADS,
       waitMs: UPLOAD_WAIT_MS,
     }),
     pixels: createPixelQueue(config),
@@ -166,8 +170,8 @@ export function createGateway(
 }
 
 /**
- * The same gateway under another configuration: store, ledger, limits, keys' last use and whatever is under way are
- * shared. Requests that began under the old one finish there.
+ * Returns a gateway with another configuration that shares the store, ledger, limits, last uses of keys and running
+ * requests of the old one. Requests that began in the old gateway finish there.
  */
 export function reconfigureGateway(gateway: Gateway, config: Config): Gateway {
   gateway.recall.configure(config.responses.recall);
@@ -176,8 +180,8 @@ export function reconfigureGateway(gateway: Gateway, config: Config): Gateway {
 }
 
 /**
- * The same gateway with one target alone, whose health it neither asks nor changes, and one attempt at it: for a test
- * by an operator. `close` ends it, and leaves everything that is shared open.
+ * Returns a gateway with a single target and a single attempt, for a test by an operator. It neither reads nor changes
+ * the target's health. `close` frees its own parts and leaves the shared ones open.
  */
 export function isolateTarget(
   gateway: Gateway,
@@ -185,19 +189,19 @@ export function isolateTarget(
   target: Target,
 ): { isolated: Gateway; close: () => void } {
   const { config, monotonic, now, random } = gateway;
-  const singleTarget = { ...config, models: [{ ...model, targets: [target] }], embedded_models: false };
+  const targetOnly = { ...config, models: [{ ...model, targets: [target] }], embedded_models: false };
   const health = createHealth({ breaker: breakerOf(config), monotonic, now, random });
   const isolated: Gateway = {
     ...gateway,
     config: { ...config, routing: { ...config.routing, attempts: 1 } },
-    catalog: createCatalog(singleTarget),
+    catalog: createCatalog(targetOnly),
     health,
     limiter: createMemoryLimiter({ monotonic }),
   };
   return { isolated, close: () => health.close() };
 }
 
-/** Frees the connections to the upstreams when the last request that began under this configuration is done. */
+/** Closes the connections to the upstreams when the last request that began in this gateway is done. */
 export async function retireGateway(gateway: Upstreams & Pick<Gateway, "uses">): Promise<void> {
   await gateway.uses.whenDone();
   closeUpstreams(gateway);
@@ -245,22 +249,23 @@ function breakerOf({ routing: { breaker } }: Config): BreakerOptions {
   };
 }
 
-/** Longest time of one probe, in milliseconds. */
-const PROBE_MS = 5_000;
+/** Longest duration of a probe, in milliseconds. */
+const PROBE_TIMEOUT_MS = 5_000;
 
-/** Probes of the upstreams of a configuration. The embedded one has neither a key nor an address. */
+/** Returns the function that probes an upstream. The embedded upstream has no host to probe. */
 function probeOf({ upstreams, private_networks }: Config): UpstreamProbe {
   const guard = createAddressGuard(private_networks);
   return (name, closing) => {
     const row = upstreams[name];
     if (row === undefined || row.vendor === "embedded") return undefined;
     const baseUrl = baseUrlOf(row);
-    const signal = AbortSignal.any([closing, AbortSignal.timeout(PROBE_MS)]);
+    const signal = AbortSignal.any([closing, AbortSignal.timeout(PROBE_TIMEOUT_MS)]);
     return probeHost({ vendor: row.vendor, baseUrl, key: row.api_key, protocols: row.protocols, guard }, signal);
   };
 }
 
-const CHANGES = {
+/** Level and event of the log line about a change of health. */
+const CHANGE_EVENTS = {
   opened: { level: "warn", event: "breaker_opened" },
   half_open: { level: "info", event: "breaker_half_open" },
   closed: { level: "info", event: "breaker_closed" },
@@ -268,7 +273,7 @@ const CHANGES = {
   key_accepted: { level: "info", event: "upstream_key_accepted" },
 } as const satisfies Record<HealthChange["change"], Pick<LogEntry, "level" | "event">>;
 
-/** States of breakers after a change, as in `HealthRow`. */
+/** State of a circuit breaker after a change, as in `HealthRow`. */
 const STATE_AFTER = {
   opened: "open",
   half_open: "half_open",
@@ -277,16 +282,16 @@ const STATE_AFTER = {
   key_accepted: "closed",
 } as const satisfies Record<HealthChange["change"], HealthRow["state"]>;
 
-/** Faults of the store's file name it. */
+/** Returns a log that adds the path of the store's file to lines with a fault. */
 function logWithStorePath({ store }: Config, log: Gateway["log"]): Gateway["log"] {
   if (store.kind !== "sqlite") return log;
   return (entry) => log(entry.fault === undefined ? entry : { ...entry, path: store.path });
 }
 
-/** A refused key needs the operator: its upstream is not asked until then. */
+/** Returns the log line about a change of health. */
 function describeChange({ change, upstream, model, scope, key, forMs }: HealthChange): LogEntry {
   return {
-    ...CHANGES[change],
+    ...CHANGE_EVENTS[change],
     upstream,
     model,
     scope,
@@ -300,14 +305,14 @@ function buildConfigured(config: Config, log: Gateway["log"]): Configured {
   return { config, catalog, ...createUpstreams({ config, catalog, log }), uses: createReferenceCount() };
 }
 
-/** Ends all open requests without a charge, with an error that explains it. */
+/** Ends all running requests without a charge. Their clients get an error that says the gateway is shutting down. */
 export function stopRequests({ inFlight, idempotency }: Pick<Gateway, "inFlight" | "idempotency">): Promise<void> {
   const stopped = inFlight.stop(shuttingDown());
   idempotency.close();
   return stopped;
 }
 
-/** Ends the open text requests without a charge, with an error that explains it. */
+/** Ends the running text requests in the same way. */
 export function stopTextRequests({ inFlight }: Pick<Gateway, "inFlight">): Promise<void> {
   return inFlight.stop(shuttingDown(), "text");
 }

@@ -1,12 +1,12 @@
-/** The events of the log: names, levels and meanings. docs/reference/log-events.md is made from them. */
+/** The events of the log: names, levels and meanings. docs/reference/log-events.md is generated from them. */
 
-/** Level of a line. */
+/** Level of a log line. */
 export type LogLevel = "info" | "warn" | "error";
 
 interface LogEventFacts {
-  /** Levels that its lines can have. */
+  /** Levels that lines of the event can have. */
   readonly levels: readonly [LogLevel, ...LogLevel[]];
-  /** Meaning, with the names of its facts. */
+  /** Meaning of the event, with the names of its facts, for the documentation. */
   readonly about: string;
 }
 
@@ -245,5 +245,5 @@ export type LogEntry = {
   };
 }[LogLevel];
 
-/** Takes a line of the log. */
+/** Writes a line of the log. */
 export type Log = (entry: LogEntry) => void;

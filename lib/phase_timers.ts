@@ -1,24 +1,30 @@
-/** Phase and idle timers that share timers of the runtime: setting and clearing one of those takes 2 µs. */
+/**
+ * Cheap timers for the phases of requests. All share one runtime timer, because setting and clearing one takes 2 µs.
+ */
 import { type UnorderedItem, UnorderedList } from "./unordered_list.ts";
 
 /** A timer for one phase: it expires once unless it is cleared before. */
 export interface Timer extends UnorderedItem {
-  /** By `performance.now()`. */
+  /** Time at which it expires, by `performance.now()`. */
   readonly due: number;
   readonly expire: () => void;
 }
 
-/** Longest duration of a phase of a stream, in milliseconds, and the call that ends it. */
+/** A phase of a stream with a time limit. */
 export interface Phase {
+  /** Longest duration, in milliseconds. */
   readonly ms: number;
+  /** Called once if the phase lasts longer. */
   readonly expire: () => void;
 }
 
-/** Timers may expire this much later than they are due, so that many expire at once, in milliseconds. */
+/** Lateness that a timer may have, in milliseconds, so that one runtime timer serves many. */
 const GRAIN_MS = 10;
-/** Time between two looks at the phases of streams, in milliseconds. */
+/** Interval between two checks of the phases of streams, in milliseconds. */
 const TICK_MS = 100;
-/** Longest delay of the end of a stream's phase, in milliseconds. A phase that must end in time is shorter by it. */
+/**
+ * Lateness that a stream's phase may have, in milliseconds. A caller with a deadline sets the phase that much shorter.
+ */
 export const MAX_LATE_MS = 2 * TICK_MS;
 
 /** The timers of one app. */
@@ -30,7 +36,7 @@ export class PhaseTimers {
   #armedFor = Infinity;
   #interval: ReturnType<typeof setInterval> | undefined;
 
-  /** Keeps the timer of the runtime armed until `release`, also while there is nothing to time. */
+  /** Keeps the runtime timer armed until `release`, even while no timer is set. */
   hold(): void {
     this.#holders++;
   }
@@ -40,7 +46,7 @@ export class PhaseTimers {
     if (--this.#holders === 0) this.#disarm();
   }
 
-  /** Expires after so many milliseconds, or up to 10 later, in any order. */
+  /** Sets a timer that expires after `ms` milliseconds, or up to 10 later. Timers may expire in any order. */
   set(ms: number, expire: () => void): Timer {
     const now = performance.now();
     const timer = { due: now + ms, expire, at: -1 };
@@ -49,24 +55,24 @@ export class PhaseTimers {
     return timer;
   }
 
-  /** Safe at any time. */
+  /** Clears a timer; does nothing if it has expired or was cleared before. */
   clear(timer: Timer): void {
     this.#timers.delete(timer);
     if (this.#holders === 0) this.#disarm();
   }
 
-  /** A timer for the phases of one stream, one after the other. */
+  /** Creates a timer for the successive phases of one stream. */
   stream(): StreamTimer {
     return new StreamTimer(this);
   }
 
-  /** For `StreamTimer` only. */
+  /** Starts the ticks of a stream's timer. For `StreamTimer` only. */
   add(timer: StreamTimer): void {
     this.#streams.add(timer);
     this.#interval ??= setInterval(() => this.#tick(), TICK_MS);
   }
 
-  /** For `StreamTimer` only. */
+  /** Stops the ticks of a stream's timer. For `StreamTimer` only. */
   delete(timer: StreamTimer): void {
     this.#streams.delete(timer);
     if (this.#streams.items.length > 0) return;
@@ -96,19 +102,20 @@ export class PhaseTimers {
     const now = performance.now();
     this.#armedFor = Infinity;
     for (const timer of this.#timers.items.filter(({ due }) => due <= now)) {
-      // A timer that expires may clear another.
+      // A timer that expired just before may have cleared this one.
       if (timer.at < 0) continue;
       this.clear(timer);
       timer.expire();
     }
-    const next = this.#timers.items.reduce((earliest, { due }) => Math.min(earliest, due), Infinity);
+    const next = this.#timers.items.reduce((least, { due }) => Math.min(least, due), Infinity);
     if (next < this.#armedFor) this.#arm(Math.max(next, now + GRAIN_MS), now);
   }
 }
 
 /**
- * The timer of one stream: it is in one phase at a time. Time is counted in ticks: no clock is read for each event, and a
- * process that was held up blames neither upstream nor client. A phase is ended up to 200 ms late and never early.
+ * The timer of one stream, which is in one phase at a time. It counts ticks instead of reading a clock for each event.
+ * Ticks also stop while the process is blocked, so that this time is not counted against upstream or client. A phase
+ * expires up to 200 ms late and never early.
  */
 export class StreamTimer implements UnorderedItem {
   at = -1;
@@ -120,32 +127,32 @@ export class StreamTimer implements UnorderedItem {
     this.#timers = timers;
   }
 
-  /** Begins a phase; the one before ends. */
+  /** Begins a phase and ends the one before. */
   begin(phase: Phase): void {
     this.#phase = phase;
-    // The first tick may come at once.
+    // The first tick may come immediately, so it does not count.
     this.#elapsedMs = -TICK_MS;
     if (this.at < 0) this.#timers.add(this);
   }
 
-  /** Time in the present phase, in milliseconds; to about 100. */
+  /** Time in the present phase, in milliseconds, to about 100. */
   get elapsedMs(): number {
     return Math.max(0, this.#elapsedMs);
   }
 
-  /** Ends the present phase. Safe at any time. */
+  /** Ends the present phase; does nothing if there is none. */
   stop(): void {
     this.#phase = undefined;
     this.#timers.delete(this);
   }
 
-  /** For `PhaseTimers` only. @returns true where the present phase is too long */
+  /** Counts a tick. For `PhaseTimers` only. @returns whether the present phase has lasted too long */
   tick(ms: number): boolean {
     this.#elapsedMs += ms;
     return this.#phase !== undefined && this.#elapsedMs >= this.#phase.ms;
   }
 
-  /** For `PhaseTimers` only. */
+  /** Ends the present phase and calls its `expire`, if it has lasted too long. For `PhaseTimers` only. */
   expire(): void {
     const phase = this.#phase;
     if (phase === undefined || this.#elapsedMs < phase.ms) return;

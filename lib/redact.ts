@@ -2,16 +2,19 @@
 import { remembered, type Secret } from "./secret.ts";
 
 /** Replacement of a secret. */
-const KEY = "[key]";
+const KEY_REPLACEMENT = "[key]";
 
-/** Shortest part of a secret that is removed: a vendor that refuses a key quotes its beginning. */
+/**
+ * Length of the beginning of a secret by which it is found: a vendor that refuses a key may quote only its beginning.
+ */
 const PREFIX_CHARACTERS = 9;
 /** The same length in base64. */
-const PREFIX_BASE64 = 12;
+const PREFIX_BASE64_CHARACTERS = 12;
 
+/** One way in which a secret may be written in a text. */
 interface Spelling {
   text: string;
-  /** Its beginning, which is removed too. */
+  /** The beginning of `text`, by which a quoted part is found. */
   prefix: string;
   isBase64: boolean;
 }
@@ -20,23 +23,25 @@ let spellings: Spelling[] = [];
 let spelledVersion = 0;
 
 /**
- * A text without the remembered secrets, nor beginnings of them that are longer than eight characters: for errors, whose
- * words may be an upstream's. A secret is found as it is, in base64 wherever it begins there, and behind the escapes of
- * JSON, URLs and HTML.
+ * Removes the remembered secrets from a text, and beginnings of them of nine characters or more: for errors, which may
+ * quote an upstream. It finds a secret as it is, in base64 at any offset, and with escapes of JSON, URLs and HTML.
  */
 export function redactSecrets(text: string): string {
   if (text.length < PREFIX_CHARACTERS - 1 || currentSpellings().length === 0) return text;
   return removeSecrets(text, true);
 }
 
-/** The same without the beginnings: for logs and the console, where a word of the operator's may begin as a key does. */
+/**
+ * Removes only whole secrets from a text: for logs and the console, where a name that the operator chose may begin like
+ * a key.
+ */
 export function redactWholeSecrets(text: string): string {
   if (text.length < PREFIX_CHARACTERS - 1 || currentSpellings().length === 0) return text;
   return removeSecrets(text, false);
 }
 
 function removeSecrets(text: string, withPrefixes: boolean): string {
-  // A secret that is there as it is, is there without the escapes, too.
+  // Decoding leaves unescaped secrets as they are, so one search of the decoded text finds both.
   const decoded = decodeEscapes(text);
   const clean = removeSpellings(decoded, withPrefixes);
   return clean === decoded ? text : clean;
@@ -46,7 +51,7 @@ function currentSpellings(): readonly Spelling[] {
   const { values, version } = remembered;
   if (version !== spelledVersion) {
     spelledVersion = version;
-    // The longest first: a secret may begin as another one does.
+    // The longest first, because a secret may begin with another one.
     spellings = [...values].flatMap(spell).sort((one, other) => other.text.length - one.text.length);
   }
   return spellings;
@@ -54,13 +59,17 @@ function currentSpellings(): readonly Spelling[] {
 
 function spell(value: string): Spelling[] {
   const plain = { text: value, prefix: value.slice(0, PREFIX_CHARACTERS), isBase64: false };
-  const encoded = base64Cores(value).map((text) => ({ text, prefix: text.slice(0, PREFIX_BASE64), isBase64: true }));
+  const encoded = base64Cores(value).map((text) => ({
+    text,
+    prefix: text.slice(0, PREFIX_BASE64_CHARACTERS),
+    isBase64: true,
+  }));
   return [plain, ...encoded];
 }
 
 /**
- * A text in base64 as it stands within a longer one, in the alphabet for URLs. Three texts, by where it begins; without the
- * characters that depend on what is around it.
+ * Returns how a text looks in base64 (alphabet for URLs) when it is part of a longer text: one result for each of the
+ * three offsets that it can have, without the characters that also depend on the surrounding text.
  */
 function base64Cores(value: string): string[] {
   const bytes = [...new TextEncoder().encode(value)];
@@ -77,111 +86,118 @@ function toUrlAlphabet(text: string): string {
 }
 
 function removeSpellings(text: string, withPrefixes: boolean): string {
-  let remaining = text;
-  for (const { text: secretText, prefix, isBase64 } of currentSpellings()) {
-    const needle = withPrefixes ? prefix : secretText;
-    // The length is the same in both alphabets.
-    let searched = isBase64 ? toUrlAlphabet(remaining) : remaining;
-    for (let at = searched.indexOf(needle); at >= 0; at = searched.indexOf(needle, at + KEY.length)) {
-      const end = withPrefixes ? endOfQuote(searched, { at, whole: secretText, isBase64 }) : at + secretText.length;
-      remaining = remaining.slice(0, at) + KEY + remaining.slice(end);
-      searched = isBase64 ? toUrlAlphabet(remaining) : remaining;
+  let clean = text;
+  for (const { text: secret, prefix, isBase64 } of currentSpellings()) {
+    const needle = withPrefixes ? prefix : secret;
+    // Offsets are the same in both alphabets.
+    let searched = isBase64 ? toUrlAlphabet(clean) : clean;
+    for (let at = searched.indexOf(needle); at >= 0; at = searched.indexOf(needle, at + KEY_REPLACEMENT.length)) {
+      const end = withPrefixes ? endOfQuote(searched, { at, secret, isBase64 }) : at + secret.length;
+      clean = clean.slice(0, at) + KEY_REPLACEMENT + clean.slice(end);
+      searched = isBase64 ? toUrlAlphabet(clean) : clean;
     }
   }
-  return remaining;
+  return clean;
 }
 
-/** Finds the end of a quoted secret, which may be cut or masked. */
-function endOfQuote(text: string, { at, whole, isBase64 }: { at: number; whole: string; isBase64: boolean }): number {
+/** Returns the end of a quoted secret, which may be cut or masked with asterisks or dots. */
+function endOfQuote(
+  text: string,
+  { at, secret, isBase64 }: { at: number; secret: string; isBase64: boolean },
+): number {
   let length = 0;
-  while (length < whole.length && text[at + length] === whole[length]) length++;
-  const rest = isBase64 ? /[\w=-]*/y : /[\w*•…-]*(?:\.{2,}[\w*•-]*)?/y;
-  rest.lastIndex = at + length;
-  rest.test(text);
-  return Math.max(rest.lastIndex, at + length);
+  while (length < secret.length && text[at + length] === secret[length]) length++;
+  const remainder = isBase64 ? /[\w=-]*/y : /[\w*•…-]*(?:\.{2,}[\w*•-]*)?/y;
+  remainder.lastIndex = at + length;
+  remainder.test(text);
+  return Math.max(remainder.lastIndex, at + length);
 }
 
-/** Most layers of escapes that are taken off. */
-const LAYERS = 3;
+/** Number of layers of escapes that are decoded: a text may be JSON within JSON within a URL. */
+const MAX_ESCAPE_LAYERS = 3;
 
 const ESCAPES = /\\u([0-9a-f]{4})|\\x([0-9a-f]{2})|%([0-9a-f]{2})|&#x([0-9a-f]{1,6});|&#(\d{1,7});|\\(["\\/])|&amp;/gi;
 
-/** A text without the escapes of JSON, URLs and HTML, as far as they stand for visible ASCII. */
+/** Decodes those escapes of JSON, URLs and HTML that stand for visible ASCII characters. */
 function decodeEscapes(text: string): string {
   let decoded = text;
-  for (let layer = 0; layer < LAYERS && /[\\%&]/.test(decoded); layer++) {
+  for (let layer = 0; layer < MAX_ESCAPE_LAYERS && /[\\%&]/.test(decoded); layer++) {
     const before = decoded;
-    decoded = decoded.replace(ESCAPES, (found, unit, x, percent, html, decimal, itself) => {
-      if (itself !== undefined) return itself;
+    decoded = decoded.replace(ESCAPES, (escape, unit, x, percent, html, decimal, literal) => {
+      if (literal !== undefined) return literal;
       const hex = unit ?? x ?? percent ?? html;
       const code = hex !== undefined ? parseInt(hex, 16) : decimal !== undefined ? Number(decimal) : 0x26;
-      return code > 0x20 && code < 0x7f ? String.fromCharCode(code) : found;
+      return code > 0x20 && code < 0x7f ? String.fromCharCode(code) : escape;
     });
     if (decoded === before) break;
   }
   return decoded;
 }
 
-/** Addresses, accounts and keys by what they look like. */
-const SHAPES: readonly (readonly [pattern: RegExp, instead: string])[] = [
+/** Patterns of addresses, accounts and keys, with their replacements. */
+const SHAPES: readonly (readonly [pattern: RegExp, replacement: string])[] = [
   [/\b[a-z][a-z0-9+.-]{0,20}:\/\/[^\s"'<>)]+/gi, "[address]"],
   [/\b[\w-]+\.googleapis\.com\S*/gi, "[address]"],
   [/\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b/g, "[address]"],
   [/\b(?:localhost|[a-z0-9-]+(?:\.[a-z0-9-]+)*\.(?:local|internal|svc|lan)):?\d*/gi, "[address]"],
-  [/\bbearer\s+[\w.~+/=*-]+/gi, KEY],
-  [/\bbasic\s+(?=[a-z]*[\d+/=])[\w+/=-]{8,}/gi, KEY],
-  [/\b(?:sk|pk|rk|key|gsk|xai)[-_][\w*.-]{4,}/gi, KEY],
+  [/\bbearer\s+[\w.~+/=*-]+/gi, KEY_REPLACEMENT],
+  [/\bbasic\s+(?=[a-z]*[\d+/=])[\w+/=-]{8,}/gi, KEY_REPLACEMENT],
+  [/\b(?:sk|pk|rk|key|gsk|xai)[-_][\w*.-]{4,}/gi, KEY_REPLACEMENT],
   [/\bprojects\/[\w-]+/gi, "[account]"],
   [/\b(?:org|proj)[-_]\w{6,}/g, "[account]"],
-  [/\b(?:AIza|AQ\.|ya29\.)[\w.-]{8,}/g, KEY],
-  // Ids such as `resp_…` are the client's own.
-  [/\b(?![a-z]{2,12}_)(?=[a-z_-]*\d)(?=[\d_-]*[a-z])[\w-]{32,}/gi, KEY],
+  [/\b(?:AIza|AQ\.|ya29\.)[\w.-]{8,}/g, KEY_REPLACEMENT],
+  // Ids with a prefix, such as `resp_…`, stay: clients need them.
+  [/\b(?![a-z]{2,12}_)(?=[a-z_-]*\d)(?=[\d_-]*[a-z])[\w-]{32,}/gi, KEY_REPLACEMENT],
   // deno-lint-ignore no-control-regex
   [/[\u0000-\u001f\u007f]+/g, " "],
 ];
 
-/** An upstream's own words as a client may read them: one line of bounded length without addresses, accounts and keys. */
+/**
+ * Returns an upstream's message in a form that a client may read: one line of at most `maxCharacters` before redaction,
+ * without addresses, accounts and keys.
+ */
 export function redactShapes(text: string, maxCharacters: number): string {
   const head = redactSecrets(text.slice(0, maxCharacters));
-  return SHAPES.reduce((redacted, [pattern, replacement]) => redacted.replace(pattern, replacement), head).trim();
+  return SHAPES.reduce((clean, [pattern, replacement]) => clean.replace(pattern, replacement), head).trim();
 }
 
 /** Shortest key that is removed from model output, in characters. */
-const CONTENT_CHARACTERS = 12;
-/** The same for a key of small letters alone, which may be a word. */
-const WORDY_CHARACTERS = 24;
-/** Shortest end of a key by which it is looked for. */
+const MIN_KEY_CHARACTERS = 12;
+/** The same for a key of lower-case letters only, which may be a word. */
+const MIN_WORD_KEY_CHARACTERS = 24;
+/** Shortest end of a key by which it is searched for. */
 const TAIL_CHARACTERS = 8;
-/** Characters that are rare in answers, the rarest first: a search skips to the first character of what it looks for. */
-const RARE = [/[A-Z+=~]/, /[jqxz]/, /[kvwy\d]/];
+/** Characters that are rare in answers, the rarest first. A search for a text with a rare first character is faster. */
+const RARE_CHARACTERS = [/[A-Z+=~]/, /[jqxz]/, /[kvwy\d]/];
 
-/** Removes a secret from an answer's text, which may be JSON. */
+/** Returns the text of an answer, which may be JSON, without a secret. */
 export type ContentFilter = (text: string) => string;
 
 /**
- * The filter for what an upstream's models say. It looks for the whole key as it is, in a URL and in JSON, and costs one
- * search per text: 15 to 45 ns for the 350 characters of a usual event, of the 2.3 µs that it takes to be relayed. `undefined` where the key is no more than a word: the model may say it.
+ * Creates the filter that removes an upstream's key from the answers of its models. It finds the whole key, also as
+ * escaped in a URL or in JSON, and usually costs one search per text: 15 to 45 ns for the 350 characters of a usual
+ * event, which takes 2.3 µs to relay. Returns `undefined` if there is no key, or if it could be a word that the model
+ * writes.
  */
 export function contentFilter(key: Secret | undefined): ContentFilter | undefined {
   const value = key?.reveal() ?? "";
-  const minLength = /[^a-z_.-]/.test(value) ? CONTENT_CHARACTERS : WORDY_CHARACTERS;
+  const minLength = /[^a-z_.-]/.test(value) ? MIN_KEY_CHARACTERS : MIN_WORD_KEY_CHARACTERS;
   if (value.length < minLength) return undefined;
   const json = JSON.stringify(value).slice(1, -1);
   const spellings = [...new Set([value, json, json.replaceAll("/", "\\/"), encodeURIComponent(value)])];
   const tails = [...new Set(spellings.map(tailOf))];
   return (text) => {
     for (const tail of tails) {
-      if (text.includes(tail)) {
-        return spellings.reduce((redacted, spelling) => redacted.replaceAll(spelling, KEY), text);
-      }
+      if (!text.includes(tail)) continue;
+      return spellings.reduce((clean, spelling) => clean.replaceAll(spelling, KEY_REPLACEMENT), text);
     }
     return text;
   };
 }
 
-/** The end of a text that is found fastest. */
+/** Returns the end of a key that is found fastest: it begins with the rarest character. */
 function tailOf(text: string): string {
   const last = text.length - TAIL_CHARACTERS;
-  const starts = RARE.map((pattern) => text.search(pattern)).filter((at) => at >= 0 && at <= last);
+  const starts = RARE_CHARACTERS.map((pattern) => text.search(pattern)).filter((at) => at >= 0 && at <= last);
   return text.slice(starts[0] ?? last);
 }

@@ -1,8 +1,8 @@
 /** Counts the uses of a resource, so that it is closed after the last one. */
 
-/** References to a resource. */
+/** A count of the references to a resource. */
 export interface ReferenceCount {
-  /** Adds a reference. The returned function removes it once. */
+  /** Adds a reference. The returned function removes it; further calls do nothing. */
   begin(): () => void;
   /** Resolves when there are no references. */
   whenDone(): Promise<void>;

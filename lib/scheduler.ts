@@ -1,43 +1,49 @@
 /** Cooperative scheduling: long computations run in slices, so that other requests are served in between. */
 
-/** Longest slice, in milliseconds. */
+/** Time after which a slice ends, in milliseconds. */
 const SLICE_MS = 8;
 
 /**
- * Bytes, or characters, of a body that takes long to read, to parse or to write. Callers yield to the event loop between
- * those steps.
+ * Size, in bytes or characters, from which a body takes long to read, to parse or to write. Callers yield to the event
+ * loop between those steps.
  */
 export const LARGE_BODY_BYTES = 4_000_000;
 
-/** Bytes of a request that yields between its steps: 60,000 parts take 10 to 20 ms to check, to decode or to estimate. */
+/**
+ * Size from which a request yields to the event loop between its steps: 60,000 parts take 10 to 20 ms to check, to
+ * decode or to estimate.
+ */
 export const LONG_REQUEST_BYTES = 400_000;
 
-/** Characters of a text that one turn reads or writes at most: 1 million escapes of lone surrogates take 10 ms. */
+/**
+ * Most characters of a text to read or write in one turn of the event loop: 1 million escapes of lone surrogates take
+ * 10 ms.
+ */
 export const LONG_TEXT_CHARS = 1_000_000;
 
 const waiting: (() => void)[] = [];
 
-function arm(): void {
+function scheduleNext(): void {
   setTimeout(() => {
     waiting.shift()?.();
-    if (waiting.length > 0) arm();
+    if (waiting.length > 0) scheduleNext();
   }, 0);
 }
 
 /**
- * Resolves in a later turn of the event loop. Each turn resolves one caller, in order of arrival, so that many long
- * computations take no more of a turn than one does.
+ * Resolves in a later turn of the event loop. Each turn resolves a single caller, in order of arrival, so that many
+ * long computations take no more of a turn than one.
  */
 export function yieldToEventLoop(): Promise<void> {
   return new Promise((resolve) => {
     waiting.push(resolve);
-    if (waiting.length === 1) arm();
+    if (waiting.length === 1) scheduleNext();
   });
 }
 
 /**
- * Runs a computation to its end, at most about 8 ms of it in one turn of the event loop.
- * @throws the reason of the signal before the next slice, where it is given up
+ * Runs a computation to its end in slices of about 8 ms, each in a turn of the event loop of its own.
+ * @throws the signal's reason, before the next slice, once it is aborted
  */
 export async function runSliced<T>(work: Generator<void, T>, signal?: AbortSignal): Promise<T> {
   await yieldToEventLoop();
@@ -45,8 +51,8 @@ export async function runSliced<T>(work: Generator<void, T>, signal?: AbortSigna
 }
 
 /**
- * Runs as `runSliced`, but begins at once: for work that most likely ends in its first slice. A turn takes 3 ms, so that a
- * thousand callers of short work would otherwise keep all others waiting for seconds.
+ * Runs like `runSliced`, but begins in the present turn: for work that usually ends in its first slice. A turn takes 3
+ * ms, so a thousand callers with short work would otherwise keep all others waiting for seconds.
  */
 export async function runSlicedNow<T>(work: Generator<void, T>, signal?: AbortSignal): Promise<T> {
   for (;; await yieldToEventLoop()) {
@@ -59,7 +65,7 @@ export async function runSlicedNow<T>(work: Generator<void, T>, signal?: AbortSi
   }
 }
 
-/** Runs a computation to its end at once. */
+/** Runs a computation to its end without yielding. */
 export function runToEnd<T>(work: Generator<void, T>): T {
   for (;;) {
     const step = work.next();
@@ -67,45 +73,45 @@ export function runToEnd<T>(work: Generator<void, T>): T {
   }
 }
 
-/** Items processed between two looks at the clock. */
-const ITEMS_AT_ONCE = 256;
+/** Items processed between two checks of the clock. */
+const ITEMS_PER_STEP = 256;
 
-/** Maps items in slices. */
+/** Maps items in slices; a short list at once. */
 export async function mapSliced<Item, Made>(
   items: readonly Item[],
   make: (item: Item) => Made,
 ): Promise<Made[]> {
-  return items.length <= ITEMS_AT_ONCE ? items.map((item) => make(item)) : await runSliced(mapped(items, make));
+  return items.length <= ITEMS_PER_STEP ? items.map((item) => make(item)) : await runSliced(mapped(items, make));
 }
 
 function* mapped<Item, Made>(items: readonly Item[], make: (item: Item) => Made): Generator<void, Made[]> {
-  const results: Made[] = [];
+  const made: Made[] = [];
   for (const item of items) {
-    results.push(make(item));
-    if (results.length % ITEMS_AT_ONCE === 0) yield;
+    made.push(make(item));
+    if (made.length % ITEMS_PER_STEP === 0) yield;
   }
-  return results;
+  return made;
 }
 
-/** Sorts items in slices; the sort is stable. */
+/** Returns a sorted copy, made in slices; a short list is sorted at once. The sort is stable. */
 export async function sortSliced<Item>(
   items: readonly Item[],
   compare: (one: Item, other: Item) => number,
 ): Promise<Item[]> {
-  return items.length <= ITEMS_AT_ONCE ? items.toSorted(compare) : await runSliced(sorted(items, compare));
+  return items.length <= ITEMS_PER_STEP ? items.toSorted(compare) : await runSliced(sorted(items, compare));
 }
 
-/** Short runs are sorted by the runtime, and merged two by two until one is left. */
+/** Merge sort: the runtime sorts short runs, which are merged two by two until one is left. */
 function* sorted<Item>(
   items: readonly Item[],
   compare: (one: Item, other: Item) => number,
 ): Generator<void, Item[]> {
   let from: Item[] = [];
-  for (let at = 0; at < items.length; at += ITEMS_AT_ONCE) {
-    from.push(...items.slice(at, at + ITEMS_AT_ONCE).sort(compare));
+  for (let at = 0; at < items.length; at += ITEMS_PER_STEP) {
+    from.push(...items.slice(at, at + ITEMS_PER_STEP).sort(compare));
     yield;
   }
-  for (let width = ITEMS_AT_ONCE; width < from.length; width *= 2) {
+  for (let width = ITEMS_PER_STEP; width < from.length; width *= 2) {
     const to: Item[] = [];
     for (let start = 0; start < from.length; start += 2 * width) {
       const middle = Math.min(start + width, from.length);
@@ -115,7 +121,7 @@ function* sorted<Item>(
         const [one, other] = [from[left] as Item, from[right] as Item];
         if (right === end || (left < middle && compare(one, other) <= 0)) to.push(one), left++;
         else to.push(other), right++;
-        if (to.length % ITEMS_AT_ONCE === 0) yield;
+        if (to.length % ITEMS_PER_STEP === 0) yield;
       }
     }
     from = to;

@@ -1,18 +1,20 @@
-/** Secrets of the configuration and the environment, and the list of their values that `redact.ts` looks for. */
+/**
+ * Secrets of the configuration and the environment, and the list of their values that `redact.ts` removes from texts.
+ */
 
-/** Most values that are remembered; the oldest go first. A rotated key stays redacted until then. */
+/** Largest number of remembered values; the oldest are forgotten first. A rotated key stays redacted until then. */
 const MAX_VALUES = 1_024;
 
-/** Shortest value that is remembered, in characters: shorter ones are words, such as `none` or `ollama`. */
+/** Shortest value that is remembered, in characters. Shorter ones are usually words, such as `none` or `ollama`. */
 const MIN_CHARACTERS = 8;
 
 const values = new Set<string>();
 const state = { values, version: 0 };
 
-/** All values that are remembered, and a number that changes with them. */
+/** All remembered values, and a number that changes whenever they do. */
 export const remembered: { readonly values: ReadonlySet<string>; readonly version: number } = state;
 
-/** Reads a variable of the environment. */
+/** Returns the value of an environment variable; `undefined` if it is not set. */
 export type ReadEnvironment = (name: string) => string | undefined;
 
 /** A secret that cannot be printed by accident: not in logs, not in errors, not in JSON. */
@@ -24,7 +26,7 @@ export class Secret {
     rememberSecret(value);
   }
 
-  /** The secret itself, for the one place that needs it. */
+  /** Returns the secret itself. Call it only where the value is sent or compared. */
   reveal(): string {
     return this.#value;
   }
@@ -43,42 +45,43 @@ export class Secret {
 }
 
 /**
- * Has a value removed from everything that leaves the process. Of an address only the password is removed, encoded and
- * decoded.
+ * Adds a value to those that `redact.ts` removes from texts. Of an address only the password is added, both
+ * percent-encoded and decoded.
  */
 export function rememberSecret(value: string): void {
   if (!value.includes("://")) return remember(value);
   const url = URL.parse(value);
   if (url === null) return;
   const { password } = url;
-  const queried = url.searchParams.get("password") ?? "";
-  for (const text of [password, decodeQuietly(password), queried]) remember(text);
-  // A short one is a word elsewhere, and a password within an address.
+  const queryPassword = url.searchParams.get("password") ?? "";
+  for (const text of [password, decodeQuietly(password), queryPassword]) remember(text);
+  // A short password may be a common word, so it is redacted only where it stands in an address.
   if (password !== "") add(`:${password}@`);
-  if (queried !== "") add(`password=${queried}`);
+  if (queryPassword !== "") add(`password=${queryPassword}`);
 }
 
-/** Variables of the environment that hold secrets which the runtime and the drivers read by themselves. */
-const HEADERS = [
+/** Environment variables with headers that may hold secrets. The runtime's exporter reads them by itself. */
+const HEADER_VARIABLES = [
   "OTEL_EXPORTER_OTLP_HEADERS",
   "OTEL_EXPORTER_OTLP_TRACES_HEADERS",
   "OTEL_EXPORTER_OTLP_METRICS_HEADERS",
 ];
-const ADDRESSES = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "OTEL_EXPORTER_OTLP_ENDPOINT"];
+/** Environment variables with addresses that may hold passwords, also read by the runtime. */
+const ADDRESS_VARIABLES = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "OTEL_EXPORTER_OTLP_ENDPOINT"];
 
-/** Remembers the secrets that the environment holds beside those that the configuration names. */
+/** Remembers the secrets of environment variables that the configuration does not name. */
 export function rememberEnvironment(env: ReadEnvironment): void {
-  for (const name of ADDRESSES) {
+  for (const name of ADDRESS_VARIABLES) {
     for (const value of [env(name), env(name.toLowerCase())]) {
-      // The runtime takes a proxy without its scheme, too.
+      // The runtime also accepts a proxy without a scheme.
       if (value !== undefined) rememberSecret(value.includes("://") ? value : `http://${value}`);
     }
   }
-  for (const name of HEADERS) {
+  for (const name of HEADER_VARIABLES) {
     for (const header of (env(name) ?? "").split(",")) {
       const value = decodeQuietly(header.slice(header.indexOf("=") + 1).trim());
       remember(value);
-      // A scheme such as `Bearer` is no secret.
+      // The token is also remembered without a scheme such as `Bearer`.
       remember(value.replace(/^\S+\s+/, ""));
     }
   }

@@ -1,79 +1,86 @@
-/** UTF-16 and UTF-8 of texts that are cut into pieces. */
+/** Encodes, decodes and cuts texts without splitting characters, also in steps or from chunks. */
 
-/** Code units encoded in one step: about 0.5 ms where each takes three bytes. */
-const STEP_CHARS = 131_072;
+/** UTF-16 code units encoded in one step: about 0.5 ms if each takes three bytes. */
+const ENCODE_STEP_UNITS = 131_072;
 
 const encoder = new TextEncoder();
 
-/** True for the first half of a character that takes two UTF-16 code units. */
+/** Returns whether a code unit is the first half of a surrogate pair. */
 export function isHighSurrogate(code: number): boolean {
   return code >= 0xd800 && code <= 0xdbff;
 }
 
-/** The last offset up to `end` that splits no surrogate pair. */
+/** Returns the last offset up to `end` that does not split a surrogate pair. */
 export function characterEnd(text: string, end: number): number {
   if (end >= text.length) return text.length;
   return isHighSurrogate(text.charCodeAt(end - 1)) ? end - 1 : end;
 }
 
-/** The beginning of a text for a console: without control characters, halves of characters and spaces around it. */
+/**
+ * Returns the first `maxUnits` code units of a text for display: trimmed, with control characters as spaces and lone
+ * surrogates replaced.
+ */
 export function plainText(text: string, maxUnits: number): string {
   // deno-lint-ignore no-control-regex
   return text.slice(0, characterEnd(text, maxUnits)).replace(/[\x00-\x1f\x7f-\x9f]/g, " ").toWellFormed().trim();
 }
 
-/** Encodes a text in steps for `runSliced`: 10 million Han characters at once take 50 ms. */
-export function* encodeUtf8(text: string, stepChars: number = STEP_CHARS): Generator<void, Uint8Array<ArrayBuffer>> {
-  const pieces: Uint8Array[] = [];
+/** Encodes a text in steps for `runSliced`. In one step, 10 million Han characters would take 50 ms. */
+export function* encodeUtf8(
+  text: string,
+  stepUnits: number = ENCODE_STEP_UNITS,
+): Generator<void, Uint8Array<ArrayBuffer>> {
+  const chunks: Uint8Array[] = [];
   let size = 0;
   for (let from = 0; from < text.length;) {
-    const to = characterEnd(text, from + stepChars);
-    const piece = encoder.encode(text.slice(from, to));
-    pieces.push(piece);
-    size += piece.length;
+    const to = characterEnd(text, from + stepUnits);
+    const chunk = encoder.encode(text.slice(from, to));
+    chunks.push(chunk);
+    size += chunk.length;
     from = to;
     yield;
   }
   const bytes = new Uint8Array(size);
-  let at = 0;
-  for (const piece of pieces) {
-    bytes.set(piece, at);
-    at += piece.length;
+  let offset = 0;
+  for (const chunk of chunks) {
+    bytes.set(chunk, offset);
+    offset += chunk.length;
     yield;
   }
   return bytes;
 }
 
 /**
- * Makes a decoder of UTF-8 that arrives in pieces; a call without a piece flushes it. It drops a byte order mark at the very
- * beginning only, whereas the runtime's decoder also drops one at the beginning of a later piece.
+ * Creates a decoder for UTF-8 that arrives in chunks. A call without a chunk flushes it. It drops a byte order mark
+ * only at the beginning of the first chunk, whereas the runtime's decoder may drop one at the beginning of a later
+ * chunk.
  */
-export function utf8Decoder(): (piece?: Uint8Array) => string {
+export function utf8Decoder(): (chunk?: Uint8Array) => string {
   const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   let hasBegun = false;
-  return (piece) => {
-    const text = piece === undefined ? decoder.decode() : decoder.decode(piece, { stream: true });
+  return (chunk) => {
+    const text = chunk === undefined ? decoder.decode() : decoder.decode(chunk, { stream: true });
     if (hasBegun || text === "") return text;
     hasBegun = true;
     return text.startsWith("\ufeff") ? text.slice(1) : text;
   };
 }
 
-/** A part of a text, or of bytes: from `start` up to, not including, `end`. */
+/** A part of a text or of bytes, from `start` up to but not including `end`. */
 export interface Span {
   start: number;
   end: number;
 }
 
-/** Replaces a span of a text. */
+/** Returns a text with one span replaced. */
 export function replaceSpan(text: string, { start, end }: Span, replacement: string): string {
   return text.slice(0, start) + replacement + text.slice(end);
 }
 
-/** Bytes that are not UTF-8. */
+/** The error for bytes that are not UTF-8. */
 export class Utf8Error extends TypeError {
   override readonly name = "Utf8Error";
-  /** Offset of the first byte that is wrong. */
+  /** Offset of the first invalid byte. */
   readonly offset: number;
 
   constructor(offset: number, options?: ErrorOptions) {
@@ -83,39 +90,43 @@ export class Utf8Error extends TypeError {
 }
 
 /** Bytes decoded in one step: 0.2 ms. */
-const STEP_BYTES = 262_144;
-/** The replacement character, which a sender may also have written. */
-const REPLACED = "\ufffd";
+const DECODE_STEP_BYTES = 262_144;
+/** The character that a decoder puts in place of invalid bytes. A valid text may contain it, too. */
+const REPLACEMENT_CHARACTER = "\ufffd";
 
-/** Decoders of the first piece skip a byte order mark. The replacing one takes 1.5 µs for 60 KB, the fatal one 19. */
-const FIRST = { replacing: new TextDecoder(), fatal: new TextDecoder("utf-8", { fatal: true }) };
-const LATER = {
+/**
+ * Decoders of the first part, which skip a byte order mark. The replacing one takes 1.5 µs for 60 KB, the fatal one 19
+ * µs, so the fatal one runs only on texts with a replacement character.
+ */
+const FIRST_DECODERS = { replacing: new TextDecoder(), fatal: new TextDecoder("utf-8", { fatal: true }) };
+/** Decoders of later parts, which keep a byte order mark. */
+const LATER_DECODERS = {
   replacing: new TextDecoder("utf-8", { ignoreBOM: true }),
   fatal: new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }),
 };
 
-/** Decodes UTF-8; a byte order mark at its start is skipped. @throws {Utf8Error} */
+/** Decodes UTF-8, without a byte order mark at its start. @throws {Utf8Error} if the bytes are not UTF-8 */
 export function decodeUtf8(bytes: Uint8Array): string {
   return decodePart(bytes, 0, bytes.length);
 }
 
-/** `decodeUtf8` in steps for `runSliced`. @throws {Utf8Error} */
-export function* decodeUtf8Steps(bytes: Uint8Array, stepBytes: number = STEP_BYTES): Generator<void, string> {
-  const pieces: string[] = [];
+/** Decodes like `decodeUtf8`, in steps for `runSliced`. @throws {Utf8Error} if the bytes are not UTF-8 */
+export function* decodeUtf8Steps(bytes: Uint8Array, stepBytes: number = DECODE_STEP_BYTES): Generator<void, string> {
+  const parts: string[] = [];
   for (let from = 0; from < bytes.length;) {
     const to = sequenceStart(bytes, from + stepBytes);
-    pieces.push(decodePart(bytes, from, to));
+    parts.push(decodePart(bytes, from, to));
     from = to;
     yield;
   }
-  return pieces.join("");
+  return parts.join("");
 }
 
 function decodePart(bytes: Uint8Array, from: number, to: number): string {
   const part = from === 0 && to === bytes.length ? bytes : bytes.subarray(from, to);
-  const { replacing, fatal } = from === 0 ? FIRST : LATER;
+  const { replacing, fatal } = from === 0 ? FIRST_DECODERS : LATER_DECODERS;
   const text = replacing.decode(part);
-  if (!text.includes(REPLACED)) return text;
+  if (!text.includes(REPLACEMENT_CHARACTER)) return text;
   try {
     return fatal.decode(part);
   } catch (cause) {
@@ -123,14 +134,14 @@ function decodePart(bytes: Uint8Array, from: number, to: number): string {
   }
 }
 
-/** The start of the sequence around an offset; the offset itself where no UTF-8 has none within four bytes. */
+/** Returns the start of the UTF-8 sequence around an offset; the offset itself if no start is within four bytes. */
 function sequenceStart(bytes: Uint8Array, offset: number): number {
   if (offset >= bytes.length) return bytes.length;
   for (let at = offset; at > offset - 4; at--) if (((bytes[at] ?? 0) & 0xc0) !== 0x80) return at;
   return offset;
 }
 
-/** Offset of the first byte that no UTF-8 has there; the length of `bytes` where there is none. */
+/** Returns the offset of the first byte that is not valid UTF-8; the length of `bytes` if all are. */
 export function firstBadByte(bytes: Uint8Array): number {
   let at = 0;
   while (at < bytes.length) {
@@ -141,7 +152,10 @@ export function firstBadByte(bytes: Uint8Array): number {
   return bytes.length;
 }
 
-/** Length of the well-formed sequence that starts here, by table 3-7 of the Unicode Standard; 0 where there is none. */
+/**
+ * Returns the length of the well-formed sequence at an offset, by table 3-7 of the Unicode Standard; 0 if none is
+ * there.
+ */
 function sequenceLength(bytes: Uint8Array, at: number): number {
   const lead = bytes[at] ?? 0;
   if (lead < 0x80) return 1;
@@ -158,12 +172,14 @@ function sequenceLength(bytes: Uint8Array, at: number): number {
   return size;
 }
 
-/** Encodes a text as UTF-8. A `TextEncoder` never fills shared memory, which the types of older versions do not say. */
+/**
+ * Encodes a text as UTF-8. The cast is safe: a `TextEncoder` never returns shared memory, but its type does not say so.
+ */
 export function utf8Bytes(text: string): Uint8Array<ArrayBuffer> {
   return encoder.encode(text) as Uint8Array<ArrayBuffer>;
 }
 
-/** A number with its noun, such as `1 entry` or `2 entries`. */
+/** Returns a number with its noun, such as `1 key` or `2 keys`. */
 export function counted(count: number, noun: string, plural = `${noun}s`): string {
   return `${count} ${count === 1 ? noun : plural}`;
 }

@@ -1,20 +1,21 @@
-/** A list for items that come and go with every request. */
+/** A list without order, for items that are added and removed with every request. */
 
 /** An item of an unordered list. */
 export interface UnorderedItem {
-  /** Its index, which the list sets; -1: it is in no list. */
+  /** Its index, set by the list; -1 while it is in no list. */
   at: number;
 }
 
 /**
- * A list without order: an item is removed by putting the last one into its place. A `Set` or `Map` that items are added to
- * and deleted from all the time keeps a chain of its old tables with their former items. Once the first of them is old, only
- * a full collection frees them, and the small collections copy them all: 10 KB and 15 µs per request.
+ * A list without order: the last item takes the index of a removed one. A `Set` or `Map` that constantly gains and
+ * loses items keeps a chain of its old tables with their former items. Once the first table is in the old generation,
+ * only a full garbage collection frees the chain, and each minor collection copies all of it: 10 KB and 15 µs per
+ * request.
  */
 export class UnorderedList<Item extends UnorderedItem> {
   readonly #items: Item[] = [];
 
-  /** The present items. */
+  /** The items, in no particular order. */
   get items(): readonly Item[] {
     return this.#items;
   }

@@ -1,24 +1,23 @@
 /**
- * Keeps binary fractions away from money. Amounts have the type `bigint`, which the compiler does not mix with numbers.
- * This check covers the conversions between the two, and prices that are read as numbers. It prints one line per
- * violation.
+ * Checks that no binary fraction gets into amounts of money. Amounts have the type `bigint`, which the compiler does
+ * not mix with numbers. This check covers conversions between the two, and prices that are read as numbers.
  */
 import type { SourceFile } from "./sources.ts";
 
-/** Files that work with amounts: nothing here makes a fraction, or a number of an amount. */
+/** Files that compute amounts: they may contain no fraction, and may not convert an amount to a number. */
 const STRICT = ["money", "price", "charge", "token_bound", "budgets", "ledger_postings"].map((name) =>
   `lib/billing/${name}.ts`
 );
 
-/** Files that keep amounts or write them beside other numbers: here nothing divides. */
-const NEAR = [
+/** Files that store or report amounts beside other numbers: they may not divide. */
+const RELATED = [
   /^lib\/store\/(?:ledger|days|entry_\w+)\.ts$/,
   /^lib\/store\/(?:outage|postgres|sqlite)\/(?:\w*ledger\w*|accounts|day_sums|usage)\.ts$/,
   /^lib\/billing\/reports\//,
   /^lib\/images\/(?:image_pricing|image_usage)\.ts$/,
 ];
 
-/** Allowed lines, in full, by file. A listed line that no longer exists is a violation. */
+/** Allowed lines, each in full, by file. A listed line that no longer exists is a violation. */
 const EXCEPTIONS: Readonly<Record<string, readonly string[]>> = {
   "lib/billing/money.ts": [
     // Of whole numbers, with no remainder.
@@ -63,7 +62,7 @@ const EXCEPTIONS: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 
-/** Names of amounts and prices, as the last name or within one. */
+/** Parts of names that mean an amount or a price. */
 const AMOUNT = String.raw`(?:cost|overrun|held|amount|budget|price|pricing|usd|charge|debit|credit)`;
 
 interface Rule {
@@ -81,8 +80,8 @@ const FORMAT: Rule = {
 };
 const DIVISION: Rule = { pattern: /\/=?/g, why: "a quotient is not exact" };
 
-/** Everywhere: an amount or a price that becomes a number. */
-const ANYWHERE: readonly Rule[] = [
+/** Rules for all files. */
+const RULES_ANYWHERE: readonly Rule[] = [
   {
     pattern: new RegExp(
       String.raw`\b(?:Number(?:\.parse\w+)?|parseInt|parseFloat|Math\.\w+)\([^()]*${AMOUNT}\w*\b(?!\()[^()]*\)`,
@@ -97,8 +96,8 @@ const ANYWHERE: readonly Rule[] = [
   },
 ];
 
-/** Rules for the files that handle amounts. */
-const IN_STRICT: readonly Rule[] = [
+/** Rules for the files that compute amounts. */
+const STRICT_RULES: readonly Rule[] = [
   FRACTION,
   FORMAT,
   DIVISION,
@@ -124,10 +123,13 @@ function checkFile({ path, text }: SourceFile, exceptions: readonly string[]): s
 }
 
 function rulesOf(path: string): readonly Rule[] {
-  if (STRICT.includes(path)) return IN_STRICT;
-  return NEAR.some((pattern) => pattern.test(path)) ? [...ANYWHERE, FRACTION, FORMAT, DIVISION] : ANYWHERE;
+  if (STRICT.includes(path)) return STRICT_RULES;
+  return RELATED.some((pattern) => pattern.test(path))
+    ? [...RULES_ANYWHERE, FRACTION, FORMAT, DIVISION]
+    : RULES_ANYWHERE;
 }
 
+/** Lists the exceptions whose lines no longer exist. */
 function checkStale({ path, text }: SourceFile, exceptions: Readonly<Record<string, readonly string[]>>): string[] {
   const lines = new Set(text.split("\n").map((line) => line.trim()));
   return (exceptions[path] ?? []).flatMap((line) =>
@@ -140,10 +142,10 @@ const COMMENT = /\/\/[^\n]*|\/\*[\s\S]*?\*\//y;
 /** From a backtick, or from the end of code within a template, up to the next code or the end. */
 const TEMPLATE = /[`}](?:[^`\\$]|\\[\s\S]|\$(?!\{))*(?:`|\$\{)/y;
 const EXPRESSION = /\/(?:[^/\\[\n]|\\.|\[(?:[^\]\\\n]|\\.)*\])+\/[a-z]*/y;
-/** Text after which a slash begins a regular expression. Elsewhere it divides. */
+/** Code after which a slash begins a regular expression. Elsewhere it divides. */
 const BEFORE_EXPRESSION = /(?:^|[(,=:[!&|?{};+>]|\breturn)\s*$/;
 
-/** Blanks comments, string contents and regular expressions. Line ends stay, and so does code within templates. */
+/** Replaces comments, strings and regular expressions by spaces. Line ends stay, and so does code within templates. */
 function blankTexts(text: string): string {
   let code = "";
   /** For each template whose code is open: how many braces are open in it. */
@@ -152,36 +154,37 @@ function blankTexts(text: string): string {
     const char = text.charAt(at);
     const braces = templates.at(-1);
     const isTemplate = char === "`" || (char === "}" && braces === 0);
-    const found = isTemplate ? take(TEMPLATE, { text, at }) : literalAt(text, { at, code });
+    const literal = isTemplate ? matchAt(TEMPLATE, { text, at }) : literalAt(text, { at, code });
     if (char === "}" && braces === 0) templates.pop();
     else if (braces !== undefined && char === "{") templates[templates.length - 1] = braces + 1;
     else if (braces !== undefined && char === "}") templates[templates.length - 1] = braces - 1;
-    if (isTemplate && found?.endsWith("${") === true) templates.push(0);
-    code += found === undefined ? char : found.replaceAll(/[^\n]/g, " ");
-    at += found?.length ?? 1;
+    if (isTemplate && literal?.endsWith("${") === true) templates.push(0);
+    code += literal === undefined ? char : literal.replaceAll(/[^\n]/g, " ");
+    at += literal?.length ?? 1;
   }
   return code;
 }
 
-/** The comment, text or regular expression that begins at a place; `undefined` where code goes on. */
+/** Returns the comment, string or regular expression that begins at an offset; `undefined` if none does. */
 function literalAt(text: string, { at, code }: { at: number; code: string }): string | undefined {
   switch (text.charAt(at)) {
     case '"':
     case "'":
-      return take(QUOTED, { text, at });
+      return matchAt(QUOTED, { text, at });
     case "/": {
-      const comment = take(COMMENT, { text, at });
+      const comment = matchAt(COMMENT, { text, at });
       if (comment !== undefined) return comment;
-      // Only the last line decides, or everything before it would be looked through at each slash.
+      // The last line is enough; a search through all code before each slash would take too long.
       const line = code.slice(code.lastIndexOf("\n") + 1);
-      return BEFORE_EXPRESSION.test(line) ? take(EXPRESSION, { text, at }) : undefined;
+      return BEFORE_EXPRESSION.test(line) ? matchAt(EXPRESSION, { text, at }) : undefined;
     }
     default:
       return undefined;
   }
 }
 
-function take(pattern: RegExp, { text, at }: { text: string; at: number }): string | undefined {
+/** Returns the match of a sticky pattern at an offset. */
+function matchAt(pattern: RegExp, { text, at }: { text: string; at: number }): string | undefined {
   pattern.lastIndex = at;
   return pattern.exec(text)?.[0];
 }

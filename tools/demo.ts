@@ -1,7 +1,7 @@
 /**
- * A gateway to look at: two fake vendors, a month of traffic, and clients that go on asking. `deno task demo [--port=N]`
- * runs it in a temporary folder until Ctrl-C. For tests, `--json` prints its facts as a line of JSON, and `--still` ends
- * the traffic at the start.
+ * Runs a demonstration gateway with two fake vendors, a month of recorded traffic, and clients that keep sending
+ * requests. `deno task demo [--port=N]` runs it in a temporary folder until Ctrl-C. For tests, `--json` prints
+ * addresses and keys as a line of JSON, and `--still` stops the clients after their first requests.
  */
 import { parseArgs } from "node:util";
 import { parseConfig } from "../lib/config/parse.ts";
@@ -13,22 +13,23 @@ import { startVendors, type Vendors } from "../tests/demo/vendors.ts";
 import { run, type Running, start } from "../tests/support/program.ts";
 import { seeded } from "../tests/support/random.ts";
 
-/** Port of the gateway, unless `--port` names another. */
-const PORT = "8790";
+/** Port of the gateway without `--port`. */
+const DEFAULT_PORT = "8790";
 
 /** A running demo. */
 export interface Demo extends AsyncDisposable {
   gateway: Running;
-  /** The folder of its configuration and its store. */
+  /** Folder of its configuration and its store. */
   folder: string;
   adminKey: string;
   viewerKey: string;
   /** Address that signs in to the console, once and within ten minutes. */
   signInLink: string;
+  /** The recorded traffic, and the secrets of the client keys. */
   filled: FilledStore;
 }
 
-/** Starts the gateway with its data. @param isStill whether clients stop asking after the first requests */
+/** Starts the gateway with its data. @param isStill whether clients stop after their first requests */
 async function startDemo({ port, isStill }: { port: number; isStill: boolean }): Promise<Demo> {
   await using resources = new AsyncDisposableStack();
   const folder = await Deno.makeTempDir({ prefix: "sluice-demo-" });
@@ -48,7 +49,7 @@ async function startDemo({ port, isStill }: { port: number; isStill: boolean }):
   await sendBurst(40, traffic);
   if (!isStill) resources.use(keepSending(traffic, vendors));
   const { out } = await run(["console", "--port", new URL(gateway.origin).port], { folder, env });
-  const own = resources.move();
+  const ownResources = resources.move();
   return {
     gateway,
     folder,
@@ -56,18 +57,18 @@ async function startDemo({ port, isStill }: { port: number; isStill: boolean }):
     viewerKey,
     signInLink: out.trim(),
     filled,
-    [Symbol.asyncDispose]: () => own.disposeAsync(),
+    [Symbol.asyncDispose]: () => ownResources.disposeAsync(),
   };
 }
 
-/** Lets clients go on asking until it is disposed of. */
+/** Lets clients send requests until the result is disposed of. */
 function keepSending(traffic: LiveTraffic, vendors: Vendors): AsyncDisposable {
   const end = new AbortController();
-  const forgetting = setInterval(() => vendors.forget(), 60_000);
+  const forgetTimer = setInterval(() => vendors.forget(), 60_000);
   const sending = sendOnAndOn(traffic, end.signal);
   return {
     async [Symbol.asyncDispose]() {
-      clearInterval(forgetting);
+      clearInterval(forgetTimer);
       end.abort();
       await sending;
     },
@@ -94,7 +95,7 @@ async function fill(
 async function main(): Promise<void> {
   const { values: { port, still, json } } = parseArgs({
     options: {
-      port: { type: "string", default: PORT },
+      port: { type: "string", default: DEFAULT_PORT },
       still: { type: "boolean", default: false },
       json: { type: "boolean", default: false },
     },

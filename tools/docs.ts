@@ -1,6 +1,6 @@
 /**
- * Checks the Markdown of the repository, one line per problem: sentences that are too long, words that readers trip
- * over, dead links and anchors, recipes that are too long, `sluice` commands, flags and tasks that do not exist,
+ * Checks the Markdown of the repository and prints one line per problem: sentences or recipes that are too long, words
+ * that have a plainer replacement, dead links and anchors, `sluice` commands, flags and tasks that do not exist, and
  * configurations that do not load.
  */
 import { parseArguments, UsageError } from "../lib/cli/arguments.ts";
@@ -18,20 +18,20 @@ const ROOT = new URL("..", import.meta.url).pathname;
 /** Pages whose prose is checked. */
 const PROSE = /^(?:README|CONTRIBUTING)\.md$|^docs\//;
 
-/** Most words of a sentence, and on average over a page. */
-const LONGEST = 36;
-const AVERAGE = 20;
+/** Most words of one sentence, and of the sentences of a page on average. */
+const MAX_SENTENCE_WORDS = 36;
+const MAX_AVERAGE_WORDS = 20;
 
-/** Most lines of some pages, and most words of tutorials and recipes together. */
+/** Most lines of some pages, and most words of all tutorials and recipes together. */
 const MAX_LINES: readonly (readonly [RegExp, number])[] = [[/^README\.md$/, 120], [/^docs\/how-to\//, 60]];
-const MAX_WORDS = 10_000;
-const STEPS = /^docs\/(?:tutorials|how-to)\//;
+const MAX_INSTRUCTION_WORDS = 10_000;
+const INSTRUCTIONS = /^docs\/(?:tutorials|how-to)\//;
 
-/** Words with a plainer one. */
+/** Words that have a plainer replacement. */
 const FORBIDDEN =
   /\b(?:whoever|whomever|nobody|somebody|thereof|whereupon|anew|for ever|in earnest|(?<!the )ones? that|such an?|mend(?:s|ed|ing)?|strangers?|told|(?:is|are|was) said)\b/i;
 
-/** The Markdown of the repository, as paths from its root. */
+/** Lists the Markdown files in a folder and below it, as paths from the root of the repository. */
 export function markdownFiles(folder = ""): string[] {
   return [...Deno.readDirSync(ROOT + folder)].sort((a, b) => a.name < b.name ? -1 : 1).flatMap(
     ({ name, isDirectory }) => {
@@ -43,35 +43,35 @@ export function markdownFiles(folder = ""): string[] {
   );
 }
 
-/** All pages. */
+/** Reads all pages of the repository. */
 export function readPages(): Page[] {
   return markdownFiles().map((path) => readPage(path, Deno.readTextFileSync(ROOT + path)));
 }
 
-/** The words of a page's prose and tables, without code. */
+/** Counts the words of a page's prose and tables, without code. */
 export function wordCount({ sentences, fragments }: Page): number {
   return sentences.reduce((sum, { words }) => sum + words, 0) +
     fragments.reduce((sum, { text }) => sum + (text.match(/[\p{L}\p{N}][^\s|]*/gu)?.length ?? 0), 0);
 }
 
-/** Words per sentence, on average; 0 for a page without sentences. */
+/** Returns the average number of words per sentence; 0 for a page without sentences. */
 export function averageLength({ sentences }: Page): number {
   const words = sentences.reduce((sum, sentence) => sum + sentence.words, 0);
   return sentences.length === 0 ? 0 : words / sentences.length;
 }
 
-/** Problems of the prose: length of sentences, pages and words. */
+/** Lists problems of the prose: long sentences and pages, and words to avoid. */
 export function checkProse(page: Page): string[] {
   if (!PROSE.test(page.path)) return [];
-  const problems = page.sentences.filter(({ words }) => words > LONGEST)
+  const problems = page.sentences.filter(({ words }) => words > MAX_SENTENCE_WORDS)
     .map(({ line, words, text }) => `${page.path}:${line}: ${words} words in one sentence: ${text.slice(0, 60)}…`);
   for (const { text, line } of [...page.sentences, ...page.fragments]) {
     const word = FORBIDDEN.exec(text.replaceAll(/`[^`]*`|\([^)\s]*\)|"[^"]*"/g, ""))?.[0];
     if (word !== undefined) problems.push(`${page.path}:${line}: "${word}": use a plainer word`);
   }
   const average = averageLength(page);
-  if (average > AVERAGE) {
-    problems.push(`${page.path}: ${average.toFixed(1)} words per sentence; ${AVERAGE} are the most`);
+  if (average > MAX_AVERAGE_WORDS) {
+    problems.push(`${page.path}: ${average.toFixed(1)} words per sentence; ${MAX_AVERAGE_WORDS} are the most`);
   }
   const [, maxLines] = MAX_LINES.find(([pattern]) => pattern.test(page.path)) ?? [];
   const lines = Deno.readTextFileSync(ROOT + page.path).trimEnd().split("\n").length;
@@ -81,22 +81,22 @@ export function checkProse(page: Page): string[] {
   return problems;
 }
 
-/** Links to files and headings that do not exist. */
+/** Lists links to files and headings that do not exist. */
 export function checkLinks(pages: readonly Page[]): string[] {
   const byPath = new Map(pages.map((page) => [page.path, page]));
   return pages.flatMap((page) =>
     page.links.filter(({ target }) => !/^[a-z]+:/.test(target)).flatMap(({ target, line }) => {
       const [file = "", anchor] = target.split("#");
       const path = file === "" ? page.path : new URL(file, `file:///${page.path}`).pathname.slice(1);
-      const there = byPath.get(path);
+      const linkedPage = byPath.get(path);
       const where = `${page.path}:${line}`;
-      if (there === undefined) return exists(path) ? [] : [`${where}: ${target}: no such file`];
-      return anchor === undefined || there.anchors.has(anchor) ? [] : [`${where}: ${target}: no such heading`];
+      if (linkedPage === undefined) return exists(path) ? [] : [`${where}: ${target}: no such file`];
+      return anchor === undefined || linkedPage.anchors.has(anchor) ? [] : [`${where}: ${target}: no such heading`];
     })
   );
 }
 
-/** Pages that sources name in texts and comments, and that do not exist. */
+/** Lists pages that texts and comments of the sources name, but that do not exist. */
 export function checkMentions(files: readonly SourceFile[]): string[] {
   return files.flatMap(({ path, text }) =>
     (text.match(/(?<![\w/])docs\/[\w/.-]+\.md/g) ?? []).filter((page) => !exists(page))
@@ -113,29 +113,32 @@ function exists(path: string): boolean {
   }
 }
 
-/** Commands and tasks that do not exist, and flags that a command does not have. */
+/** Lists commands and tasks that do not exist, and flags that a command does not have. */
 export function checkCommands(page: Page): string[] {
   if (page.path === "CHANGELOG.md") return [];
-  const commands = page.blocks.filter(({ language }) => /^(?:sh|console|)$/.test(language)).flatMap((
+  const inBlocks = page.blocks.filter(({ language }) => /^(?:sh|console|)$/.test(language)).flatMap((
     { text, line, language },
   ) =>
     commandsOf(text, { isConsole: language === "console" }).map((words) => ({ words, line, problem: problemOf(words) }))
   );
-  const inlineCommands = page.code.flatMap(({ text, line }) =>
+  const inProse = page.code.flatMap(({ text, line }) =>
     commandsOf(text, {}).map((words) => ({ words, line, problem: problemOf(words) }))
   ).filter(({ problem }) => problem !== undefined && !isAbbreviated(problem));
-  return [...commands, ...inlineCommands].flatMap(({ words, line, problem }) =>
+  return [...inBlocks, ...inProse].flatMap(({ words, line, problem }) =>
     problem === undefined ? [] : [`${page.path}:${line}: ${words.join(" ")}: ${problem}`]
   );
 }
 
-/** A sentence may leave out an operand, the value of a flag, or the second word of a command. */
+/**
+ * Returns whether a problem is only an abbreviation, as a sentence may leave out an operand, a value or a second word.
+ */
 function isAbbreviated(problem: string): boolean {
   return /^Expected |argument (?:missing|is ambiguous)|^Unknown command "(?:[A-Z…]|keys"|models"|alerts")/.test(
     problem,
   );
 }
 
+/** Returns the problem of a command; `undefined` if it has none or is not a command of ours. */
 function problemOf(words: readonly string[]): string | undefined {
   const task = words[0] === "deno" && words[1] === "task" ? words[2] : undefined;
   if (task === "sluice" || task === "start") return commandProblem(task === "start" ? [] : words.slice(3));
@@ -154,7 +157,7 @@ function commandProblem(args: readonly string[]): string | undefined {
   }
 }
 
-/** Blocks marked `jsonc` that do not load as a configuration, and blocks marked `json` that are not JSON. */
+/** Lists blocks marked `jsonc` that do not load as a configuration, and blocks marked `json` that are not JSON. */
 export async function checkConfigurations(page: Page): Promise<string[]> {
   const problems: string[] = [];
   for (const { language, text, line } of page.blocks) {
@@ -170,7 +173,7 @@ export async function checkConfigurations(page: Page): Promise<string[]> {
   return problems;
 }
 
-/** Every variable is set. */
+/** Loads a configuration as if every variable that it names were set. @throws {ConfigError} if it has mistakes */
 async function load(text: string): Promise<void> {
   await loadConfig({
     flags: { config: "sluice.jsonc" },
@@ -180,20 +183,22 @@ async function load(text: string): Promise<void> {
   });
 }
 
-/** Variables that change the configuration itself. */
+/** Variables that would change the configuration itself, and so are not set. */
 const SETTINGS =
   /^(?:SLUICE_(?:HOSTNAME|PORT|STORE|LIMITS_STORE|ADMIN_PORT|CONFIG|CONFIG_TEXT|EPHEMERAL)|DENO_.*|.*PROXY)$/i;
 
-/** All problems. */
+/** Lists all problems of the pages, and of the pages that sources mention. */
 export async function checkDocuments(pages: readonly Page[]): Promise<string[]> {
-  const words = pages.filter(({ path }) => STEPS.test(path)).reduce((sum, page) => sum + wordCount(page), 0);
+  const words = pages.filter(({ path }) => INSTRUCTIONS.test(path)).reduce((sum, page) => sum + wordCount(page), 0);
   return [
     ...pages.flatMap(checkProse),
     ...checkLinks(pages),
     ...pages.flatMap(checkCommands),
     ...checkMentions((await Promise.all(["lib", "routes", "main.ts"].map(readSources))).flat()),
     ...(await Promise.all(pages.map(checkConfigurations))).flat(),
-    ...words > MAX_WORDS ? [`Tutorials and recipes have ${words} words; ${MAX_WORDS} are the most`] : [],
+    ...words > MAX_INSTRUCTION_WORDS
+      ? [`Tutorials and recipes have ${words} words; ${MAX_INSTRUCTION_WORDS} are the most`]
+      : [],
   ];
 }
 

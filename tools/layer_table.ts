@@ -1,9 +1,9 @@
-/** Which parts of the code may import which others. */
+/** The table of the parts of the code and the parts that each may import. `layers.ts` checks it. */
 
 /** Allowed imports of our own code, by area. An area is a folder, or a single file. */
 export type Layers = Readonly<Record<string, readonly string[]>>;
 
-/** Any code may import them; they import only each other. */
+/** Files and folders that any code may import. They import only each other. */
 export const GROUND = [
   "lib/json",
   "lib/errors.ts",
@@ -31,10 +31,10 @@ export const SELF_CONTAINED = [
   "lib/o200k",
 ];
 
-/** Parts that are loaded with their first use: imports from elsewhere are dynamic. */
+/** Parts that are loaded with their first use: other parts may import them with `import()` only. */
 export const LAZY = ["lib/console", "routes/admin"];
 
-/** Files that protocol folders share, besides the canonical form. */
+/** Files that all protocol folders may import, besides the canonical form. */
 const SHARED_BY_PROTOCOLS = [
   "frame_template.ts",
   "codec.ts",
@@ -49,13 +49,17 @@ const SHARED_BY_PROTOCOLS = [
 ]
   .map((file) => `lib/protocols/${file}`);
 
+/** Imports that the folder of a protocol may have. */
 const PROTOCOL = ["lib/protocols/canonical", "lib/catalog/model.ts", ...SHARED_BY_PROTOCOLS];
 
 const PROTOCOLS = ["chat", "responses", "messages", "gemini"].map((protocol) => `lib/protocols/${protocol}`);
 
+/** Configuration and models. */
 const DATA = ["lib/config.ts", "lib/config", "lib/catalog/model.ts"];
 
-/** The longest matching area of a file decides. Every area may import itself and the ground. */
+/**
+ * Allowed imports by area. The longest area that contains a file decides. Every area may import itself and `GROUND`.
+ */
 export const LAYERS: Layers = {
   ...Object.fromEntries(GROUND.map((file) => [file, []])),
   "lib/protocols/canonical": [],

@@ -1,11 +1,14 @@
-/** Checks imports between parts of the code, and code that is allowed in some parts only. Prints one line per violation. */
+/**
+ * Checks imports between parts of the code, and code that only some parts may contain; also runs the checks of
+ * `amounts.ts` and `names.ts`. Prints one line per violation. `deno task layers`
+ */
 import { GROUND, HTTP_AREAS, LAYERS, type Layers, LAZY, SELF_CONTAINED } from "./layer_table.ts";
 import { checkAmounts } from "./amounts.ts";
 import { checkFrontDoors, checkImportCounts, checkTypeNames } from "./names.ts";
 import { blankComments, readSources, type SourceFile } from "./sources.ts";
 
-/** Code that only the named areas may have. */
-const WORDS: readonly { pattern: RegExp; allowed: readonly string[]; why: string }[] = [
+/** Code that only the areas in `allowed` may contain. */
+const RESTRICTED_CODE: readonly { pattern: RegExp; allowed: readonly string[]; why: string }[] = [
   {
     pattern: /\bnew (?:Request|Response)\b|\bResponse\.json\b|[:<|(,] ?(?:Request|Response)\b(?=[\s,)>|[\]{;=])/g,
     allowed: HTTP_AREAS,
@@ -15,8 +18,9 @@ const WORDS: readonly { pattern: RegExp; allowed: readonly string[]; why: string
   { pattern: /\.tee\(/g, allowed: [], why: "tee() buffers without limit" },
 ];
 
-/** Imports of a file, as resolved paths. Packages are left out. */
+/** An import of a file. Imports of packages through the import map are left out. */
 interface Import {
+  /** Path from the root of the repository, or a URL. */
   path: string;
   typeOnly: boolean;
   dynamic: boolean;
@@ -28,7 +32,7 @@ export function checkLayers(files: readonly SourceFile[], layers: Layers = LAYER
   const imports = new Map(stripped.map((file) => [file.path, readImports(file)]));
   return [
     ...stripped.flatMap(({ path }) => checkImports(path, { imports: imports.get(path) ?? [], layers })),
-    ...stripped.flatMap(checkWords),
+    ...stripped.flatMap(checkRestrictedCode),
     ...findCycles(imports),
   ];
 }
@@ -53,10 +57,12 @@ function checkImports(path: string, { imports, layers }: { imports: readonly Imp
   });
 }
 
+/** Returns whether a file is loaded with its first use. */
 function isLazy(path: string): boolean {
   return LAZY.some((part) => isWithin(path, part));
 }
 
+/** Returns the longest area that contains a file; `undefined` if none does. */
 function areaOf(path: string, areas: readonly string[]): string | undefined {
   return areas.filter((area) => isWithin(path, area)).sort((a, b) => b.length - a.length)[0];
 }
@@ -65,8 +71,8 @@ function isWithin(path: string, parent: string): boolean {
   return path === parent || path.startsWith(`${parent}/`);
 }
 
-function checkWords({ path, text }: SourceFile): string[] {
-  return WORDS.flatMap(({ pattern, allowed, why }) => {
+function checkRestrictedCode({ path, text }: SourceFile): string[] {
+  return RESTRICTED_CODE.flatMap(({ pattern, allowed, why }) => {
     if (allowed.some((parent) => isWithin(path, parent))) return [];
     return [...text.matchAll(pattern)].map((match) =>
       `${path}:${text.slice(0, match.index).split("\n").length}: "${match[0].trim()}" is not allowed here: ${why}`
@@ -76,12 +82,12 @@ function checkWords({ path, text }: SourceFile): string[] {
 
 /** Finds cycles of runtime imports, each once; type-only imports do not count. */
 function findCycles(imports: ReadonlyMap<string, readonly Import[]>): string[] {
-  const found: string[] = [];
+  const cycles: string[] = [];
   const done = new Set<string>();
   const trail: string[] = [];
   function visit(path: string): void {
     const at = trail.indexOf(path);
-    if (at >= 0) found.push(`${path}: imports itself: ${[...trail.slice(at), path].join(" -> ")}`);
+    if (at >= 0) cycles.push(`${path}: imports itself: ${[...trail.slice(at), path].join(" -> ")}`);
     if (at >= 0 || done.has(path)) return;
     trail.push(path);
     for (const target of imports.get(path) ?? []) {
@@ -91,7 +97,7 @@ function findCycles(imports: ReadonlyMap<string, readonly Import[]>): string[] {
     done.add(path);
   }
   for (const path of imports.keys()) visit(path);
-  return found;
+  return cycles;
 }
 
 function readImports({ path, text }: SourceFile): Import[] {
@@ -109,7 +115,7 @@ function readImports({ path, text }: SourceFile): Import[] {
   });
 }
 
-/** `{ type A, type B }` imports nothing that runs. */
+/** Returns whether the names of an import are all types, as in `{ type A, type B }`: such an import runs nothing. */
 function onlyTypes(names: string | undefined): boolean {
   const list = /^\{(.*)\}$/s.exec(names?.trim() ?? "")?.[1];
   return list !== undefined && list.split(",").every((name) => /^\s*(?:type\s.*)?$/s.test(name));

@@ -1,8 +1,8 @@
-/** Reads Markdown as far as the checks of the documentation need it. */
+/** Parses Markdown, as far as the checks of the documentation need it. */
 
 /** A fenced block of code. */
 export interface CodeBlock {
-  /** First word of the info string, such as `sh`; empty where there is none. */
+  /** First word of the info string, such as `sh`; empty if there is none. */
   language: string;
   /** The rest of the info string. */
   note: string;
@@ -14,14 +14,14 @@ export interface CodeBlock {
 /** A sentence of the prose. */
 export interface Sentence {
   text: string;
-  /** Line where its paragraph begins, from 1. */
+  /** First line of its paragraph, from 1. */
   line: number;
   words: number;
 }
 
-/** A page. */
+/** The parts of a page. Lines count from 1. */
 export interface Page {
-  /** From the root of the repository. */
+  /** Path from the root of the repository. */
   path: string;
   blocks: CodeBlock[];
   sentences: Sentence[];
@@ -30,10 +30,11 @@ export interface Page {
   /** Texts in backticks outside of blocks. */
   code: { text: string; line: number }[];
   links: { target: string; line: number }[];
+  /** Anchors of the headings. */
   anchors: Set<string>;
 }
 
-/** Reads one page. */
+/** Parses one page. */
 export function readPage(path: string, text: string): Page {
   const { blocks, lines } = splitBlocks(text);
   const paragraphs = paragraphsOf(lines);
@@ -57,13 +58,13 @@ export function readPage(path: string, text: string): Page {
   };
 }
 
-/** Lines of one paragraph, list item, heading or row of a table, joined. */
+/** A paragraph, list item, heading or row of a table, with its lines joined. */
 interface Paragraph {
   text: string;
   line: number;
 }
 
-/** The fenced blocks, and all lines with those of blocks empty. */
+/** Returns the fenced blocks, and all lines of the text, in which those of blocks and comments are empty. */
 function splitBlocks(text: string): { blocks: CodeBlock[]; lines: string[] } {
   const blocks: CodeBlock[] = [];
   let fence: string | undefined;
@@ -84,13 +85,13 @@ function splitBlocks(text: string): { blocks: CodeBlock[]; lines: string[] } {
   return { blocks: blocks.map((block) => ({ ...block, text: dedent(block.text) })), lines };
 }
 
-/** A block inside a list is indented as the list is. */
+/** Removes the common indentation of a block, which it has inside a list. */
 function dedent(text: string): string {
   const indents = text.split("\n").filter((line) => line.trim() !== "").map((line) =>
     /^ */.exec(line)?.[0].length ?? 0
   );
-  const least = Math.min(...indents, 80);
-  return text.replaceAll(new RegExp(`^ {${least}}`, "gm"), "");
+  const common = Math.min(...indents, 80);
+  return text.replaceAll(new RegExp(`^ {${common}}`, "gm"), "");
 }
 
 function paragraphsOf(lines: readonly string[]): Paragraph[] {
@@ -99,19 +100,19 @@ function paragraphsOf(lines: readonly string[]): Paragraph[] {
   for (const [index, line] of lines.entries()) {
     const text = line.trim().replace(/^>\s?/, "");
     const item = /^(?:[-*+]|\d+\.)\s+(.*)$/.exec(text);
-    const isAlone = /^(?:#|\|)/.test(text);
+    const isSingleLine = /^(?:#|\|)/.test(text);
     const last = paragraphs.at(-1);
     if (text === "" || /^<\/?\w+[^>]*>$/.test(text)) isOpen = false;
-    else if (isOpen && last !== undefined && item === null && !isAlone) last.text += ` ${text}`;
+    else if (isOpen && last !== undefined && item === null && !isSingleLine) last.text += ` ${text}`;
     else {
       paragraphs.push({ text: item?.[1] ?? text, line: index + 1 });
-      isOpen = !isAlone;
+      isOpen = !isSingleLine;
     }
   }
   return paragraphs;
 }
 
-/** The words of a text: a link is its text, and code is one word. */
+/** Returns a text without markup: a link is its text, and inline code is one word. */
 function plainText(text: string): string {
   return text.replaceAll(/!\[[^\]]*\]\([^)]*\)/g, "").replaceAll(/\[([^\]]*)\]\([^)]*\)/g, "$1")
     .replaceAll(/`[^`]*`/g, "code").replaceAll(/<[^>]+>|\*\*/g, "");
@@ -128,7 +129,7 @@ function sentencesOf({ text, line }: Paragraph): Sentence[] {
     }));
 }
 
-/** The anchors that GitHub makes of headings. */
+/** Returns the anchors that GitHub gives to headings. */
 function anchorsOf(headings: readonly string[]): Set<string> {
   const anchors = new Set<string>();
   for (const heading of headings) {

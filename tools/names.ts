@@ -1,20 +1,23 @@
-/** Checks that a type name has one meaning, no file knows too many others, and front doors are small. One line per violation. */
+/**
+ * Checks that exported type names are unique, that no file has too many imports, and that each `mod.ts` exports few
+ * values.
+ */
 import { SELF_CONTAINED } from "./layer_table.ts";
 import { blankComments, type SourceFile } from "./sources.ts";
 
-/** Composition roots put everything together, so they may import everything. */
+/** Files that put the whole program together, and so may have any number of imports. */
 const COMPOSITION_ROOTS = ["lib/gateway.ts", "lib/upstreams/create_upstreams.ts", "routes/manifest.ts"];
 
-/** Imports in one file. More than this means that the file does more than one job. */
+/** Most modules that one file imports: a file with more does more than one job. */
 const MAX_IMPORTS = 15;
 
-/** Values, such as functions, that a self-contained part exports: fewest and most. */
-const FRONT_DOOR = { min: 3, max: 6 };
+/** Fewest and most values, such as functions, that the `mod.ts` of a self-contained part exports. */
+const EXPORTED_VALUES = { min: 3, max: 6 };
 
-/** Parts that are libraries of functions instead. */
+/** Parts that are libraries of functions, and so may export any number. */
 const LIBRARIES = ["lib/json"];
 
-/** Exported type names that more than one file declares, each with its files. Re-exports are no declarations. */
+/** Lists exported type names that more than one file declares. Re-exports do not count. */
 export function checkTypeNames(files: readonly SourceFile[]): string[] {
   const declared = new Map<string, string[]>();
   for (const { path, text } of files) {
@@ -28,7 +31,7 @@ export function checkTypeNames(files: readonly SourceFile[]): string[] {
   );
 }
 
-/** Files that import more than `MAX_IMPORTS` modules. */
+/** Lists files that import more than `MAX_IMPORTS` modules. */
 export function checkImportCounts(files: readonly SourceFile[]): string[] {
   return files.flatMap(({ path, text }) => {
     if (COMPOSITION_ROOTS.includes(path)) return [];
@@ -41,14 +44,14 @@ export function checkImportCounts(files: readonly SourceFile[]): string[] {
   });
 }
 
-/** Self-contained parts whose `mod.ts` exports too few or too many values. Types do not count. */
+/** Lists self-contained parts whose `mod.ts` exports too few or too many values. Types do not count. */
 export function checkFrontDoors(files: readonly SourceFile[]): string[] {
   const doors = SELF_CONTAINED.filter((part) => !LIBRARIES.includes(part)).map((part) => `${part}/mod.ts`);
   return files.filter(({ path }) => doors.includes(path)).flatMap(({ path, text }) => {
     const lists = [...blankComments(text).matchAll(/^export \{([^}]*)\} from/gm)];
     const values = lists.flatMap(([, list = ""]) => list.split(",")).filter((name) => /^\s*(?!type )\w/.test(name));
-    return values.length >= FRONT_DOOR.min && values.length <= FRONT_DOOR.max
+    return values.length >= EXPORTED_VALUES.min && values.length <= EXPORTED_VALUES.max
       ? []
-      : [`${path}: exports ${values.length} values; expected ${FRONT_DOOR.min} to ${FRONT_DOOR.max}`];
+      : [`${path}: exports ${values.length} values; expected ${EXPORTED_VALUES.min} to ${EXPORTED_VALUES.max}`];
   });
 }

@@ -1,4 +1,4 @@
-/** Writes `NOTICE`: the licences of everything that an executable carries. `deno task notice` */
+/** Writes `NOTICE`: the licences of all third-party code in an executable. `deno task notice` */
 import { type Part, readParts } from "./sbom_parts.ts";
 import { type BundledCode, LEFT_OUT, RUNTIME } from "./sbom_rules.ts";
 import { MISSING, TEXTS } from "./notice_texts.ts";
@@ -6,9 +6,10 @@ import { MISSING, TEXTS } from "./notice_texts.ts";
 /** Path of the written file, from the root of the repository. */
 const NOTICE_FILE = "NOTICE";
 
-const LINE = "-".repeat(80);
+/** Line between two sections. */
+const SEPARATOR = "-".repeat(80);
 
-/** The text of the file. @throws {Error} for a package without the text of its licence */
+/** Returns the text of the file. @throws {Error} for a package without the text of its licence */
 export function noticeOf(parts: readonly Part[]): string {
   const pieces = [
     ...parts.flatMap(({ name, pieces }) => pieces.map((piece) => ({ ...piece, where: `${name}: ${piece.where}` }))),
@@ -18,9 +19,9 @@ export function noticeOf(parts: readonly Part[]): string {
     HEAD,
     ...parts.map(sectionOf),
     ...Object.keys(TEXTS).map((id) => piecesUnder(id, pieces)),
-    others(pieces),
+    piecesUnderOthers(pieces),
   ];
-  return `${sections.map((section) => section.trimEnd()).join(`\n\n${LINE}\n\n`)}\n`;
+  return `${sections.map((section) => section.trimEnd()).join(`\n\n${SEPARATOR}\n\n`)}\n`;
 }
 
 const HEAD = `Sluice is under the MIT license; see LICENSE.
@@ -32,26 +33,29 @@ These parts of the packages are in no executable:
 
 ${LEFT_OUT.map(({ package: name, path, why }) => `  ${name}/${path}: ${why}`).join("\n")}`;
 
+/** Returns the section of a package. */
 function sectionOf({ name, version, license, declared, homepage, texts }: Part): string {
-  // If a package leaves a choice, its LICENSE only names the files of the choices.
-  const all = declared === license ? texts : texts.filter(({ file }) => file !== "LICENSE");
-  const text = all.length > 0 ? all.map(({ text }) => tidy(text)).join("\n\n") : MISSING[name];
+  // If a package offers a choice of licences, its file LICENSE only names their files.
+  const licenseTexts = declared === license ? texts : texts.filter(({ file }) => file !== "LICENSE");
+  const text = licenseTexts.length > 0 ? licenseTexts.map(({ text }) => tidy(text)).join("\n\n") : MISSING[name];
   if (text === undefined) throw new Error(`Cannot write the notice of ${name}@${version}: it ships no licence`);
   const choice = declared === license ? license : `${license}, chosen from ${declared}`;
   return `${name} ${version}\n${homepage}\n${choice}\n\n${text}`;
 }
 
+/** Removes trailing white space, and empty lines at the beginning and the end. */
 function tidy(text: string): string {
   return text.replaceAll("\r\n", "\n").replaceAll(/[ \t]+$/gm, "").replace(/^\n+|\n+$/g, "");
 }
 
-/** All pieces under one licence, and its text once. */
+/** Returns the section of a licence: all pieces that are under it, and its text once. */
 function piecesUnder(id: string, pieces: readonly Omit<BundledCode, "inside">[]): string {
   const list = pieces.filter(({ license }) => license === id).map(rowOf);
   return `Parts of the packages and of the runtime under ${id}\n\n${list.join("\n")}\n\n${TEXTS[id]}`;
 }
 
-function others(pieces: readonly Omit<BundledCode, "inside">[]): string {
+/** Returns the section of the pieces whose licence has no section of its own. */
+function piecesUnderOthers(pieces: readonly Omit<BundledCode, "inside">[]): string {
   const list = pieces.filter(({ license }) => !(license in TEXTS)).map((piece) =>
     `${rowOf(piece)}\n    ${piece.license}`
   );

@@ -58,7 +58,7 @@ CAUSED AND ON ANY THEORY OF LIABILITY, WHETHER IN CONTRACT, STRICT LIABILITY,
 OR TORT (INCLUDING NEGLIGENCE OR OTHERWISE) ARISING IN ANY WAY OUT OF THE USE
 OF THIS SOFTWARE, EVEN IF ADVISED OF THE POSSIBILITY OF SUCH DAMAGE.`;
 
-/** The license of the Independent JPEG Group after its line of copyright, as its README has it. */
+/** The license of the Independent JPEG Group after its line of copyright, from its README. */
 const IJG = `The authors make NO WARRANTY or representation, either express or implied,
 with respect to this software, its quality, accuracy, merchantability, or
 fitness for a particular purpose. This software is provided "AS IS", and you,
@@ -119,12 +119,16 @@ OTHER DEALINGS IN THE SOFTWARE.
 
 For more information, please refer to <https://unlicense.org/>`;
 
-/** Packages without a text of their own: the text in their repository, or that of the licence they name. */
+/**
+ * Licences of packages that contain no text of it: the text in their repository, or that of the licence that they name.
+ */
 export const MISSING: Readonly<Record<string, string>> = {
   "deno-std": `Copyright 2018-2026 the Deno authors\n\n${MIT}`,
   "js-tiktoken": `Copyright (c) 2022 OpenAI, Shantanu Jain\n\n${MIT}`,
   "postgres": UNLICENSE,
 };
 
-/** Texts by licence, for pieces that ship only a line. Apache-2.0 is printed once, with the package that has it. */
+/**
+ * Texts by licence, for pieces that contain only a line of copyright. The text of Apache-2.0 is in a package's section.
+ */
 export const TEXTS: Readonly<Record<string, string>> = { MIT, ISC, "BSD-3-Clause": BSD, IJG };

@@ -1,8 +1,8 @@
 // deno-lint-ignore-file no-console
 /**
  * Prints how many functions of `lib/`, in how many files, one warm request runs: `deno task path [--list SCENARIO]`. The
- * gateway runs in a process of its own under V8's precise coverage; counters are taken before and after the request.
- * Functions that each of three requests runs are counted, without those that timers run in an idle gateway.
+ * gateway runs in its own process under V8's precise coverage, whose counters are reset before each request and read
+ * after it. A function counts if each of three requests runs it and timers of an idle gateway do not.
  */
 import { parseArgs } from "node:util";
 import { bodyOf } from "../bench/suite/bodies.ts";
@@ -13,25 +13,25 @@ import { startTarget } from "../bench/suite/running.ts";
 import { modelOf } from "../bench/suite/sluice.ts";
 import type { Target } from "../bench/suite/targets.ts";
 
-/** Requests that are sent before the counted one: lazy set-up and the first of each cache are not counted. */
+/** Number of requests before the counted ones, so that lazy initialization and the filling of caches do not count. */
 const WARM_UP = 20;
-/** Counted requests: what only one of them runs is work of a timer. */
+/** Number of counted requests: a function that only some of them run is the work of a timer. */
 const REQUESTS = 3;
-/** Time after a response in which its background work ends, in milliseconds. */
+/** Time after a response by which its background work has ended, in milliseconds. */
 const SETTLE_MS = 300;
-/** Time in which every timer of an idle gateway has run, in milliseconds. */
+/** Time by which every timer of an idle gateway has run, in milliseconds. */
 const IDLE_MS = 1_500;
 
-/** Functions of `lib/` that ran, by file. */
-type Ran = Map<string, string[]>;
+/** Names of the functions of `lib/` that ran, by file. */
+type FunctionsByFile = Map<string, string[]>;
 
-/** V8's answer to `Profiler.takePreciseCoverage`, as far as it is read. */
+/** A script in V8's answer to `Profiler.takePreciseCoverage`, as far as it is read. */
 interface ScriptCoverage {
   url: string;
   functions: { functionName: string; ranges: { count: number; startOffset: number }[] }[];
 }
 
-/** A connection to the inspector of a process. */
+/** Connects to the inspector of a process. */
 async function openInspector(port: number) {
   const [page] = await (await fetch(`http://127.0.0.1:${port}/json/list`)).json();
   const socket = new WebSocket(page.webSocketDebuggerUrl);
@@ -52,8 +52,9 @@ async function openInspector(port: number) {
   };
 }
 
-function functionsIn(scripts: readonly ScriptCoverage[], idle: Ran = new Map()): Ran {
-  const ran: Ran = new Map();
+/** Returns the functions that ran, without those in `idle`. */
+function functionsIn(scripts: readonly ScriptCoverage[], idle: FunctionsByFile = new Map()): FunctionsByFile {
+  const ran: FunctionsByFile = new Map();
   for (const { url, functions } of scripts) {
     const file = /\/(lib\/.*)$/.exec(url)?.[1];
     if (file === undefined) continue;
@@ -63,14 +64,15 @@ function functionsIn(scripts: readonly ScriptCoverage[], idle: Ran = new Map()):
     )
       .filter(({ functionName }) => functionName !== "<instance_members_initializer>")
       .map(({ functionName, ranges: [range] }) => functionName || `(anonymous at ${range?.startOffset})`);
-    const own = names.filter((name) => idle.get(file)?.includes(name) !== true);
-    if (own.length > 0) ran.set(file, own);
+    const requestNames = names.filter((name) => idle.get(file)?.includes(name) !== true);
+    if (requestNames.length > 0) ran.set(file, requestNames);
   }
   return ran;
 }
 
-function inBoth(one: Ran, other: Ran): Ran {
-  const both: Ran = new Map();
+/** Returns the functions that are in both. */
+function inBoth(one: FunctionsByFile, other: FunctionsByFile): FunctionsByFile {
+  const both: FunctionsByFile = new Map();
   for (const [file, names] of one) {
     const shared = names.filter((name) => other.get(file)?.includes(name) === true);
     if (shared.length > 0) both.set(file, shared);
@@ -113,7 +115,7 @@ const running = await startTarget(target, {
 });
 const origin = `http://127.0.0.1:${running.port}`;
 
-/** One key without limits, and a chat upstream that answers at once, whole or streamed. */
+/** Returns a configuration with one key without limits, and chat upstreams that answer at once, whole or streamed. */
 function configOf(upstreamPort: number): unknown {
   const upstream = (play: string) => ({
     vendor: "openai",
@@ -190,14 +192,14 @@ try {
   const idle = functionsIn((await inspector.ask("Profiler.takePreciseCoverage")).result);
   for (const [name, { aim, send }] of Object.entries(SCENARIOS)) {
     for (let count = 0; count < WARM_UP; count++) await send();
-    let ran: Ran | undefined;
+    let ran: FunctionsByFile | undefined;
     for (let count = 0; count < REQUESTS; count++) {
       await pause(SETTLE_MS);
       await inspector.ask("Profiler.takePreciseCoverage");
       await send();
       await pause(SETTLE_MS);
-      const found = functionsIn((await inspector.ask("Profiler.takePreciseCoverage")).result, idle);
-      ran = ran === undefined ? found : inBoth(ran, found);
+      const current = functionsIn((await inspector.ask("Profiler.takePreciseCoverage")).result, idle);
+      ran = ran === undefined ? current : inBoth(ran, current);
     }
     ran ??= new Map();
     const count = [...ran.values()].reduce((sum, names) => sum + names.length, 0);

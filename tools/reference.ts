@@ -1,4 +1,4 @@
-/** Writes the generated pages of docs/reference/ from the schemas and tables of the code. */
+/** Writes the generated pages of the documentation from the schemas and tables of the code. `deno task reference` */
 import { adminApiPage } from "./reference/admin_api.ts";
 import { cliPage } from "./reference/cli.ts";
 import { configurationPage } from "./reference/configuration.ts";
@@ -7,7 +7,7 @@ import { headersPage } from "./reference/headers.ts";
 import { logEventsPage } from "./reference/log_events.ts";
 import { metricsPage } from "./reference/metrics.ts";
 
-/** The generated pages: how each is made, by its path from the root of the repository. */
+/** Functions that render the generated pages, by the path of the page from the root of the repository. */
 export const PAGES: Readonly<Record<string, () => string | Promise<string>>> = {
   "docs/reference/admin-api.md": adminApiPage,
   "docs/reference/cli.md": cliPage,

@@ -1,14 +1,14 @@
 /**
- * Makes a release: `deno task release check TAG`, `compile TARGET`, `sums`, `image ARCHITECTURE`. The workflow only
- * calls these. Builds are reproducible: they run in one fixed folder, from a copy of the sources and freshly fetched
- * packages. Needs Linux, and GNU tar and gzip for the archives.
+ * The steps of a release, which the workflow calls: `deno task release check TAG`, `compile TARGET`, `sums`,
+ * `image ARCHITECTURE`. Builds are reproducible: they run in a fixed folder, from a copy of the sources and freshly
+ * fetched packages. Needs Linux, and GNU tar and gzip for the archives.
  */
 import denoJson from "../deno.json" with { type: "json" };
 import { compileWords, pathsLeftOut } from "./left_out.ts";
 import { packageOf } from "./sbom_parts.ts";
 import { writeBom } from "./sbom.ts";
 
-/** Build targets: name in the archives, and Deno's name. */
+/** Build targets: Deno's name by the name in archives. */
 export const TARGETS: Readonly<Record<string, string>> = {
   "linux-x64": "x86_64-unknown-linux-gnu",
   "linux-arm64": "aarch64-unknown-linux-gnu",
@@ -18,38 +18,41 @@ export const TARGETS: Readonly<Record<string, string>> = {
   "windows-arm64": "aarch64-pc-windows-msvc",
 };
 
-/** Fixed build folder: paths are part of an executable. */
+/** Build folder. It is fixed because an executable contains paths. */
 export const BUILD_FOLDER = "/tmp/sluice-release";
 /** Folder of the finished release. */
 export const OUTPUT_FOLDER = "build/release";
-/** Checksums of everything in the folder, as `sha256sum` writes and reads them. */
+/** File with the checksums of all others in the folder, in the format of `sha256sum`. */
 export const SUMS_FILE = "SHA256SUMS";
 
-/** The bill of materials, of the packages that were compiled in. */
+/** Bill of materials of the packages that were compiled in. */
 const BOM_FILE = `${OUTPUT_FOLDER}/sluice.cdx.json`;
-/** Time of all files, in seconds: an executable holds when each of its files was written. The first that zip can tell. */
+/**
+ * Time of all files, in Unix seconds, since an executable contains the times of its files. The earliest that zip can
+ * store.
+ */
 const FILE_TIME_S = 315_532_800;
-/** Sources of an executable. */
+/** Files and folders that an executable is built from. */
 const SOURCES = ["deno.json", "deno.lock", "main.ts", "lib", "routes", "types"];
-/** Files beside the executable in an archive. */
+/** Files that an archive has beside the executable. */
 const COMPANIONS = ["LICENSE", "NOTICE", "README.md", "CHANGELOG.md", "sluice.example.jsonc"];
 
 /** A Deno executable and its environment. */
 export interface Compiler {
   deno: string;
   env?: Readonly<Record<string, string>>;
-  /** A folder of npm packages to copy; absent: they are fetched, and held against the lock file. */
+  /** A folder of npm packages to copy; absent: they are fetched, and checked against the lock file. */
   packages?: string;
 }
 
-/** Checks that a tag is that of this version, and that the list of changes has it. @throws {Error} where not */
+/** Checks that a tag is that of this version, and that the change log has a section for it. @throws {Error} if not */
 export function checkTag(tag: string, { version, changes }: { version: string; changes: string }): void {
   if (tag !== `v${version}`) throw new Error(`Cannot release "${tag}": deno.json has version ${version}`);
   const headings = [...changes.matchAll(/^## \[?v?([^\]\s]+)/gm)].map(([, heading]) => heading);
   if (!headings.includes(version)) throw new Error(`Cannot release "${tag}": CHANGELOG.md has no "## ${version}"`);
 }
 
-/** Arguments of `deno` for one executable: those of the `compile` task, and the lock frozen. */
+/** Returns the arguments of `deno` for one executable: those of the `compile` task, with a frozen lock file. */
 export function compileArguments(
   { target, output, leftOut }: { target?: string; output: string; leftOut: readonly string[] },
 ): string[] {
@@ -57,7 +60,7 @@ export function compileArguments(
   if (!words.includes("build/sluice")) throw new Error("Cannot compile: the task writes another file");
   return [
     compile,
-    // Types were checked by the gate.
+    // The gate has checked types already.
     "--no-check",
     "--frozen",
     ...(target !== undefined ? ["--target", target] : []),
@@ -65,7 +68,7 @@ export function compileArguments(
   ];
 }
 
-/** Builds the executable from the sources of the working folder. Returns its path. @throws {Error} where a step fails */
+/** Builds the executable from the sources of the working folder. Returns its path. @throws {Error} if a step fails */
 export async function compileRelease({ deno, env, packages }: Compiler, target?: string): Promise<string> {
   const sources = `${BUILD_FOLDER}/src`;
   const cache = `${BUILD_FOLDER}/deno`;
@@ -76,7 +79,7 @@ export async function compileRelease({ deno, env, packages }: Compiler, target?:
   const options = { cwd: sources, env: { ...env, DENO_DIR: cache } };
   await run(deno, { args: ["install", "--frozen"], ...options });
   for (const folder of [sources, `${cache}/npm`]) await setTimes(folder);
-  // Under its plain name: the executable finds its own files by it.
+  // It gets its final name already, because an executable finds its own files by its name.
   const output = `${BUILD_FOLDER}/out/sluice${target?.includes("windows") ? ".exe" : ""}`;
   await Deno.mkdir(`${BUILD_FOLDER}/out`, { recursive: true });
   const args = compileArguments({
@@ -88,7 +91,7 @@ export async function compileRelease({ deno, env, packages }: Compiler, target?:
   return output;
 }
 
-/** Copies the packages of the lock file, and the registry's data about their versions. */
+/** Copies the packages of the lock file, with the registry's data about their versions. */
 async function copyPackages(from: string, to: string): Promise<void> {
   const ids = Object.keys(JSON.parse(await Deno.readTextFile("deno.lock")).npm);
   for await (const { name: registry } of Deno.readDir(from)) {
@@ -102,7 +105,9 @@ async function copyPackages(from: string, to: string): Promise<void> {
   }
 }
 
-/** The archive of a target: the executable and what explains it. The same bytes for the same files. Returns its path. */
+/**
+ * Packs the executable of a target with its companions. The same files give the same bytes. Returns the archive's path.
+ */
 export async function pack(executable: string, name: string): Promise<string> {
   const stem = `sluice-${denoJson.version}-${name}`;
   const folder = `${BUILD_FOLDER}/pack/${stem}`;
@@ -118,7 +123,7 @@ export async function pack(executable: string, name: string): Promise<string> {
   return archive;
 }
 
-/** Lines as of `sha256sum`, sorted by name. */
+/** Returns the checksums of the files in a folder, as lines in the format of `sha256sum`, sorted by name. */
 export async function sumsOf(folder: string): Promise<string> {
   const entries = await Array.fromAsync(Deno.readDir(folder));
   const names = entries.filter(({ name, isFile }) => isFile && name !== SUMS_FILE).map(({ name }) => name).sort();
@@ -132,8 +137,8 @@ async function sha256(path: string): Promise<string> {
 }
 
 /**
- * Lays out what the Dockerfile takes from its first stage, so that the image has the released executable and not one of
- * its own: `docker buildx build --build-context build=FOLDER`. Returns the folder.
+ * Lays out a folder that replaces the first stage of the Dockerfile, so that the image contains the released
+ * executable: `docker buildx build --build-context build=FOLDER`. Returns the folder.
  */
 export async function layOutImage(architecture: string): Promise<string> {
   const name = { amd64: "linux-x64", arm64: "linux-arm64" }[architecture];
@@ -149,12 +154,14 @@ export async function layOutImage(architecture: string): Promise<string> {
   return folder;
 }
 
+/** Copies a file, or a folder with everything in it. */
 async function copy(from: string, to: string): Promise<void> {
   if (!(await Deno.stat(from)).isDirectory) return await Deno.copyFile(from, to);
   await Deno.mkdir(to);
   for await (const { name } of Deno.readDir(from)) await copy(`${from}/${name}`, `${to}/${name}`);
 }
 
+/** Sets the times of a file, or of a folder and everything in it. */
 async function setTimes(path: string): Promise<void> {
   const { isDirectory } = await Deno.lstat(path);
   if (isDirectory) { for await (const { name } of Deno.readDir(path)) await setTimes(`${path}/${name}`); }
@@ -165,6 +172,7 @@ function ignoreAbsent(error: unknown): void {
   if (!(error instanceof Deno.errors.NotFound)) throw error;
 }
 
+/** Runs a command without output. @throws {Error} with its standard error if it fails */
 async function run(command: string, options: { args: string[]; cwd?: string; env?: Record<string, string> }) {
   const { code, stderr } = await new Deno.Command(command, { ...options, stdin: "null", stdout: "null" }).output();
   if (code === 0) return;
@@ -172,11 +180,11 @@ async function run(command: string, options: { args: string[]; cwd?: string; env
 }
 
 if (import.meta.main) {
-  const [verb = "", what = ""] = Deno.args;
+  const [verb = "", operand = ""] = Deno.args;
   if (verb === "check") {
-    checkTag(what, { version: denoJson.version, changes: await Deno.readTextFile("CHANGELOG.md") });
+    checkTag(operand, { version: denoJson.version, changes: await Deno.readTextFile("CHANGELOG.md") });
   } else if (verb === "compile") {
-    const names = what === "all" ? Object.keys(TARGETS) : [what];
+    const names = operand === "all" ? Object.keys(TARGETS) : [operand];
     for (const name of names) {
       const target = TARGETS[name];
       if (target === undefined) throw new Error(`Cannot compile for "${name}": expected all, ${Object.keys(TARGETS)}`);
@@ -186,6 +194,6 @@ if (import.meta.main) {
     await writeBom(BOM_FILE, `${BUILD_FOLDER}/deno/npm`);
     await Deno.writeTextFile(`${OUTPUT_FOLDER}/${SUMS_FILE}`, await sumsOf(OUTPUT_FOLDER));
   } else if (verb === "image") {
-    await layOutImage(what);
+    await layOutImage(operand);
   } else throw new Error(`Cannot do "${verb}": expected check, compile, sums or image`);
 }

@@ -1,4 +1,4 @@
-/** Writes the bill of materials of released executables, as CycloneDX 1.6: `deno task sbom`. The same for the same tree. */
+/** Writes the bill of materials of released executables, in the format CycloneDX 1.6. `deno task sbom` */
 import { DatabaseSync } from "node:sqlite";
 import denoJson from "../deno.json" with { type: "json" };
 import { type Part, readParts } from "./sbom_parts.ts";
@@ -7,7 +7,7 @@ import { LEFT_OUT, RUNTIME } from "./sbom_rules.ts";
 /** Output file of the task. */
 const SBOM_FILE = "build/sluice.cdx.json";
 
-/** A package or a piece of one, as CycloneDX has it. */
+/** A component in CycloneDX: a package or a piece of one. */
 export interface Component {
   type: "application" | "library" | "platform" | "data";
   "bom-ref": string;
@@ -23,7 +23,7 @@ export interface Component {
   components?: Component[];
 }
 
-/** The bill of materials, as far as it is looked at. */
+/** The bill of materials, with the members of CycloneDX that are used here. */
 export interface Bom {
   bomFormat: "CycloneDX";
   specVersion: "1.6";
@@ -42,7 +42,10 @@ export interface BomSources {
   runtime: Readonly<{ deno: string; v8: string; sqlite?: string }>;
 }
 
-/** The bill of materials. Its number is made of its content, so that the same tree has the same bill. */
+/**
+ * Makes the bill of materials. Its serial number is derived from its content, so that the same sources give the same
+ * bill.
+ */
 export async function bomOf({ parts, runtime }: BomSources): Promise<Bom> {
   const root = `pkg:generic/sluice@${denoJson.version}`;
   const direct = Object.values<string>(denoJson.imports).map((specifier) => /^npm:(@?[^@]+)@/.exec(specifier)?.[1]);
@@ -81,6 +84,7 @@ export async function bomOf({ parts, runtime }: BomSources): Promise<Bom> {
   return { ...bom, serialNumber: await serialNumberOf(JSON.stringify(bom)) };
 }
 
+/** Reports a dependency that the lock file does not have. */
 function unknown(name: string): never {
   throw new Error(`Cannot list what needs "${name}": the lock file has no such package`);
 }
@@ -131,14 +135,14 @@ function runtimeOf(versions: BomSources["runtime"]): Component[] {
   }));
 }
 
-/** `sha512-` and base64, as hexadecimal. */
+/** Converts the hash of an integrity string, `sha512-` and base64, to hexadecimal. */
 function hexOf(integrity: string): string {
   const [algorithm, hash = ""] = integrity.split("-");
   if (algorithm !== "sha512") throw new Error(`Cannot list a package by "${integrity}": expected sha512`);
   return Array.from(atob(hash), (char) => char.charCodeAt(0).toString(16).padStart(2, "0")).join("");
 }
 
-/** A UUID of version 8, which is made of whatever one likes: here of the SHA-256 of the content. */
+/** Returns a UUID of version 8, whose bits an application may choose: here from the SHA-256 of the content. */
 async function serialNumberOf(content: string): Promise<string> {
   const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(content)));
   const hex = Array.from(hash.subarray(0, 16), (byte) => byte.toString(16).padStart(2, "0")).join("");
@@ -146,7 +150,9 @@ async function serialNumberOf(content: string): Promise<string> {
   return `urn:uuid:${uuid}`;
 }
 
-/** Writes the bill of the tree in the working folder, with the packages of a folder. Creates the file's folder. */
+/**
+ * Writes the bill of the sources in the working folder, with packages from a cache folder. Creates the file's folder.
+ */
 export async function writeBom(file: string, cache: string): Promise<void> {
   using database = new DatabaseSync(":memory:");
   const sqlite = String(database.prepare("select sqlite_version() as version").get()?.version);

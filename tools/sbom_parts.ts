@@ -1,4 +1,4 @@
-/** Reads the packages of an executable: the lock file says which, the folder of npm packages what they are. */
+/** Reads the packages of an executable: the lock file lists them, and the folder of npm packages has their licences. */
 import { type BundledCode, CHOSEN, LEFT_OUT, PIECES } from "./sbom_rules.ts";
 
 /** The lock file, as far as it is read here. */
@@ -10,25 +10,26 @@ interface Lock {
 export interface Part {
   name: string;
   version: string;
-  /** `sha512-` and the hash of the package's archive, base64. */
+  /** `sha512-` and the hash of the package's archive in base64. */
   integrity: string;
-  /** Names of the packages it asks for. */
+  /** Names of the packages that it depends on. */
   dependencies: readonly string[];
-  /** As the package says, an SPDX expression. */
+  /** The licence that the package declares, as an SPDX expression. */
   declared: string;
-  /** The licence it is used under. */
+  /** The licence under which it is used here. */
   license: string;
-  /** Texts of licences and notices that the package ships, by name of file. */
+  /** Licences and notices that the package contains, sorted by name of file. */
   texts: readonly { file: string; text: string }[];
   /** Scripts that npm would run when it is installed. */
   installScripts: readonly string[];
   homepage: string;
+  /** Third-party code in the package, as far as executables have it. */
   pieces: readonly BundledCode[];
   /** Its folder on this machine. */
   folder: string;
 }
 
-/** Lock file and package cache. */
+/** The sources of the list. */
 export interface PartSources {
   /** Text of `deno.lock`. */
   lock: string;
@@ -36,7 +37,7 @@ export interface PartSources {
   cache: string;
 }
 
-/** Scripts that run when a package is installed from a registry; `prepare` and others run for its authors only. */
+/** Scripts that npm runs when it installs a package from a registry. `prepare` and others run for its authors only. */
 const INSTALL_SCRIPTS = ["preinstall", "install", "postinstall"];
 
 /** Reads all packages of the lock file, sorted. @throws {Error} for a package that is missing in the cache */
@@ -72,14 +73,14 @@ async function readPart(
   };
 }
 
-/** Splits a name of the lock file, such as `preact@11.2.0_zod@4.6.7`: its peers do not matter here. */
+/** Splits a key of the lock file, such as `preact@11.2.0_zod@4.6.7`, and drops the peer dependencies behind the `_`. */
 export function packageOf(id: string): { name: string; version: string } {
-  const own = id.replace(/_.*$/, "");
-  const at = own.lastIndexOf("@");
-  return { name: own.slice(0, at), version: own.slice(at + 1) };
+  const withoutPeers = id.replace(/_.*$/, "");
+  const at = withoutPeers.lastIndexOf("@");
+  return { name: withoutPeers.slice(0, at), version: withoutPeers.slice(at + 1) };
 }
 
-/** Finds the folder of a package, under any registry. */
+/** Returns the folder of a package, from any registry. @throws {Error} if the cache does not have it */
 async function findPackage(
   { name, version, cache }: { name: string; version: string; cache: string },
 ): Promise<string> {
@@ -90,7 +91,7 @@ async function findPackage(
   throw new Error(`Cannot list ${name}@${version}: it is not in ${cache}; deno install --frozen puts it there`);
 }
 
-/** Texts of a licence that is not the chosen one (`LICENSE.AGPL-3.0`) are left where they are. */
+/** Reads the licences and notices of a package, except those of a licence that was not chosen (`LICENSE.AGPL-3.0`). */
 async function readTexts(folder: string): Promise<Part["texts"]> {
   const texts: { file: string; text: string }[] = [];
   for await (const { name, isFile } of Deno.readDir(folder)) {
@@ -109,11 +110,13 @@ function homepageOf(repository: unknown): string | undefined {
     : `https://github.com/${path}`;
 }
 
-/** Returns true if a file of a package is not in released executables. The path may have a suffix. */
+/**
+ * Returns whether a file of a package is left out of executables. A path may be followed by more text, as in `PIECES`.
+ */
 export function isLeftOut(name: string, path: string): boolean {
-  return LEFT_OUT.some((row) => row.package === name && (path === row.path || /^[/,]/.test(pathBelow(path, row.path))));
+  return LEFT_OUT.some((row) => row.package === name && (path === row.path || /^[/,]/.test(textAfter(path, row.path))));
 }
 
-function pathBelow(path: string, start: string): string {
+function textAfter(path: string, start: string): string {
   return path.startsWith(start) ? path.slice(start.length) : "";
 }

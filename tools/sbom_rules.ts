@@ -1,4 +1,6 @@
-/** Licences of the parts of an executable, beyond what their packages declare. */
+/**
+ * Facts about the licences of an executable that its packages do not declare: bundled code, choices, and omitted files.
+ */
 
 /** Licences that a release may contain, as SPDX identifiers. None of them affects other parts. */
 export const ALLOWED: readonly string[] = [
@@ -14,23 +16,26 @@ export const ALLOWED: readonly string[] = [
   "blessing",
 ];
 
-/** The chosen licence of packages that offer several. */
+/** The chosen licence, by the declared SPDX expression that offers several. */
 export const CHOSEN: Readonly<Record<string, string>> = { "(AGPL-3.0-or-later OR MIT)": "MIT" };
 
 /** Third-party code inside a package, or inside the runtime. */
 export interface BundledCode {
   name: string;
-  /** The package, without its version. */
+  /** Name of the package, without its version. */
   inside: string;
   /** Its location in the package, and its origin. */
   where: string;
   license: string;
   copyright: string;
-  /** Words of its notice: a file that speaks of a copyright has one of them, or its package is not fully listed here. */
+  /**
+   * Words of its notice. A file that mentions a copyright must contain one of them; else a piece is missing in this
+   * list.
+   */
   marks?: readonly string[];
 }
 
-/** Pieces that have an author or a licence of their own. */
+/** Pieces of packages that have an author or a licence of their own. */
 export const PIECES: readonly BundledCode[] = [
   {
     name: "o200k_base and the other rank tables",
@@ -265,7 +270,7 @@ export const PIECES: readonly BundledCode[] = [
   },
 ];
 
-/** Code that Emscripten adds to every program. */
+/** Returns the code that Emscripten adds to every program, for one package. */
 function runtimeOfEmscripten(inside: string): BundledCode[] {
   return [
     {
@@ -292,7 +297,7 @@ function runtimeOfEmscripten(inside: string): BundledCode[] {
   ];
 }
 
-/** Words in the notices of a package that are its own, beside the marks of its pieces. */
+/** Words in the notices of the packages themselves, like the marks of their pieces. */
 export const OWN_MARKS: Readonly<Record<string, readonly string[]>> = {
   "deno-std": ["the Deno authors"],
   "d3-array": ["Mike Bostock"],
@@ -308,15 +313,16 @@ export const OWN_MARKS: Readonly<Record<string, readonly string[]>> = {
   "internmap": ["Mike Bostock"],
 };
 
-/** Files of a package that executables leave out, and the reason. */
+/** A file or folder of a package that executables leave out. */
 export interface LeftOut {
   package: string;
-  /** A file or folder in the package. */
+  /** Path in the package. */
   path: string;
+  /** The reason. */
   why: string;
 }
 
-/** Parts of packages that are not used, and that may not be passed on or would have to be accounted for. */
+/** Parts of packages that are not used, and whose licences forbid passing them on or would have to be listed. */
 export const LEFT_OUT: readonly LeftOut[] = [
   {
     package: "imagescript",
@@ -329,7 +335,7 @@ export const LEFT_OUT: readonly LeftOut[] = [
   { package: "imagescript", path: "wasm/any/tiff.wasm", why: "not used" },
 ];
 
-/** The runtime in the executable. Its own parts (crates of Rust) are many and not listed. */
+/** The runtime in the executable. The many Rust crates that it consists of are not listed. */
 export const RUNTIME: readonly (Omit<BundledCode, "inside"> & { key: "deno" | "v8" | "sqlite" })[] = [
   {
     key: "deno",

@@ -1,14 +1,15 @@
-/** Finds the commands in a shell text, as far as documents use the shell. */
+/** Finds the commands in a shell text. Understands as much of the shell as the documentation uses. */
 
-/** Wrappers that run the command behind them. */
+/** Commands that run the command behind them. */
 const WRAPPER = /^(?:npx|docker|kubectl|runuser|systemd-run|exec|sudo|env|time|nohup)$/;
 
-/** Words that end one command. */
+/** Words that separate commands. */
 const SEPARATOR = /^(?:\||\|\||&&|;|&|\(|\)|\n)$/;
 
 /**
- * The commands of a text as words, without redirections. Of a console block, only lines after `$ ` are commands. A
- * wrapper such as `npx -y deno@2.9.6 task start` or `docker run … sluice keys list` is the command that it runs.
+ * Returns the commands of a text as words, without redirections. In a console block, only lines after `$ ` are
+ * commands. For a wrapper such as `npx -y deno@2.9.6 task start` or `docker run … sluice keys list`, returns the
+ * command that it runs.
  */
 export function commandsOf(text: string, { isConsole = false }: { isConsole?: boolean } = {}): string[][] {
   const joined = text.replaceAll(/\\\n\s*/g, " ");
@@ -21,7 +22,7 @@ export function commandsOf(text: string, { isConsole = false }: { isConsole?: bo
   return commands.map(innerCommand).filter((words) => words.length > 0);
 }
 
-/** The words of a shell text, with operators as words, without comments. */
+/** Splits a shell text into words, with operators as words, without comments. */
 function wordsOf(text: string): string[] {
   const pattern =
     /(?<=^|\s)#[^\n]*|\$\(|(?:'[^']*'|"(?:\\.|[^"\\])*"|\\.|[^\s'"|&;()<>\\])+|\|\||&&|[0-9]?[<>]+&?[0-9]?|[|&;()\n]/g;
@@ -30,6 +31,7 @@ function wordsOf(text: string): string[] {
     .map((word) => word.replaceAll(/'([^']*)'|"((?:\\.|[^"\\])*)"|\\(.)/g, (_, a, b, c) => a ?? b ?? c));
 }
 
+/** Returns a command without redirections and variables, or the command that a wrapper runs; empty if there is none. */
 function innerCommand(words: string[]): string[] {
   const redirection = words.findIndex((word) => /^[0-9]?[<>]/.test(word));
   const plain = redirection === -1 ? words : words.slice(0, redirection);

@@ -1,4 +1,4 @@
-/** The sources that the checks of `deno task layers` look through. */
+/** Reads the source files that the checks of `deno task layers` examine. */
 
 /** A source file: path from the root of the repository, and text. */
 export interface SourceFile {
@@ -6,13 +6,15 @@ export interface SourceFile {
   text: string;
 }
 
-/** Blanks comments but keeps lines. Good enough for formatted sources: a `//` after a quote or colon is left alone. */
+/**
+ * Removes comments but keeps lines. Good enough for formatted sources: a `//` after a quote or a colon is left alone.
+ */
 export function blankComments(text: string): string {
   return text.replaceAll(/(?<![*"'`])\/\*[\s\S]*?\*\//g, (comment) => comment.replaceAll(/[^\n]/g, " "))
     .replaceAll(/(^|[\s;{}])\/\/[^\n]*/g, "$1");
 }
 
-/** The TypeScript files at a path, and below it. None where there is nothing. */
+/** Reads the TypeScript files at a path and below it; none if the path does not exist. */
 export async function readSources(path: string): Promise<SourceFile[]> {
   const info = await Deno.stat(path).catch(() => undefined);
   if (info === undefined) return [];

@@ -1,6 +1,6 @@
 /**
- * Runs the tests: `deno task test` the fast ones, which need nothing but npm, `deno task test:all` all of them. Ends
- * with one line per reason for skipped tests, and with `N passed, N failed`.
+ * Runs the tests: `deno task test` runs the fast ones, which need nothing but npm, `deno task test:all` all of them.
+ * The last lines of the output are the reasons for skipped tests, and `N passed, N failed`.
  */
 import { HAS_POSTGRES, HAS_REDIS, startPostgres, startRedis } from "../tests/support/databases.ts";
 
@@ -27,7 +27,7 @@ export const LEFT_OUT: Readonly<Record<string, readonly string[]>> = {
   "The console in a browser": ["tests/browser/"],
 };
 
-/** Files that change or measure their whole process, and so run one after the other in a process of their own. */
+/** Files that change or measure their whole process: they run in a process of their own, one after the other. */
 export const ALONE: readonly string[] = [
   "tests/e2e/fault/matrix_test.ts", // Measures its memory.
   "tests/cli/shutdown_test.ts", // Sends signals to itself.
@@ -35,7 +35,7 @@ export const ALONE: readonly string[] = [
   "tests/tools/release_test.ts", // Changes the current folder.
 ];
 
-/** Tests that take longest: they begin first, each file in a module of its own, as most of their time is waiting. */
+/** Tests that take longest. They begin first, each file in a module of its own, because they mostly wait. */
 const LONG: readonly string[] = [
   "tests/e2e/docs/",
   "tests/billing/simulator/",
@@ -55,7 +55,7 @@ const LONG: readonly string[] = [
   "tests/e2e/request/phase_limits_test.ts",
 ];
 
-/** Files whose results depend on all secrets that their module remembers, so no other file shares it. */
+/** Files whose results depend on all secrets that their module remembers, so that no other file may share it. */
 const UNSHARED: readonly string[] = ["tests/redact_test.ts", "tests/doctor/findings_test.ts"];
 
 function print(text: string): void {
@@ -65,25 +65,28 @@ function print(text: string): void {
 /** One run of `deno test`. */
 interface Group {
   name: string;
-  /** Groups of one stage run beside each other, stages one after the other. */
+  /** Groups of the same stage run in parallel, stages one after the other. */
   stage: number;
+  /** Arguments of `deno test`. */
   args: readonly string[];
   /** Its test files. */
   files: readonly string[];
-  /** The files of each module that imports several: each module loads the gateway anew, in 0.6 s of CPU. */
+  /**
+   * The files of each module to write, which imports them: each module loads the gateway again, in 0.6 s of CPU time.
+   */
   bundles?: readonly (readonly string[])[];
 }
 
 /**
- * Compiles functions when they are first called: most are never called in a test, which saves a tenth of the CPU time.
- * Tests of memory collect garbage before they look, as `deno task start` can.
+ * V8 compiles each function with its first call, which saves a tenth of the CPU time, since a test never calls most of
+ * them. Tests of memory need to collect garbage before they measure.
  */
 const V8_FLAGS = ["--v8-flags=--max-lazy,--expose-gc"];
 
-/** Files in one module of all tests, on average. The tests of a module run one after the other. */
+/** Average number of files per module when all tests run. The tests of a module run one after the other. */
 const BUNDLE_FILES = 40;
 
-/** Modules of the fast tests. Each compiles the gateway anew, so few take less CPU time. */
+/** Number of modules when the fast tests run. Each compiles the gateway again, so that few take less CPU time. */
 const FAST_BUNDLES = 5;
 
 /** The counts of one run. */
@@ -92,11 +95,11 @@ export interface TestCounts {
   failed: number;
 }
 
-/** The runs of one command. */
+/** Returns the runs of `deno task test`, or with `all` of `deno task test:all`. */
 export function groupsOf(all: boolean): Group[] {
   const leftOut = all ? [] : Object.values(LEFT_OUT).flat();
   const isIn = (prefixes: readonly string[]) => (file: string) => prefixes.some((prefix) => file.startsWith(prefix));
-  const selected = testFiles("tests/").filter((file) => !isIn(["tests/heavy/", ...leftOut])(file));
+  const included = testFiles("tests/").filter((file) => !isIn(["tests/heavy/", ...leftOut])(file));
   const isClients = isIn(["tests/clients/"]);
   const isBrowser = isIn(["tests/browser/"]);
   const isAlone = isIn(ALONE);
@@ -106,20 +109,20 @@ export function groupsOf(all: boolean): Group[] {
       name: "the gateway",
       stage: 1,
       args: ["--parallel"],
-      ...bundled(selected.filter((file) => !isClients(file) && !isBrowser(file) && !isAlone(file))),
+      ...bundled(included.filter((file) => !isClients(file) && !isBrowser(file) && !isAlone(file))),
     },
     {
       name: "official clients",
       stage: 2,
       args: ["--parallel", "--config", "tests/clients/deno.json"],
-      ...bundled(selected.filter(isClients)),
+      ...bundled(included.filter(isClients)),
     },
-    { name: "one after the other", stage: 1, args: [], files: selected.filter(isAlone) },
+    { name: "one after the other", stage: 1, args: [], files: included.filter(isAlone) },
     {
       name: "the browser",
       stage: 2,
       args: ["--parallel", "--config", "tests/browser/deno.json"],
-      files: selected.filter(isBrowser),
+      files: included.filter(isBrowser),
     },
     {
       name: "WebAssembly",
@@ -131,35 +134,38 @@ export function groupsOf(all: boolean): Group[] {
   return groups.filter(({ files }) => files.length > 0);
 }
 
-/** The test files in a folder and those below it, as paths from the root. */
+/** Lists the test files in a folder and below it, as paths from the root of the repository. */
 function testFiles(folder: string): string[] {
   return [...Deno.readDirSync(ROOT + folder)].sort((a, b) => a.name < b.name ? -1 : 1).flatMap((
     { name, isDirectory },
   ) => isDirectory ? testFiles(`${folder}${name}/`) : name.endsWith("_test.ts") ? [folder + name] : []);
 }
 
-/** Files in a module of their own for each bundle that runs beside them: these mostly wait, and bundles mostly compute. */
+/**
+ * Number of files with their own module for each bundle that runs in parallel: these mostly wait, bundles mostly
+ * compute.
+ */
 const ALONE_PER_BUNDLE = 3;
 
-/** The files of each module of a group. The longest begin first, so that no core is idle at the end. */
+/** Returns the files of each module of a group. The longest begin first, so that no core is idle at the end. */
 function bundlesOf(files: readonly string[]): string[][] {
   const { long, others } = byLength(files);
-  const [ofGateway = [], rest = []] = [true, false].map((isOfGateway) =>
-    others.filter((file) => file.startsWith("tests/e2e/") === isOfGateway)
+  const [endToEnd = [], unit = []] = [true, false].map((isEndToEnd) =>
+    others.filter((file) => file.startsWith("tests/e2e/") === isEndToEnd)
   );
-  const singles = [...long, ...rest.filter(isUnshared)].map((file) => [file]);
-  const shared = [ofGateway, rest.filter((file) => !isUnshared(file))];
+  const alone = [...long, ...unit.filter(isUnshared)].map((file) => [file]);
+  const shared = [endToEnd, unit.filter((file) => !isUnshared(file))];
   const bundles = shared.flatMap((group) => mixed(group, Math.ceil(group.length / BUNDLE_FILES)));
   return [
     ...bundles.flatMap((bundle, index) => [
-      ...singles.slice(index * ALONE_PER_BUNDLE, (index + 1) * ALONE_PER_BUNDLE),
+      ...alone.slice(index * ALONE_PER_BUNDLE, (index + 1) * ALONE_PER_BUNDLE),
       bundle,
     ]),
-    ...singles.slice(bundles.length * ALONE_PER_BUNDLE),
+    ...alone.slice(bundles.length * ALONE_PER_BUNDLE),
   ];
 }
 
-/** A few modules of all files. */
+/** Distributes all files over a few modules. */
 function evenBundlesOf(files: readonly string[]): string[][] {
   const { long, others } = byLength(files.filter((file) => !isUnshared(file)));
   return [...mixed([...long, ...others], FAST_BUNDLES), ...files.filter(isUnshared).map((file) => [file])];
@@ -169,12 +175,16 @@ function isUnshared(file: string): boolean {
   return UNSHARED.includes(file);
 }
 
-/** Modules that take about as long as each other: neighbours are alike, so each module gets every n-th file. */
-function mixed(files: readonly string[], size: number): string[][] {
-  const count = Math.min(Math.max(2, size), files.length);
+/**
+ * Distributes files over up to `wantedCount` modules, but at least two, that take about equally long: neighbours are
+ * alike, so each module gets every n-th file.
+ */
+function mixed(files: readonly string[], wantedCount: number): string[][] {
+  const count = Math.min(Math.max(2, wantedCount), files.length);
   return Array.from({ length: count }, (_, shard) => files.filter((_, index) => index % count === shard));
 }
 
+/** Separates the long tests, in the order of `LONG`, from the others. */
 function byLength(files: readonly string[]): { long: string[]; others: string[] } {
   const rank = (file: string) => LONG.findIndex((prefix) => file.startsWith(prefix));
   return {
@@ -194,7 +204,7 @@ function writeBundles(bundles: readonly (readonly string[])[], folder: string): 
   });
 }
 
-/** The counts in the closing line of `deno test`; undefined where it has none. */
+/** Reads the counts from the last line of `deno test`; `undefined` if the output has none. */
 export function readCounts(output: string): TestCounts | undefined {
   // deno-lint-ignore no-control-regex
   const plain = output.replaceAll(/\x1b\[[0-9;]*m/g, "");
@@ -205,7 +215,7 @@ export function readCounts(output: string): TestCounts | undefined {
   return { passed: Number(line[1]), failed: Number(line[2]) };
 }
 
-/** Runs one group. A run that ends badly without a count is one failure. */
+/** Runs one group. A run that fails without reporting a count is one failure. */
 async function runGroup(
   { name, args, files, bundles }: Group,
   { env, folder, write }: {
@@ -234,7 +244,7 @@ async function runGroup(
   return success ? counts : { ...counts, failed: Math.max(1, counts.failed) };
 }
 
-/** Runs groups beside each other. Shows the output of the first as it comes, and that of each other after it. */
+/** Runs groups in parallel. Shows the output of the first at once, and that of the others after all have ended. */
 async function runStage(
   groups: readonly Group[],
   { env, folder }: { env: Record<string, string>; folder: string },
@@ -242,19 +252,19 @@ async function runStage(
   const show = (chunk: Uint8Array) => {
     for (let at = 0; at < chunk.length;) at += Deno.stdout.writeSync(chunk.subarray(at));
   };
-  const later: Uint8Array[][] = groups.map(() => []);
+  const buffered: Uint8Array[][] = groups.map(() => []);
   const counts = await Promise.all(groups.map((group, index) => {
-    const write = index === 0 ? show : (chunk: Uint8Array) => void later[index]?.push(chunk);
+    const write = index === 0 ? show : (chunk: Uint8Array) => void buffered[index]?.push(chunk);
     return runGroup(group, { env, folder, write });
   }));
-  for (const chunk of later.flat()) show(chunk);
+  for (const chunk of buffered.flat()) show(chunk);
   return {
     passed: counts.reduce((sum, { passed }) => sum + passed, 0),
     failed: counts.reduce((sum, { failed }) => sum + failed, 0),
   };
 }
 
-/** Starts the databases that tests share, unless the environment names them. */
+/** Starts the databases that tests share, unless the environment names them. Returns their addresses as variables. */
 async function startDatabases(resources: AsyncDisposableStack): Promise<Record<string, string>> {
   const env: Record<string, string> = {};
   if (HAS_POSTGRES && !Deno.env.get("SLUICE_TEST_POSTGRES")) {
@@ -266,7 +276,7 @@ async function startDatabases(resources: AsyncDisposableStack): Promise<Record<s
   return env;
 }
 
-/** One line for each reason of skipped tests. */
+/** Returns one line for each reason for skipped tests. */
 function skippedLines(notes: string, all: boolean): string[] {
   const reasons = notes.split("\n").filter((line) => line !== "");
   const files = all ? [] : Object.keys(LEFT_OUT).map((what) => `${what}: run \`deno task test:all\``);

@@ -1,9 +1,10 @@
-/** The credential and permission of every route. Unlisted routes are refused. */
+/** The table of the credential and permission that every route requires. Routes that it does not list are refused. */
 import type { Protocol } from "../protocols/canonical/types.ts";
 
 /**
- * `bearer`: `Authorization: Bearer`, whatever else is sent. `api_key`: `x-api-key` if present, else the bearer key.
- * `google_key`: `x-goog-api-key` if present, else `key` in the query, else the bearer key.
+ * The way in which a client sends its API key. `bearer`: in `Authorization: Bearer`; other headers are ignored.
+ * `api_key`: in `x-api-key`, or as `bearer`. `google_key`: in `x-goog-api-key`, or as `key` in the query, or as
+ * `bearer`.
  */
 export type Credential = "bearer" | "api_key" | "google_key";
 
@@ -32,17 +33,17 @@ export interface Access {
    * callers on this machine only.
    */
   readonly credential: "none" | "metrics" | OperatorCredential | Credential;
-  /** Required permission; present exactly for client credentials. */
+  /** Endpoint that the group must permit; present exactly if the credential is a client's. */
   readonly endpoint?: Endpoint;
-  /** Protocol of the route, which needs permission as well. */
+  /** Protocol that the group must permit as well; absent: none. */
   readonly protocol?: Protocol;
-  /** True: the request opens a WebSocket. */
+  /** Whether the request opens a WebSocket. */
   readonly websocket?: true;
-  /** True: also served on the listener of the admin routes, where they have their own. */
+  /** Whether the admin listener, if there is one, serves the route as well. */
   readonly everywhere?: true;
 }
 
-/** Rows by `METHOD path`, such as `GET /v1/models/[provider]`. */
+/** Requirements by method and path, such as `GET /v1/models/[provider]`. */
 export type AccessTable = Readonly<Record<string, Access>>;
 
 const PUBLIC: Access = { credential: "none" };
@@ -134,17 +135,17 @@ export const ACCESS: AccessTable = {
   "GET /admin/v1/openapi.json": ADMIN,
 };
 
-/** Returns true for a credential of the admin side. */
+/** Returns whether a credential is one of the admin side. */
 export function isOperatorCredential(credential: Access["credential"]): credential is OperatorCredential {
   return credential === "admin" || credential === "session" || credential === "sign_in";
 }
 
-/** The name of a method of a route in the access table. */
+/** Returns the key in the access table for a method of a route. */
 export function accessKey(method: string, { path }: { path: string }): string {
   return `${method} ${path}`;
 }
 
-/** Returns true for a path of the admin side. */
+/** Returns whether a path belongs to the admin side. */
 export function isAdminPath(path: string): boolean {
   return path.startsWith("/admin/");
 }

@@ -1,4 +1,4 @@
-/** Finds the caller of a request by its credential headers. */
+/** Authenticates clients: finds the caller of a request by the API key that it sends. */
 import { GatewayError } from "../errors.ts";
 import type { Caller } from "./permissions.ts";
 import type { KeyRecord } from "../store/keys.ts";
@@ -6,35 +6,38 @@ import type { KeyRing } from "./keys.ts";
 import { isWithin } from "./networks.ts";
 import type { Credential } from "./access_table.ts";
 
+/** Instructions for sending a key, for error messages. */
 const INSTRUCTIONS: Readonly<Record<Credential, string>> = {
   bearer: 'send it in the header "Authorization: Bearer <API_KEY>"',
   api_key: 'send it in the header "x-api-key: <API_KEY>" or "Authorization: Bearer <API_KEY>"',
   google_key: 'send it in the header "x-goog-api-key: <API_KEY>" or "Authorization: Bearer <API_KEY>"',
 };
-/** Visible ASCII without spaces, no longer than any key. Repeated headers arrive joined by ", " and do not match. */
-const PLAUSIBLE = /^[\x21-\x7e]{1,256}$/;
+/**
+ * Keys that are looked up: visible ASCII of a key's length. Repeated headers arrive joined by ", " and do not match.
+ */
+const POSSIBLE_KEY = /^[\x21-\x7e]{1,256}$/;
 
 /** Options of an authentication. */
 export interface AuthenticationOptions {
-  /** The headers to read. */
+  /** The way in which the route takes the key. */
   credential: Credential;
-  /** Returns the member `key` of the query, which Google's clients may send the key in; absent: there is none. */
+  /** Returns the parameter `key` of the query, in which Google's clients may send the key; absent: none is read. */
   queryKey?: () => string | null;
   keys: KeyRing;
-  /** Returns the client's address, `undefined` if it is unknown. Called only if a rule needs it. */
+  /** Returns the client's address; `undefined` if it is unknown. It is called only if a rule needs it. */
   address: () => string | undefined;
 }
 
 /**
- * Finds the caller by the credential in the headers.
+ * Finds the caller by the key in the headers, and notes that the key was used.
  * @throws {GatewayError} `unauthenticated` for an unknown, revoked or expired key; `forbidden` for a disabled key, a
  * key without a group, or an address outside the key's networks; `overloaded` if the keys cannot be read
  */
 export async function authenticate(headers: Pick<Headers, "get">, options: AuthenticationOptions): Promise<Caller> {
   const { keys, address } = options;
   const key = readCredential(headers, options);
-  const found = PLAUSIBLE.test(key) ? keys.find(key) : undefined;
-  const record = found instanceof Promise ? await found : found;
+  const lookup = POSSIBLE_KEY.test(key) ? keys.find(key) : undefined;
+  const record = lookup instanceof Promise ? await lookup : lookup;
   if (record === undefined) throw refuse("The API key is not valid", "invalid_api_key");
   const caller = callerOf(record, keys);
   const { group, rules } = caller;
@@ -43,7 +46,10 @@ export async function authenticate(headers: Pick<Headers, "get">, options: Authe
   return caller;
 }
 
-/** The caller with this key. @throws {GatewayError} as `authenticate`, but for the address */
+/**
+ * Returns the caller that has a key.
+ * @throws {GatewayError} as `authenticate` does, except for the address, which is not checked
+ */
 export function callerOf(record: KeyRecord, keys: Pick<KeyRing, "group" | "now">): Caller {
   const { id, name, rules, expiresAt } = record;
   if (expiresAt !== undefined && expiresAt <= keys.now()) throw refuse("The API key has expired", "invalid_api_key");
@@ -53,14 +59,14 @@ export function callerOf(record: KeyRecord, keys: Pick<KeyRing, "group" | "now">
   return { keyId: id, keyName: name, groupName: record.group, group, rules };
 }
 
-/** Checks the client's address. An unknown address is in no network. */
+/** Requires that the client's address is in every list of networks. An unknown address is in none. */
 function requireAddress(
-  rules: readonly (readonly string[] | undefined)[],
+  networkLists: readonly (readonly string[] | undefined)[],
   address: AuthenticationOptions["address"],
 ): void {
-  const lists = rules.filter((list) => list !== undefined);
-  const from = address();
-  if (from !== undefined && lists.every((list) => isWithin(from, list))) return;
+  const lists = networkLists.filter((list) => list !== undefined);
+  const clientAddress = address();
+  if (clientAddress !== undefined && lists.every((list) => isWithin(clientAddress, list))) return;
   throw new GatewayError("forbidden", "This API key may not be used from this address");
 }
 
@@ -68,13 +74,13 @@ function readCredential(
   headers: Pick<Headers, "get">,
   { credential, queryKey }: Pick<AuthenticationOptions, "credential" | "queryKey">,
 ): string {
-  // An empty header carries no credential.
+  // An empty header counts as absent.
   const apiKey = headers.get("x-api-key") || undefined;
   const authorization = headers.get("authorization") || undefined;
-  // Some clients send another service's key in "x-api-key" in addition to the bearer key.
+  // On routes with bearer keys, `x-api-key` is ignored: some clients send another service's key in it.
   if (credential !== "bearer") {
-    const token = credential === "api_key" ? apiKey : headers.get("x-goog-api-key") || queryKey?.() || undefined;
-    if (token !== undefined) return token;
+    const ownHeader = credential === "api_key" ? apiKey : headers.get("x-goog-api-key") || queryKey?.() || undefined;
+    if (ownHeader !== undefined) return ownHeader;
   }
   if (authorization === undefined && credential === "bearer" && apiKey !== undefined) {
     throw refuse(`The API key cannot be sent in "x-api-key" here: ${INSTRUCTIONS[credential]}`);
@@ -85,7 +91,7 @@ function readCredential(
   return key;
 }
 
-/** Reads the key after `Bearer` and one or more spaces (RFC 9110, 11.4); `undefined` for any other scheme. */
+/** Returns the key after `Bearer` and one or more spaces (RFC 9110, 11.4); `undefined` for any other scheme. */
 export function readBearerKey(authorization: string): string | undefined {
   return /^bearer +(.*)$/i.exec(authorization)?.[1];
 }

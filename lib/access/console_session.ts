@@ -1,6 +1,6 @@
 /**
- * Sign-in sessions of the console. A session is a signed cookie, so every node that has the admin key accepts it, and a
- * changed admin key ends it.
+ * Sessions of operators who are signed in to the console. A session is a cookie signed with the admin key, so every
+ * node with the same key accepts it, and a change of the key ends it.
  */
 import { Buffer } from "node:buffer";
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
@@ -10,30 +10,30 @@ import type { ChangeAuthor, OperatorStore } from "../store/operators.ts";
 /** Role of an operator: a viewer can see everything and change nothing. */
 export type OperatorRole = "admin" | "viewer";
 
-/** Ways to sign in. A one-time link gives all rights. */
+/** Ways to sign in. A one-time link gives the role `admin`. */
 export type SessionAuthor = Extract<ChangeAuthor, "admin_key" | "viewer_key" | "one_time_link">;
 
 /** A valid session. */
 export interface ConsoleSession {
-  /** Random id. */
+  /** Random id of the session. */
   readonly id: string;
   readonly role: OperatorRole;
   /** The operator's way of signing in. */
   readonly author: SessionAuthor;
-  /** Token that forms of this session send along. */
+  /** Token that forms of this session must send, against cross-site request forgery. */
   readonly csrf: string;
   /** End of the session, Unix time in milliseconds. */
   readonly expiresAt: number;
 }
 
-/** Name of the cookie. */
+/** Name of the session's cookie. */
 export const SESSION_COOKIE = "sluice_session";
 
-/** Length of a session: 12 hours, in milliseconds. */
+/** Duration of a session: 12 hours, in milliseconds. */
 export const SESSION_MS = 12 * 3_600_000;
 
-/** Longest value of a cookie that is checked, in characters. */
-const LONGEST_VALUE = 256;
+/** Longest cookie value that is checked, in characters. */
+const MAX_COOKIE_CHARACTERS = 256;
 
 /** Begins a session. @returns the value of its cookie */
 export function beginSession(author: SessionAuthor, { admin, now }: { admin: AdminConfig; now: number }): string {
@@ -41,14 +41,17 @@ export function beginSession(author: SessionAuthor, { admin, now }: { admin: Adm
   return `${payload}.${sign(payload, keyOf(author, admin) ?? "")}`;
 }
 
-/** Reads the session from the `Cookie` header; undefined without a valid one. @param now Unix time in milliseconds */
+/**
+ * Reads the session from the `Cookie` header; `undefined` if there is no valid one.
+ * @param now Unix time in milliseconds
+ */
 export async function readSession(
   cookies: string | null,
   { admin, now, ended }: { admin: AdminConfig; now: number; ended: EndedSessions },
 ): Promise<ConsoleSession | undefined> {
   for (const cookie of (cookies ?? "").split(";")) {
     const [name, value = ""] = cookie.trim().split("=", 2);
-    if (name !== SESSION_COOKIE || value.length > LONGEST_VALUE) continue;
+    if (name !== SESSION_COOKIE || value.length > MAX_COOKIE_CHARACTERS) continue;
     const [author = "", expires = "", id = "", signature = ""] = value.split(".");
     if (author !== "admin_key" && author !== "viewer_key" && author !== "one_time_link") continue;
     const key = keyOf(author, admin);
@@ -67,12 +70,13 @@ export function isEqual(a: string, b: string): boolean {
   return first.length === second.length && timingSafeEqual(first, second);
 }
 
-/** Time for which the list of ended sessions is used before it is read again, in milliseconds. */
-const FRESH_MS = 1_000;
+/** Time after which the list of ended sessions is read from the store again, in milliseconds. */
+const REREAD_MS = 1_000;
 
-/** Sessions that were signed out before their time, on any node of the store. */
+/** Sessions that were signed out before they expired, on any node of the store. */
 export class EndedSessions {
   readonly #store: Pick<OperatorStore, "endSession" | "endedSessions">;
+  /** Expiry of each ended session, Unix time in milliseconds, by its id. */
   readonly #ids = new Map<string, number>();
   #readAt = -Infinity;
   #reading: Promise<void> | undefined;
@@ -82,19 +86,22 @@ export class EndedSessions {
   }
 
   /**
-   * Ends a session, on this node at once and on the others within a second.
+   * Ends a session, on this node immediately and on others within a second.
    * @param now Unix time in milliseconds
-   * @throws where the store cannot be written; the session has ended on this node then
+   * @throws if the store cannot be written; the session has still ended on this node
    */
   async end({ id, expiresAt }: Pick<ConsoleSession, "id" | "expiresAt">, now: number): Promise<void> {
     this.#ids.set(id, expiresAt);
     await this.#store.endSession({ id, expiresAt }, now);
   }
 
-  /** The store is read once a second at most. While it is out of reach, sessions that ended on this node count. */
+  /**
+   * Returns whether a session was signed out. It reads the store at most once a second. While the store is unreachable,
+   * only the sessions that it knew before, and those that ended on this node, count.
+   */
   async has(id: string, now: number): Promise<boolean> {
     if (this.#ids.has(id)) return true;
-    if (Math.abs(now - this.#readAt) >= FRESH_MS) {
+    if (Math.abs(now - this.#readAt) >= REREAD_MS) {
       await (this.#reading ??= this.#read(now).finally(() => this.#reading = undefined));
     }
     return this.#ids.has(id);
@@ -105,13 +112,16 @@ export class EndedSessions {
     try {
       for (const { id, expiresAt } of await this.#store.endedSessions(now)) this.#ids.set(id, expiresAt);
     } catch {
-      // The console shows that the store is out of reach, and must work meanwhile.
+      // Operators need the console most while the store is unreachable, so it keeps working. It shows the outage.
     }
     this.#readAt = now;
   }
 }
 
-/** The viewer's sessions depend on the viewer key alone: changing one key does not sign the other's holder out. */
+/**
+ * Returns the hash that signs the sessions of an author; `undefined` if the key no longer exists. Sessions of viewers
+ * depend on the viewer key only, so a change of one key does not sign out holders of the other.
+ */
 function keyOf(author: SessionAuthor, { hash, viewerHash }: AdminConfig): string | undefined {
   return author === "viewer_key" ? viewerHash : hash;
 }

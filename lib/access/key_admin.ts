@@ -1,4 +1,4 @@
-/** Operations on the keys of the store, with their error texts, for the command line and the admin API. */
+/** Creates, changes, rotates and revokes keys of the store, with the error messages of the CLI and the admin API. */
 import { type Config, groupOf, type KeyRules, keyRulesSchema, nameSchema } from "../config.ts";
 import { pathText, schemaProblems } from "../config/problems.ts";
 import { GatewayError } from "../errors.ts";
@@ -9,16 +9,16 @@ import type { ChangeOrigin } from "../store/operators.ts";
 import type { Store } from "../store/store.ts";
 import { hashKey, issueKey, mintKey } from "./keys.ts";
 
-/** Longest overlap of a secret and its successor: 90 days, in milliseconds. */
-const LONGEST_OVERLAP_MS = 90 * DAY_MS;
+/** Longest time that a replaced secret may stay valid: 90 days, in milliseconds. */
+const MAX_OVERLAP_MS = 90 * DAY_MS;
 
-/** Dependencies. */
+/** Dependencies of the operations on keys. */
 export interface KeyAdmin {
   config: Pick<Config, "groups" | "keys">;
   store: Pick<Store, "keys">;
   /** Unix time in milliseconds. */
   now: () => number;
-  /** Author of the changes, for the log of changes. */
+  /** The author of the changes, for the log of changes. */
   origin: ChangeOrigin;
 }
 
@@ -26,7 +26,7 @@ export interface KeyAdmin {
 export interface NewKeyRequest {
   name: string;
   group: string;
-  /** Not yet validated; defaults are filled in. Absent: those of the group. */
+  /** Rules, not yet validated and without defaults; absent: none, so that the group's apply. */
   rules?: unknown;
   /** Unix time in milliseconds; absent: it does not expire. */
   expiresAt?: number;
@@ -42,7 +42,7 @@ export interface KeyChangeRequest {
   expiresAt?: number | null;
 }
 
-/** A key, shown once, and its stored record. */
+/** A key with its secret, which is shown only once, and its stored record. */
 export interface ShownKey {
   key: string;
   record: KeyRecord;
@@ -78,7 +78,11 @@ export async function createKey(
   return issued;
 }
 
-/** Changes the key with this name or id. @throws {GatewayError} `invalid`, `not_found` */
+/**
+ * Changes the key with a name or id.
+ * @throws {GatewayError} `not_found` for an unknown key; `invalid` for a configured or revoked one, or an invalid
+ * change
+ */
 export async function changeKey(
   admin: KeyAdmin,
   nameOrId: string,
@@ -101,9 +105,10 @@ export async function changeKey(
 }
 
 /**
- * Replaces the secret of a key. The current secret stays valid for the overlap, an older one ends. Id, group, rules and
- * bill stay.
- * @throws {GatewayError} `invalid`, `not_found`
+ * Replaces the secret of a key. The current secret stays valid for `overlapMs`; one from an earlier rotation ends. Id,
+ * group, rules and bill stay the same.
+ * @throws {GatewayError} `not_found` for an unknown key; `invalid` for a configured, revoked or expired one, or an
+ * overlap that is too long
  */
 export async function rotateKey(
   admin: KeyAdmin,
@@ -111,7 +116,7 @@ export async function rotateKey(
   { overlapMs }: { overlapMs: number },
 ): Promise<ShownKey> {
   const what = `Cannot rotate key "${nameOrId}"`;
-  if (!Number.isSafeInteger(overlapMs) || overlapMs < 0 || overlapMs > LONGEST_OVERLAP_MS) {
+  if (!Number.isSafeInteger(overlapMs) || overlapMs < 0 || overlapMs > MAX_OVERLAP_MS) {
     throw invalid(`${what}: the overlap must be from 0 seconds to 90 days`, "overlap");
   }
   const { id, expiresAt = Infinity } = await findChangeable(admin, nameOrId, what);
@@ -124,7 +129,7 @@ export async function rotateKey(
   return { key, record: await findKey(admin.store, id) };
 }
 
-/** Revokes a key. @throws {GatewayError} `invalid` where it is revoked already, `not_found` */
+/** Revokes a key. @throws {GatewayError} `not_found` for an unknown key; `invalid` for a configured or revoked one */
 export async function revokeKey(admin: KeyAdmin, nameOrId: string): Promise<KeyRecord> {
   const what = `Cannot revoke key "${nameOrId}"`;
   const { id } = await findChangeable(admin, nameOrId, what);
@@ -132,13 +137,13 @@ export async function revokeKey(admin: KeyAdmin, nameOrId: string): Promise<KeyR
   return await findKey(admin.store, id);
 }
 
-/** Keys read per page: a few milliseconds of work. */
-const KEYS_AT_ONCE = 500;
+/** Keys per page, which take a few milliseconds to read. */
+const KEYS_PER_PAGE = 500;
 
-/** Reads every key, oldest first, in pages, and yields to the event loop between them. */
+/** Reads all keys in pages, the oldest first. Other tasks of the event loop run between the pages. */
 export async function* keyPages(keys: Pick<KeyStore, "page">): AsyncGenerator<KeyRecord[]> {
   for (let after: number | undefined = 0; after !== undefined;) {
-    const page: KeyPage = await keys.page({ after, limit: KEYS_AT_ONCE });
+    const page: KeyPage = await keys.page({ after, limit: KEYS_PER_PAGE });
     yield page.keys;
     after = page.next;
     if (after !== undefined) await yieldToEventLoop();
@@ -146,14 +151,15 @@ export async function* keyPages(keys: Pick<KeyStore, "page">): AsyncGenerator<Ke
 }
 
 /**
- * Finds the key with this id, else the active key with this name, else the last key that had this name.
- * @throws {GatewayError} `not_found`
+ * Finds the key with this id, or else the key with this name that is not revoked, or else the last one that had the
+ * name.
+ * @throws {GatewayError} `not_found` if there is none
  */
 export async function findKey(store: Pick<Store, "keys">, nameOrId: string): Promise<KeyRecord> {
   return await store.keys.find(nameOrId) ?? notFound(`Cannot find key "${nameOrId}"`);
 }
 
-/** A key in JSON, without its hash. Times are ISO 8601, `null` if absent. */
+/** A key as operators see it, without its hash. Times are ISO 8601; `null` if absent. */
 export interface PublicKey {
   id: string;
   name: string;
@@ -165,11 +171,11 @@ export interface PublicKey {
   last_used_at: string | null;
   revoked_at: string | null;
   rules: KeyRules;
-  /** End of the previous secret's validity. */
+  /** Time until which the previous secret is valid; `null` if it is not. */
   former_until: string | null;
 }
 
-/** Shows a key without its hash. @param now Unix time in milliseconds */
+/** Returns a key as operators see it. @param now Unix time in milliseconds */
 export function publicKey(record: KeyRecord, now: number): PublicKey {
   const { id, name, group, createdAt, expiresAt, lastUsedAt, revokedAt, rules, former } = record;
   return {
@@ -196,7 +202,7 @@ function isoTime(time: number | undefined): string | null {
   return time === undefined ? null : new Date(time).toISOString();
 }
 
-/** Finds a key of the store that is not revoked. */
+/** Finds a key of the store that is not revoked. @throws {GatewayError} whose message begins with `what` */
 async function findChangeable({ config, store }: KeyAdmin, nameOrId: string, what: string): Promise<KeyRecord> {
   const key = await store.keys.find(nameOrId);
   if (key === undefined) {
@@ -214,7 +220,7 @@ function requireGroup(config: KeyAdmin["config"], group: string, what: string): 
 }
 
 function requireFuture(expiresAt: number, { now, what }: { now: number; what: string }): void {
-  // `Date` cannot represent later times.
+  // `Date` cannot represent arbitrarily late times.
   if (expiresAt > now && !Number.isNaN(new Date(expiresAt).getTime()) && Number.isInteger(expiresAt)) return;
   throw invalid(`${what}: its expiry must be in the future`, "expires_at");
 }

@@ -1,4 +1,4 @@
-/** Exports and imports keys as JSON lines: hashes, never secrets. */
+/** Exports and imports keys as JSON lines, with their hashes and without their secrets. */
 import { z } from "zod";
 import { groupOf, keyRulesSchema, nameSchema } from "../config.ts";
 import { schemaProblems } from "../config/problems.ts";
@@ -9,20 +9,20 @@ import type { KeyAdmin } from "./key_admin.ts";
 /** Version of the format. An incompatible change increments it. */
 const VERSION = 1;
 
-/** Most problems listed in one error. */
+/** Largest number of problems that an error lists. */
 const MAX_PROBLEMS = 20;
 
 const hashSchema = z.string().regex(/^[0-9a-f]{64}$/, { error: "Expected SHA-256 in hexadecimal" });
 const timeSchema = z.iso.datetime({ precision: 3, error: 'Expected a time such as "2026-11-21T04:18:10.907Z"' });
 
-/** First line: the format, and the number of keys. */
+/** The first line: the format and the number of keys. */
 const headSchema = z.strictObject({
   format: z.literal("sluice-keys"),
   version: z.literal(VERSION),
   keys: z.number().int().min(0),
 });
 
-/** Each further line: one key. `null`: no such time, or no previous secret. */
+/** Each further line: a key. `null`: there is no such time, or no previous secret. */
 const keySchema = z.strictObject({
   id: z.string().regex(/^key_[A-Za-z0-9_-]{1,64}$/, { error: 'Expected an id such as "key_FJJUXxbndaOn"' }),
   name: nameSchema,
@@ -39,13 +39,16 @@ const keySchema = z.strictObject({
 
 type KeyLine = z.output<typeof keySchema>;
 
-/** Formats keys as JSON lines: a header with their number, then one line per key. */
+/** Formats keys as JSON lines: a header with their number, then a line for each key. */
 export function writeKeyLines(records: readonly KeyRecord[]): string {
   const head: z.output<typeof headSchema> = { format: "sluice-keys", version: VERSION, keys: records.length };
   return [head, ...records.map(toLine)].map((line) => `${JSON.stringify(line)}\n`).join("");
 }
 
-/** Reads what `writeKeyLines` wrote. @throws {GatewayError} `invalid` for another format or version, or a wrong line */
+/**
+ * Reads the output of `writeKeyLines`.
+ * @throws {GatewayError} `invalid` for another format or version, or a bad line
+ */
 export function readKeyLines(text: string): KeyRecord[] {
   const lines = text.split("\n").filter((line) => line.trim() !== "").map(parseLine);
   const head = headSchema.safeParse(lines[0]);
@@ -57,8 +60,8 @@ export function readKeyLines(text: string): KeyRecord[] {
         : "the first line is not the header of a key export",
     ]);
   }
-  const found = lines.length - 1;
-  if (found !== head.data.keys) throw refused([`the file is incomplete: ${found} of ${head.data.keys} keys are there`]);
+  const count = lines.length - 1;
+  if (count !== head.data.keys) throw refused([`the file is incomplete: ${count} of ${head.data.keys} keys are there`]);
   const parsed = lines.slice(1).map((line) => ({ line, ...keySchema.safeParse(line) }));
   const problems = parsed.flatMap(({ line, error }, index) =>
     error === undefined ? [] : schemaProblems(keySchema, error, line).map((problem) => `line ${index + 2}: ${problem}`)
@@ -67,15 +70,17 @@ export function readKeyLines(text: string): KeyRecord[] {
   return parsed.flatMap(({ data }) => data === undefined ? [] : [toRecord(data)]);
 }
 
-/** Numbers of added and already present keys. */
+/** The result of an import. */
 export interface ImportedKeys {
+  /** Number of added keys. */
   added: number;
+  /** Number of keys that the store had already. */
   present: number;
 }
 
 /**
- * Adds keys with all their properties to a store. A key that is present already, apart from its last use, is skipped,
- * so an import can be repeated. Nothing is added if there is any conflict.
+ * Adds keys with all their properties to a store. A key that the store has already is skipped, even if its last use
+ * differs, so an import can be repeated. If any key conflicts, none is added.
  * @throws {GatewayError} `invalid` for keys that differ from stored ones, or whose name or secret is in use
  */
 export async function importKeys(
@@ -83,7 +88,7 @@ export async function importKeys(
   records: readonly KeyRecord[],
 ): Promise<ImportedKeys> {
   const known = new KnownKeys(config, await store.keys.list());
-  const missing = records.filter((record) => known.take(record));
+  const missing = records.filter((record) => known.addIfNew(record));
   if (known.problems.length > 0) throw refused(known.problems);
   for (const record of missing) {
     if (await store.keys.add(record, origin)) continue;
@@ -94,7 +99,7 @@ export async function importKeys(
   return { added: missing.length, present: records.length - missing.length };
 }
 
-/** The stored keys and those to add. */
+/** The stored keys and those to add, to find conflicts between them. */
 class KnownKeys {
   readonly problems: string[] = [];
   readonly #config: KeyAdmin["config"];
@@ -107,8 +112,8 @@ class KnownKeys {
     for (const record of records) this.#add(record);
   }
 
-  /** Returns whether to add a key. Adds conflicts to `problems`. */
-  take(record: KeyRecord): boolean {
+  /** Adds a key if it is new and has no conflict, and returns whether it did. Adds a conflict to `problems`. */
+  addIfNew(record: KeyRecord): boolean {
     const same = this.#byId.get(record.id);
     const problem = same === undefined ? this.#newProblem(record) : differenceText(record, same);
     if (problem !== undefined) this.problems.push(`key "${record.name}" (${record.id}): ${problem}`);
@@ -123,12 +128,15 @@ class KnownKeys {
     if (record.revokedAt === undefined) this.#byName.set(record.name, record);
   }
 
+  /** Returns what prevents adding a new key; `undefined` if nothing does. */
   #newProblem(record: KeyRecord): string | undefined {
-    const twin = hashesOf(record).map((hash) => this.#byHash.get(hash)).find((key) => key !== undefined);
-    if (twin !== undefined) return `it has the same secret as key "${twin.name}" (${twin.id})`;
+    const withSameSecret = hashesOf(record).map((hash) => this.#byHash.get(hash)).find((key) => key !== undefined);
+    if (withSameSecret !== undefined) {
+      return `it has the same secret as key "${withSameSecret.name}" (${withSameSecret.id})`;
+    }
     if (record.revokedAt !== undefined) return undefined;
-    const namesake = this.#byName.get(record.name);
-    if (namesake !== undefined) return `its name is used by ${namesake.id}`;
+    const withSameName = this.#byName.get(record.name);
+    if (withSameName !== undefined) return `its name is used by ${withSameName.id}`;
     const { keys, groups } = this.#config;
     if (keys.some(({ name }) => name === record.name)) return "the configuration has a key with this name";
     if (groupOf(this.#config, record.group) !== undefined) return undefined;
@@ -140,7 +148,7 @@ function hashesOf({ hash, former }: KeyRecord): string[] {
   return former === undefined ? [hash] : [hash, former.hash];
 }
 
-/** Describes the members in which two keys differ; `undefined` if only their last use differs. */
+/** Names the members in which two keys differ; `undefined` if at most their last use differs. */
 function differenceText(record: KeyRecord, present: KeyRecord): string | undefined {
   const [imported, stored] = [toLine(record), toLine(present)];
   const differing = (Object.keys(imported) as (keyof KeyLine)[]).filter((name) =>
@@ -189,7 +197,7 @@ function isoTime(time: number | undefined): string | null {
   return time === undefined ? null : new Date(time).toISOString();
 }
 
-/** Parses a line; invalid JSON becomes `undefined`, which every schema rejects. */
+/** Parses a line. Invalid JSON becomes `undefined`, which every schema rejects. */
 function parseLine(line: string): unknown {
   try {
     return JSON.parse(line);
@@ -199,7 +207,7 @@ function parseLine(line: string): unknown {
 }
 
 function refused(problems: readonly string[]): GatewayError {
-  const listed = problems.slice(0, MAX_PROBLEMS);
-  const more = problems.length > listed.length ? [`and ${problems.length - listed.length} more`] : [];
-  return new GatewayError("invalid", ["Cannot import the keys; none was added:", ...listed, ...more].join("\n  "));
+  const shown = problems.slice(0, MAX_PROBLEMS);
+  const more = problems.length > shown.length ? [`and ${problems.length - shown.length} more`] : [];
+  return new GatewayError("invalid", ["Cannot import the keys; none was added:", ...shown, ...more].join("\n  "));
 }

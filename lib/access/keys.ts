@@ -1,4 +1,4 @@
-/** Makes API keys, and finds the key that a credential belongs to. */
+/** Creates API keys, and looks up the key that a client sends, with caches in front of the store. */
 import { Buffer } from "node:buffer";
 import { createHash } from "node:crypto";
 import type { Config, Group, KeyRules } from "../config.ts";
@@ -6,36 +6,40 @@ import { GatewayError } from "../errors.ts";
 import type { KeyRecord, KeyStore } from "../store/keys.ts";
 
 const PREFIX = "sk-sluice-";
+/** Random bytes of a key, and their length in base64url. */
 const BODY_BYTES = 32;
 const BODY_LENGTH = 43;
 const CHECKSUM_LENGTH = 6;
+/** Digits of the checksum. */
 const DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-/** Id prefix of configured keys. */
-const CONFIGURED = "config:";
+/** Prefix of the ids of configured keys. */
+const CONFIGURED_PREFIX = "config:";
 const MINUTE_MS = 60_000;
-/** Most cached credentials. The oldest are evicted. */
+/** Largest number of cached credentials. The oldest are evicted first. */
 const MAX_KNOWN = 10_000;
-/** Most cached wrong keys, which clients tend to repeat. The oldest are evicted. */
+/** Largest number of cached wrong keys, which clients tend to repeat. The oldest are evicted first. */
 const MAX_UNKNOWN = 1_000;
-const ISSUED = /^sk-sluice-[A-Za-z0-9_-]{43}[A-Za-z0-9]{6}$/;
+const ISSUED_KEY = /^sk-sluice-[A-Za-z0-9_-]{43}[A-Za-z0-9]{6}$/;
 
-/** Looks up keys of the store, always current, and keys of the configuration. */
+/** Looks up the keys of the store and of the configuration. Changes in the store take effect with the next lookup. */
 export interface KeyRing {
   /**
-   * Finds the key of a credential, in any state; `undefined` if it was never issued or is revoked.
-   * @throws {GatewayError} if the store fails
+   * Finds the key of a credential. It may be disabled or expired; the result is `undefined` if it was never issued or
+   * is revoked. Cached keys are returned without a promise.
+   * @throws {GatewayError} `overloaded` if the store fails
    */
   find(credential: string): KeyRecord | undefined | Promise<KeyRecord | undefined>;
   /** Records in memory that a key was used now. `flush` writes it to the store. */
   note(keyId: string): void;
-  /** Writes the times of the last use to the store. After a rejection the next call writes them again. */
+  /** Writes the recorded times of last use to the store. After a failure the next call writes them again. */
   flush(): Promise<void>;
-  /** Reads the store once to check that it answers. @throws {GatewayError} if it fails */
+  /** Reads the store once to check that it answers. @throws {GatewayError} `overloaded` if it fails */
   check(): Promise<void>;
+  /** Returns the group with a name; `undefined` if there is none. */
   group(name: string): Group | undefined;
-  /** Unix time in milliseconds. */
+  /** Returns the Unix time in milliseconds. */
   now(): number;
-  /** Returns a key ring for another configuration. Recorded uses are kept. */
+  /** Returns a key ring for another configuration, which shares the recorded uses. */
   renewed(config: KeyRingParts["config"]): KeyRing;
 }
 
@@ -48,40 +52,41 @@ export interface KeyRingParts {
 }
 
 /**
- * Creates a key ring. Cached keys are valid until the store's version changes, so changes by the command line apply at
- * the next request.
+ * Creates a key ring. Cached keys are valid until the store's version changes, so a change by the command line applies
+ * to the next request.
  */
 export function createKeyRing({ config, store, now }: KeyRingParts): KeyRing {
-  return ringOf(config, { store, now, noted: { used: new Map() } });
+  return ringOf(config, { store, now, unsaved: { uses: new Map() } });
 }
 
-/** Unsaved last uses: Unix milliseconds, rounded to the minute, by key id. */
-interface Noted {
-  used: Map<string, number>;
+/** Times of last use that are not in the store yet. */
+interface UnsavedUses {
+  /** Unix time in milliseconds, rounded down to the minute, by key id. */
+  uses: Map<string, number>;
 }
 
-interface Known {
+interface CachedKey {
   hash: string;
-  /** The key at a version of the store. */
   record: KeyRecord;
+  /** Version of the store that has this record; `undefined`: unknown, so it must be read again. */
   version: number | undefined;
 }
 
 function ringOf(
   config: KeyRingParts["config"],
-  { store, now, noted }: Omit<KeyRingParts, "config"> & { noted: Noted },
+  { store, now, unsaved }: Omit<KeyRingParts, "config"> & { unsaved: UnsavedUses },
 ): KeyRing {
   const groups = new Map(Object.entries(config.groups));
-  const configured = new Map(configuredKeys(config).map((record) => [record.hash, record]));
-  /** The same by credential, from its first use on. */
+  const configuredByHash = new Map(configuredKeys(config).map((record) => [record.hash, record]));
+  /** Configured keys by credential, from their first use on. */
   const configuredByCredential = new Map<string, KeyRecord>();
-  /** By credential. Wrong credentials have a separate cache, so they never evict valid ones. */
-  const known = new Map<string, Known>();
-  /** Hashes without a key, with the store version they were looked up at. */
+  /** Keys of the store by credential. Wrong credentials have a cache of their own, so they never evict valid ones. */
+  const known = new Map<string, CachedKey>();
+  /** Hashes that have no key, each with the store's version when it was looked up. */
   const unknown = new Map<string, number>();
 
-  function noteUnknown(hash: string, version: number | undefined): void {
-    // Without a version, the key may exist at the next request.
+  function cacheUnknown(hash: string, version: number | undefined): void {
+    // Without a version, a key that is added later would not be noticed.
     if (version === undefined) return;
     const [oldest] = unknown.keys();
     if (unknown.size === MAX_UNKNOWN && oldest !== undefined && !unknown.has(hash)) unknown.delete(oldest);
@@ -94,12 +99,12 @@ function ringOf(
   }
 
   async function read(credential: string, hash: string): Promise<KeyRecord | undefined> {
-    // Read before the key, so that a concurrent change has another version.
+    // The version is read before the key, so that a concurrent change makes this entry outdated.
     const version = versionOf(store);
     const record = await readKey(store, { hash, now: now() });
     if (record === undefined || record.revokedAt !== undefined) {
       known.delete(credential);
-      noteUnknown(hash, version);
+      cacheUnknown(hash, version);
       return undefined;
     }
     const [oldest] = known.keys();
@@ -110,19 +115,19 @@ function ringOf(
 
   return {
     find(credential) {
-      // By the credential itself: hashing it and reading its key would add 15 to 20 µs to every request.
-      const own = configuredByCredential.get(credential);
-      if (own !== undefined) return own;
-      const found = known.get(credential);
-      if (found !== undefined) {
-        const { hash, record, version } = found;
-        const holds = version !== undefined && version === versionOf(store) && isIn(record, { hash, now });
-        return holds ? record : read(credential, hash);
+      // The caches use the credential itself: hashing it and reading its key would add 15 to 20 µs to every request.
+      const cachedConfigured = configuredByCredential.get(credential);
+      if (cachedConfigured !== undefined) return cachedConfigured;
+      const cached = known.get(credential);
+      if (cached !== undefined) {
+        const { hash, record, version } = cached;
+        const isCurrent = version !== undefined && version === versionOf(store) && hasHash(record, { hash, now });
+        return isCurrent ? record : read(credential, hash);
       }
       const hash = hashKey(credential);
       // An admin key is never an API key, even if the store contains its hash.
       if (hash === config.admin?.hash || hash === config.admin?.viewerHash) return undefined;
-      const configuredKey = configured.get(hash);
+      const configuredKey = configuredByHash.get(hash);
       if (configuredKey !== undefined) {
         configuredByCredential.set(credential, configuredKey);
         return configuredKey;
@@ -130,18 +135,18 @@ function ringOf(
       return !isIssued(credential) || isUnknown(hash) ? undefined : read(credential, hash);
     },
     note(keyId) {
-      if (keyId.startsWith(CONFIGURED)) return;
+      if (keyId.startsWith(CONFIGURED_PREFIX)) return;
       const at = now();
-      noted.used.set(keyId, at - at % MINUTE_MS);
+      unsaved.uses.set(keyId, at - at % MINUTE_MS);
     },
     async flush() {
-      if (noted.used.size === 0) return;
-      const uses = noted.used;
-      noted.used = new Map();
+      if (unsaved.uses.size === 0) return;
+      const { uses } = unsaved;
+      unsaved.uses = new Map();
       try {
         await store.touch(uses);
       } catch (error) {
-        noted.used = new Map([...uses, ...noted.used]);
+        unsaved.uses = new Map([...uses, ...unsaved.uses]);
         throw error;
       }
     },
@@ -150,18 +155,21 @@ function ringOf(
     },
     group: (name) => groups.get(name),
     now,
-    renewed: (other) => ringOf(other, { store, now, noted }),
+    renewed: (other) => ringOf(other, { store, now, unsaved }),
   };
 }
 
 /** Returns the keys of the configuration. */
 export function configuredKeys({ keys }: Pick<Config, "keys">): KeyRecord[] {
   return keys.map(({ name, group, hash, rules }) => {
-    return { id: CONFIGURED + name, name, hash, group, createdAt: 0, disabled: false, rules };
+    return { id: CONFIGURED_PREFIX + name, name, hash, group, createdAt: 0, disabled: false, rules };
   });
 }
 
-/** Creates a key: prefix, 32 random bytes in base64url, checksum. @param random fills an array with random bytes */
+/**
+ * Creates a key: the prefix, 32 random bytes in base64url, and a checksum.
+ * @param random fills an array with random bytes
+ */
 export function mintKey(random: (bytes: Uint8Array<ArrayBuffer>) => void = fillRandom): string {
   const bytes = new Uint8Array(BODY_BYTES);
   random(bytes);
@@ -200,14 +208,14 @@ export function issueKey({ name, group, rules = {}, expiresAt, now }: NewKey): {
   };
 }
 
-/** Returns true if a text has the form and the checksum of a key that a gateway issued. */
+/** Returns whether a text has the form and the checksum of a key that a gateway issued. */
 export function isIssued(credential: string): boolean {
   const end = PREFIX.length + BODY_LENGTH;
-  return credential.length === end + CHECKSUM_LENGTH && ISSUED.test(credential) &&
+  return credential.length === end + CHECKSUM_LENGTH && ISSUED_KEY.test(credential) &&
     checksum(credential.slice(0, end)) === credential.slice(end);
 }
 
-/** Hashes a key with SHA-256, hexadecimal. Only the hash is stored. */
+/** Returns the SHA-256 of a key, hexadecimal. Stores have only this hash. */
 export function hashKey(key: string): string {
   return createHash("sha256").update(key).digest("hex");
 }
@@ -217,14 +225,14 @@ function fillRandom(bytes: Uint8Array<ArrayBuffer>): void {
 }
 
 /**
- * Returns whether the hash is the key's own, or a previous one that is still valid. A previous hash expires without a
- * change in the store.
+ * Returns whether a hash belongs to the key: its present one, or a previous one that is still valid. The validity of a
+ * previous hash ends without a change in the store.
  */
-function isIn({ hash, former }: KeyRecord, presented: { hash: string; now: () => number }): boolean {
-  return hash === presented.hash || (former !== undefined && former.until > presented.now());
+function hasHash(key: KeyRecord, { hash, now }: { hash: string; now: () => number }): boolean {
+  return key.hash === hash || (key.former !== undefined && key.former.until > now());
 }
 
-/** Returns the store's version; `undefined` after an error, which reading the key then repeats and reports. */
+/** Returns the store's version; `undefined` if that fails. Reading the key then reports the failure. */
 function versionOf(store: KeyStore): number | undefined {
   try {
     return store.version?.();
@@ -233,7 +241,10 @@ function versionOf(store: KeyStore): number | undefined {
   }
 }
 
-/** Reads a key. A failing store must never look like a wrong key. */
+/**
+ * Reads a key from the store.
+ * @throws {GatewayError} `overloaded` if the store fails: that must not look like a wrong key
+ */
 async function readKey(
   store: KeyStore,
   { hash, now }: { hash: string; now: number },
@@ -249,16 +260,16 @@ async function readKey(
 }
 
 function checksum(text: string): string {
-  let rest = crc32(text);
+  let remaining = crc32(text);
   let digits = "";
-  for (let place = 0; place < CHECKSUM_LENGTH; place++) {
-    digits = DIGITS.charAt(rest % DIGITS.length) + digits;
-    rest = Math.floor(rest / DIGITS.length);
+  while (digits.length < CHECKSUM_LENGTH) {
+    digits = DIGITS.charAt(remaining % DIGITS.length) + digits;
+    remaining = Math.floor(remaining / DIGITS.length);
   }
   return digits;
 }
 
-/** CRC-32 as in gzip and PNG (reflected, polynomial 0xEDB88320) of ASCII text. */
+/** Returns the CRC-32 of ASCII text, as in gzip and PNG (reflected, polynomial 0xEDB88320). */
 function crc32(text: string): number {
   let crc = 0xffffffff;
   for (let index = 0; index < text.length; index++) {

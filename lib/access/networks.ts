@@ -1,36 +1,36 @@
-/** IPv4 and IPv6 addresses and networks. */
+/** Parses and compares IPv4 and IPv6 addresses and networks. */
 import { isIP } from "node:net";
 
-/** Returns true for an IP address, or a network such as `10.0.0.0/8`. */
+/** Returns whether a text is an IP address, or a network such as `10.0.0.0/8`. */
 export function isNetwork(text: string): boolean {
   return readNetwork(text) !== undefined;
 }
 
-/** Returns true for a host name or address of this machine itself, such as `localhost` or `[::1]`. */
+/** Returns whether a host name or address is this machine itself, such as `localhost` or `[::1]`. */
 export function isLoopbackHost(hostname: string): boolean {
   return /^(?:localhost|127(?:\.\d{1,3}){3}|\[?::1\]?)$/i.test(hostname);
 }
 
 const LOOPBACK_NETWORKS = ["127.0.0.0/8", "::1"];
 
-/** Returns true for an IP address of this machine itself. */
+/** Returns whether an IP address is a loopback address of this machine. */
 export function isLoopbackAddress(address: string): boolean {
   return isWithin(address, LOOPBACK_NETWORKS);
 }
 
-/** Returns true for an IP address. */
+/** Returns whether a text is an IP address. */
 export function isAddress(text: string): boolean {
   return readAddress(text) !== undefined;
 }
 
-/** Returns true if an address is in any of the networks. IPv4 inside IPv6 (`::ffff:10.0.0.1`) counts as IPv4. */
+/** Returns whether an address is in any of the networks. IPv4 inside IPv6 (`::ffff:10.0.0.1`) counts as IPv4. */
 export function isWithin(address: string, networks: readonly string[]): boolean {
-  const found = readAddress(address);
-  return found !== undefined && networks.some((text) => {
+  const parsed = readAddress(address);
+  return parsed !== undefined && networks.some((text) => {
     const network = readNetwork(text);
-    if (network?.size !== found.size) return false;
+    if (network?.size !== parsed.size) return false;
     const hostBits = BigInt(network.size - network.bits);
-    return found.value >> hostBits === network.value >> hostBits;
+    return parsed.value >> hostBits === network.value >> hostBits;
   });
 }
 
@@ -39,13 +39,13 @@ export function isWithin(address: string, networks: readonly string[]): boolean 
  * belongs to one customer. Other texts are returned unchanged.
  */
 export function clientNetwork(address: string): string {
-  const found = readAddress(address);
-  if (found === undefined) return address;
-  return found.size === 32 ? `4:${found.value.toString(16)}` : `6:${(found.value >> 64n).toString(16)}`;
+  const parsed = readAddress(address);
+  if (parsed === undefined) return address;
+  return parsed.size === 32 ? `4:${parsed.value.toString(16)}` : `6:${(parsed.value >> 64n).toString(16)}`;
 }
 
-/** IPv6 networks that embed an IPv4 address, with the number of bits behind it. */
-const EMBEDDINGS: readonly (readonly [network: string, rest: bigint])[] = [
+/** IPv6 networks that embed an IPv4 address, with the number of bits that follow it. */
+const EMBEDDINGS: readonly (readonly [network: string, bitsAfter: bigint])[] = [
   // Compatible and translated addresses (RFC 4291, 7915); NAT64, global and local (RFC 6052, 8215).
   ["::/96", 0n],
   ["::ffff:0:0:0/96", 0n],
@@ -55,16 +55,19 @@ const EMBEDDINGS: readonly (readonly [network: string, rest: bigint])[] = [
   ["2002::/16", 80n],
 ];
 
-/** Lists the IPv4 addresses embedded in an IPv6 address. Those of `::ffff:0:0/96` count as IPv4 everywhere. */
+/**
+ * Returns the IPv4 addresses embedded in an IPv6 address. Those in `::ffff:0:0/96` are left out: this file treats them
+ * as IPv4 anyway.
+ */
 export function embeddedIPv4(address: string): string[] {
-  const found = readAddress(address);
-  if (found?.size !== 128) return [];
-  return EMBEDDINGS.flatMap(([network, hostBits]) =>
-    isWithin(address, [network]) ? [writeV4((found.value >> hostBits) & 0xffffffffn)] : []
+  const parsed = readAddress(address);
+  if (parsed?.size !== 128) return [];
+  return EMBEDDINGS.flatMap(([network, bitsAfter]) =>
+    isWithin(address, [network]) ? [formatV4((parsed.value >> bitsAfter) & 0xffffffffn)] : []
   );
 }
 
-function writeV4(value: bigint): string {
+function formatV4(value: bigint): string {
   return [24n, 16n, 8n, 0n].map((shift) => String((value >> shift) & 0xffn)).join(".");
 }
 
@@ -80,17 +83,17 @@ interface Network extends Address {
   bits: number;
 }
 
-/** The 96 bits before an IPv4 address in `::ffff:0:0/96`. */
-const MAPPED = 0xffffn;
+/** The first 96 bits of an address in `::ffff:0:0/96`, which ends with an IPv4 address. */
+const MAPPED_PREFIX = 0xffffn;
 
 function readNetwork(text: string): Network | undefined {
-  const [, addressText = "", length] = /^([0-9A-Fa-f.:]+)(?:\/(\d{1,3}))?$/.exec(text) ?? [];
+  const [, addressText = "", prefixLength] = /^([0-9A-Fa-f.:]+)(?:\/(\d{1,3}))?$/.exec(text) ?? [];
   const version = isIP(addressText);
   const address = readAddress(addressText);
   if (address === undefined) return undefined;
   const maxLength = version === 4 ? 32 : 128;
   // A network wider than ::ffff:0:0/96 mixes IPv4 and IPv6 and is rejected.
-  const bits = (length === undefined ? maxLength : Number(length)) - (maxLength - address.size);
+  const bits = (prefixLength === undefined ? maxLength : Number(prefixLength)) - (maxLength - address.size);
   return bits >= 0 && bits <= address.size ? { ...address, bits } : undefined;
 }
 
@@ -99,7 +102,7 @@ function readAddress(text: string): Address | undefined {
   if (version === 4) return { size: 32, value: readV4(text) };
   if (version !== 6 || text.includes("%")) return undefined;
   const value = readV6(text);
-  return value >> 32n === MAPPED ? { size: 32, value: value & 0xffffffffn } : { size: 128, value };
+  return value >> 32n === MAPPED_PREFIX ? { size: 32, value: value & 0xffffffffn } : { size: 128, value };
 }
 
 function readV4(text: string): bigint {

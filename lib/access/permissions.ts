@@ -1,22 +1,22 @@
-/** Permissions of a caller: its group and its key must both allow a request. */
+/** Checks the permissions of a caller: both its group and its key must allow a request. */
 import { GatewayError } from "../errors.ts";
 import type { Protocol } from "../protocols/canonical/types.ts";
 import type { Endpoint } from "./access_table.ts";
 import type { Group, KeyRules } from "../config.ts";
 
-/** A group and the rules of a key. For a group alone the rules are `{}`. */
+/** A group and the rules of a key. To check a group alone, the rules are `{}`. */
 export type Permitted = Pick<Caller, "group" | "rules">;
 
-/** The rules about models. */
+/** The parts of a group and a key that are about models. */
 interface PermittedModels {
   group: Pick<Permitted["group"], "models">;
   rules: Pick<Permitted["rules"], "models">;
 }
 
-/** Text endpoints, which are named as their protocols. */
+/** Text endpoints, which have the names of their protocols. */
 const TEXT_ENDPOINTS: ReadonlySet<Endpoint> = new Set<Protocol>(["chat", "responses", "messages", "gemini"]);
 
-/** Checks the endpoint. @throws {GatewayError} `forbidden` if the caller may not call it */
+/** Requires the permission to call an endpoint. @throws {GatewayError} `forbidden` without it */
 export function requireEndpoint({ group, rules }: Permitted, endpoint: Endpoint): void {
   if (allows(group.endpoints, endpoint) && allows(rules.endpoints, endpoint)) return;
   throw new GatewayError("forbidden", `This API key may not use the endpoint "${endpoint}"`, {
@@ -24,7 +24,7 @@ export function requireEndpoint({ group, rules }: Permitted, endpoint: Endpoint)
   });
 }
 
-/** Checks the protocol. @throws {GatewayError} `forbidden` if the caller may not use it */
+/** Requires the permission to use a protocol. @throws {GatewayError} `forbidden` without it */
 export function requireProtocol({ group }: Permitted, protocol: Protocol): void {
   if (allows(group.protocols, protocol)) return;
   throw new GatewayError("forbidden", `This API key may not use the protocol "${protocol}"`, {
@@ -33,9 +33,9 @@ export function requireProtocol({ group }: Permitted, protocol: Protocol): void 
 }
 
 /**
- * Checks the model.
- * @param names name of the model in the request; `isKnown` false: it is not in the catalog
- * @throws {GatewayError} `forbidden` if the caller may not use it
+ * Requires the permission to use a model.
+ * @param options `name`: name of the model in the request; `isKnown`: whether the catalog has it
+ * @throws {GatewayError} `forbidden` without it
  */
 export function requireModel(
   caller: Permitted,
@@ -49,33 +49,35 @@ export function requireModel(
   });
 }
 
-/** Returns whether a glob of the group, and one of the key if it has any, matches the whole id. */
+/**
+ * Returns whether a caller may use a model: a glob of the group and, if the key has any, one of the key match its id.
+ */
 export function mayUse({ group, rules }: PermittedModels, modelId: string): boolean {
   return matchesAny(group.models, modelId) && (rules.models === undefined || matchesAny(rules.models, modelId));
 }
 
 function matchesAny(globs: readonly string[], text: string): boolean {
   for (const glob of globs) {
-    // The most frequent glob.
+    // `*` is the most frequent glob, so it is compared first.
     if (glob === "*" || matchesGlob(glob, text)) return true;
   }
   return false;
 }
 
-/** Returns true if the caller may call the endpoint and use its protocol. */
+/** Returns whether a caller may call an endpoint and use its protocol. */
 export function mayCall({ group, rules }: Permitted, endpoint: Endpoint): boolean {
   return allows(group.endpoints, endpoint) && allows(rules.endpoints, endpoint) &&
     (!TEXT_ENDPOINTS.has(endpoint) || allows(group.protocols, endpoint));
 }
 
-/** An absent list allows everything. */
+/** Returns whether a list allows a name. An absent list allows everything. */
 function allows(names: readonly string[] | undefined, name: string): boolean {
   return names === undefined || names.includes("*") || names.includes(name);
 }
 
 /**
- * `*` matches any text, including none. Matching each part at its first occurrence is sufficient, so there is no
- * backtracking.
+ * Returns whether a glob, in which `*` matches any text or none, matches a whole text. It is enough to match each part
+ * at its first occurrence, so there is no backtracking.
  */
 function matchesGlob(glob: string, text: string): boolean {
   const parts = glob.split("*");
@@ -86,16 +88,16 @@ function matchesGlob(glob: string, text: string): boolean {
   const end = text.length - last.length;
   let at = first.length;
   for (const part of parts) {
-    const found = text.indexOf(part, at);
-    if (found === -1 || found + part.length > end) return false;
-    at = found + part.length;
+    const index = text.indexOf(part, at);
+    if (index === -1 || index + part.length > end) return false;
+    at = index + part.length;
   }
   return true;
 }
 
-/** An authenticated key with the rules of its group and its own. */
+/** An authenticated API key, with its group and its own rules. */
 export interface Caller {
-  /** Id of the key, not the key. */
+  /** Id of the key, which is no secret. */
   keyId: string;
   keyName: string;
   groupName: string;
@@ -104,7 +106,7 @@ export interface Caller {
   rules: KeyRules;
 }
 
-/** Returns the caller of a route that needs a key. @throws {GatewayError} `unauthenticated` */
+/** Returns the caller of a route that requires a key. @throws {GatewayError} `unauthenticated` if there is none */
 export function requireCaller(caller: Caller | undefined): Caller {
   if (caller === undefined) throw new GatewayError("unauthenticated", "This request needs an API key");
   return caller;

@@ -1,4 +1,4 @@
-/** One-time links that sign an operator in with all rights, for consoles that only this machine reaches. */
+/** One-time links that sign an operator in with all rights, for consoles that listen on a loopback address. */
 import { randomBytes } from "node:crypto";
 import type { AdminConfig, Config } from "../config.ts";
 import type { ChangeOrigin, OperatorStore } from "../store/operators.ts";
@@ -11,10 +11,13 @@ export const SIGN_IN_PATH = "/admin/console/sign-in";
 /** Name of the parameter that holds the token. */
 export const LINK_PARAMETER = "link";
 
-/** Time for which a link is valid: ten minutes, in milliseconds. */
+/** Lifetime of a link: ten minutes, in milliseconds. */
 export const LINK_MS = 600_000;
 
-/** Makes a link, whose token is kept as a hash, and logs that. @param at URL of the console's listener */
+/**
+ * Creates a link and writes that to the log of changes. The store has only the hash of its token.
+ * @param at URL of the console's listener
+ */
 export async function addSignInLink(
   operators: Pick<OperatorStore, "addSignInLink" | "logChange">,
   { at, origin }: { at: string; origin: ChangeOrigin },
@@ -26,8 +29,9 @@ export async function addSignInLink(
 }
 
 /**
- * Uses a link up and returns whether it was valid. A lookup by hash takes a time that reveals nothing about valid
- * tokens. @param now Unix time in milliseconds
+ * Invalidates a link and returns whether it was valid. Tokens are looked up by their hashes, so the time that this
+ * takes reveals nothing about valid tokens.
+ * @param now Unix time in milliseconds
  */
 export async function takeSignInLink(
   operators: Pick<OperatorStore, "takeSignInLink">,
@@ -37,20 +41,20 @@ export async function takeSignInLink(
   return /^[\w-]{43}$/.test(token) && await operators.takeSignInLink(hashKey(token), now);
 }
 
-/** True where links are accepted: the console listens on a loopback address. */
+/** Returns whether sign-in links are accepted, which requires that the console listens on a loopback address. */
 export function acceptsSignInLinks({ listen, admin }: Pick<Config, "listen" | "admin">): boolean {
   return isLoopbackHost((admin?.listen ?? listen).hostname);
 }
 
 /**
- * True for a gateway that has a console without an admin key: one without `admin`, on a loopback address, that is started
- * at a terminal. Processes that share a port could not share its sessions.
+ * Returns whether a gateway has a console although no admin key is configured: it has no `admin`, listens on a loopback
+ * address, and was started at a terminal. Processes that share a port are excluded: they could not share its sessions.
  */
 export function hasLocalConsole({ listen, admin }: Pick<Config, "listen" | "admin">, isAtTerminal: boolean): boolean {
   return isAtTerminal && admin === undefined && !listen.reuse_port && acceptsSignInLinks({ listen });
 }
 
-/** The admin side of such a gateway: no key has this hash, so links alone lead into its console. */
+/** Creates the admin settings of such a gateway. No key has this random hash, so only links open its console. */
 export function createLocalAdmin(): AdminConfig {
   return { hash: randomBytes(32).toString("hex") };
 }

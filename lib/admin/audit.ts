@@ -1,4 +1,4 @@
-/** The audit of the ledger, over HTTP. */
+/** `POST /admin/v1/audit`: audits the ledger. */
 import type { RouteContext } from "../server/router.ts";
 import { auditLedger } from "../billing/reports/audit.ts";
 import type { AuditReport } from "../billing/reports/schemas.ts";
@@ -6,15 +6,15 @@ import { abortable } from "../abort.ts";
 import type { LedgerStore } from "../store/ledger.ts";
 import { adminResponse } from "./response.ts";
 
-/** An audit under way. */
+/** A running audit. */
 interface SharedAudit {
   report: Promise<AuditReport>;
   stop: AbortController;
-  /** Clients that wait for its report. */
+  /** Number of requests that wait for the report. */
   waiting: number;
 }
 
-/** Running audits, by their ledgers. */
+/** Running audits by ledger. */
 const sharedAudits = new WeakMap<LedgerStore, SharedAudit>();
 
 /** Audits the ledger. The status is 200 even if there are differences. */
@@ -23,9 +23,10 @@ export async function audit({ signal }: Request, { gateway }: RouteContext): Pro
 }
 
 /**
- * Audits a ledger, one audit at a time, as each reads all of it: requests during an audit share its report. It is aborted
- * when all of them are. `now` in Unix milliseconds.
- * @throws the reason of the signal, once it is given up
+ * Audits a ledger. An audit reads the whole ledger, so only one runs at a time, and requests that come meanwhile share
+ * its report. It is aborted when all of these requests are.
+ * @param options `now` returns the Unix time in milliseconds
+ * @throws the signal's reason once it is aborted
  */
 export async function shareAudit(
   ledger: LedgerStore,
@@ -38,7 +39,7 @@ export async function shareAudit(
     return await abortable(audit.report, signal);
   } finally {
     if (--audit.waiting === 0) {
-      forget(ledger, audit);
+      unshare(ledger, audit);
       audit.stop.abort(signal.reason);
     }
   }
@@ -46,13 +47,13 @@ export async function shareAudit(
 
 function begin(ledger: LedgerStore, now: () => number): SharedAudit {
   const stop = new AbortController();
-  const report = auditLedger(ledger, { now, signal: stop.signal }).finally(() => forget(ledger, audit));
+  const report = auditLedger(ledger, { now, signal: stop.signal }).finally(() => unshare(ledger, audit));
   const audit: SharedAudit = { report, stop, waiting: 0 };
   sharedAudits.set(ledger, audit);
   return audit;
 }
 
-/** The next request begins a new audit. */
-function forget(ledger: LedgerStore, audit: SharedAudit): void {
+/** Stops sharing an audit: the next request begins a new one. */
+function unshare(ledger: LedgerStore, audit: SharedAudit): void {
   if (sharedAudits.get(ledger) === audit) sharedAudits.delete(ledger);
 }

@@ -1,4 +1,4 @@
-/** The log of operators' changes: what is written to it, and its list over HTTP. */
+/** The log of operators' changes: writes to it, and lists it for `GET /admin/v1/changes`. */
 import { GatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
 import { describeCause } from "../server/cause.ts";
@@ -8,22 +8,27 @@ import { readQuery } from "./request_input.ts";
 import { adminResponse } from "./response.ts";
 import type { ChangeLine, ChangePage } from "./schemas.ts";
 
-/** Changes of a page: without a limit, and at most. */
-const USUAL_LIMIT = 50;
-const MAX_LISTED = 1_000;
+/** Changes of a page if the request sets no limit. */
+const DEFAULT_LIMIT = 50;
+/** Largest limit of a page. */
+const MAX_LIMIT = 1_000;
 
-/** Author, time and address of a change. Without a session the author is the holder of the admin key. */
+/**
+ * Returns the author, time and address of a change. Without a session of the console, the author used the admin key.
+ */
 export function originOf({ gateway, session, address, requestId }: RouteContext): ChangeOrigin {
-  const from = address();
+  const clientAddress = address();
   return {
     author: session?.author ?? "admin_key",
     at: gateway.now(),
-    ...(from !== undefined && { address: from }),
+    ...(clientAddress !== undefined && { address: clientAddress }),
     requestId,
   };
 }
 
-/** Logs a change that is no transaction of the store. A failure is reported in the log of the process. */
+/**
+ * Logs a change that is not made by a transaction of the store, which would log it. A failure goes to the process log.
+ */
 export async function logChange({ store, log }: Pick<Gateway, "store" | "log">, change: LoggedChange): Promise<void> {
   try {
     await store.operators.logChange(change);
@@ -32,30 +37,30 @@ export async function logChange({ store, log }: Pick<Gateway, "store" | "log">, 
   }
 }
 
-/** `GET /admin/v1/changes`. @throws {GatewayError} `invalid` */
+/** `GET /admin/v1/changes`: lists changes. @throws {GatewayError} `invalid` for parameters that cannot be read */
 export async function listChanges(request: Request, { gateway }: RouteContext): Promise<Response> {
   return adminResponse(await readChanges(gateway.store, readQuery(request, ["limit", "cursor", "request"])));
 }
 
 /**
- * Reads a page of the log.
- * @param request only changes of this request; absent: all
+ * Reads a page of the log, the latest change first.
+ * @param query `request`: id of a request, to get only its changes; absent: all
  * @throws {GatewayError} `invalid` for a wrong limit or cursor
  */
 export async function readChanges(
   { operators }: { operators: Pick<OperatorStore, "changes"> },
   { limit, cursor, request }: { limit?: string; cursor?: string; request?: string },
 ): Promise<ChangePage> {
-  const pageSize = limit === undefined ? USUAL_LIMIT : readWhole("limit", limit, MAX_LISTED);
-  const before = cursor === undefined ? {} : { before: readWhole("cursor", cursor, Number.MAX_SAFE_INTEGER) };
-  const of = request === undefined ? {} : { requestId: request.replace(/^req_/, "") };
-  const found = await operators.changes({ ...before, ...of, limit: pageSize + 1 });
-  const page = found.slice(0, pageSize);
-  const next = found.length > pageSize ? String(page.at(-1)?.seq) : null;
+  const size = limit === undefined ? DEFAULT_LIMIT : readInteger("limit", limit, MAX_LIMIT);
+  const before = cursor === undefined ? {} : { before: readInteger("cursor", cursor, Number.MAX_SAFE_INTEGER) };
+  const ofRequest = request === undefined ? {} : { requestId: request.replace(/^req_/, "") };
+  const changes = await operators.changes({ ...before, ...ofRequest, limit: size + 1 });
+  const page = changes.slice(0, size);
+  const next = changes.length > size ? String(page.at(-1)?.seq) : null;
   return { object: "list", data: page.map(toLine), next };
 }
 
-function readWhole(param: string, text: string, max: number): number {
+function readInteger(param: string, text: string, max: number): number {
   const value = /^\d{1,16}$/.test(text) ? Number(text) : 0;
   if (value >= 1 && value <= max) return value;
   const expected = param === "cursor" ? 'the "next" of the page before' : `a whole number from 1 to ${max}`;

@@ -1,4 +1,4 @@
-/** The configuration in force, and the way to another one, over HTTP. */
+/** `/admin/v1/config` and `/admin/v1/reload`: shows the active configuration, and reloads it. */
 import type { Config } from "../config.ts";
 import { GatewayError } from "../errors.ts";
 import type { RouteContext } from "../server/router.ts";
@@ -6,7 +6,7 @@ import { originOf } from "./changes.ts";
 import { adminResponse } from "./response.ts";
 import type { ConfigResponse, ReloadResponse } from "./schemas.ts";
 
-/** The configuration in force, without secrets. */
+/** Returns the active configuration, without secrets. */
 export function showConfig(_request: Request, { gateway }: RouteContext): Response {
   const answer: ConfigResponse = {
     object: "config",
@@ -17,9 +17,9 @@ export function showConfig(_request: Request, { gateway }: RouteContext): Respon
 }
 
 /**
- * Reloads the configuration, for all nodes where they share one.
- * @throws {GatewayError} `invalid` with every mistake, `overloaded` where the store that nodes share is out of reach; the
- * old one stays in force then
+ * Reloads the configuration, of all nodes if they share it. If it is refused, the old one stays active.
+ * @throws {GatewayError} `invalid` with every mistake; `overloaded` if the store of a shared configuration is
+ * unreachable
  */
 export async function reload(_request: Request, context: RouteContext): Promise<Response> {
   const { reloader } = context.gateway;
@@ -32,7 +32,7 @@ export async function reload(_request: Request, context: RouteContext): Promise<
   return adminResponse(answer);
 }
 
-/** Returns a configuration without hashes of keys. Secrets of upstreams redact themselves. */
+/** Returns a configuration without the hashes of keys. Secrets of upstreams need no treatment: JSON hides them. */
 export function withoutSecrets({ keys, admin, ...config }: Config): Record<string, unknown> {
   return {
     ...config,

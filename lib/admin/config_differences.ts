@@ -1,50 +1,56 @@
-/** Differences of two configurations, member by member and without secrets. */
+/** Compares two configurations member by member, without secrets. */
 import type { Config } from "../config.ts";
 import { isObject, type Json, type JsonObject } from "../json/mod.ts";
 import { withoutSecrets } from "./config.ts";
 
 /** A member in which two configurations differ. */
 export interface ConfigDifference {
-  /** Such as `groups.team.limits.requests_per_minute`; models and keys are named by their ids. */
+  /** Path of the member, such as `groups.team.limits.requests_per_minute`. Models and keys appear with their ids. */
   path: string;
   /** Absent: the member is new. */
   before?: Json;
-  /** Absent: the member is gone. */
+  /** Absent: the member was removed. */
   after?: Json;
 }
 
-/** Most differences of one reload that are logged. */
+/** Largest number of differences that are logged for one reload. */
 const MAX_LOGGED = 100;
 
-/** Lists the members that differ, the outermost that only one configuration has. Secrets that differ are not among them. */
+/**
+ * Returns the members that differ. An object that only one configuration has is a single difference. Differences of
+ * secrets are not found.
+ */
 export function configDifferences(before: Config, after: Config): ConfigDifference[] {
   return [...differences([], [toJson(before), toJson(after)])];
 }
 
-/** The differences as values for the log of changes. */
-export function differenceValues(found: readonly ConfigDifference[]): { before: JsonObject; after: JsonObject } {
+/** Returns differences as the values before and after, by path, for the log of changes. */
+export function differenceValues(all: readonly ConfigDifference[]): { before: JsonObject; after: JsonObject } {
   const [before, after]: [JsonObject, JsonObject] = [{}, {}];
-  for (const difference of found.slice(0, MAX_LOGGED)) {
+  for (const difference of all.slice(0, MAX_LOGGED)) {
     before[difference.path] = difference.before ?? null;
     after[difference.path] = difference.after ?? null;
   }
-  if (found.length > MAX_LOGGED) after["more differences"] = found.length - MAX_LOGGED;
+  if (all.length > MAX_LOGGED) after["more differences"] = all.length - MAX_LOGGED;
   return { before, after };
 }
 
-/** Secrets redact themselves in JSON. */
+/** Returns a configuration as plain JSON, in which secrets are hidden. */
 function toJson(config: Config): Json {
   return JSON.parse(JSON.stringify(withoutSecrets(config)));
 }
 
-function* differences(path: string[], [old, now]: [Json | undefined, Json | undefined]): Generator<ConfigDifference> {
-  const [oldMembers, newMembers] = [membersOf(old), membersOf(now)];
+function* differences(
+  path: string[],
+  [before, after]: [Json | undefined, Json | undefined],
+): Generator<ConfigDifference> {
+  const [oldMembers, newMembers] = [membersOf(before), membersOf(after)];
   if (oldMembers === undefined || newMembers === undefined) {
-    if (JSON.stringify(old) === JSON.stringify(now)) return;
+    if (JSON.stringify(before) === JSON.stringify(after)) return;
     yield {
       path: path.join("."),
-      ...(old !== undefined && { before: old }),
-      ...(now !== undefined && { after: now }),
+      ...(before !== undefined && { before }),
+      ...(after !== undefined && { after }),
     };
     return;
   }
@@ -53,7 +59,10 @@ function* differences(path: string[], [old, now]: [Json | undefined, Json | unde
   }
 }
 
-/** The members of an object, or the rows of a list by their ids; `undefined` for any other value. */
+/**
+ * Returns the members of an object, or the items of a list by their ids or names; `undefined` for any other value,
+ * which is compared as a whole.
+ */
 function membersOf(value: Json | undefined): ReadonlyMap<string, Json | undefined> | undefined {
   if (Array.isArray(value)) {
     const rows = value.map((row): [Json | undefined, Json] => [isObject(row) ? row.id ?? row.name : undefined, row]);

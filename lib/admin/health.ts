@@ -1,16 +1,16 @@
-/** The health of the gateway for operators, over HTTP. */
+/** `GET /admin/v1/health`: the health of this process, for operators. */
 import type { Gateway } from "../gateway.ts";
 import type { RouteContext } from "../server/router.ts";
 import { healthRows, readiness } from "../status/health.ts";
 import { adminResponse } from "./response.ts";
 import type { HealthResponse } from "./schemas.ts";
 
-/** `GET /admin/v1/health`. The status is always 200. */
+/** Returns the health of this process. The HTTP status is always 200. */
 export async function health(_request: Request, { gateway }: RouteContext): Promise<Response> {
   return adminResponse(await readHealth(gateway));
 }
 
-/** The health of this process. */
+/** Reads the health of this process. */
 export async function readHealth(gateway: Gateway): Promise<HealthResponse> {
   const { rss, heapUsed } = Deno.memoryUsage();
   const { config, ledger, observer, reloader, store } = gateway;

@@ -1,4 +1,4 @@
-/** Keys over HTTP. Changes apply to the next request. */
+/** `/admin/v1/keys`: lists, creates, changes, rotates and revokes keys. Changes apply to the next request. */
 import { z } from "zod";
 import {
   changeKey,
@@ -22,10 +22,10 @@ import { originOf } from "./changes.ts";
 import { adminResponse, streamedAdminResponse } from "./response.ts";
 import { readBody, readOptionalBody } from "./request_input.ts";
 
-/** Longest text of a name, a span or a moment. Its content is checked later. */
+/** A name, a duration or a time. Only its length is checked here. */
 const text = z.string().max(256);
 
-/** The body that makes a key. */
+/** The body of a request to create a key. */
 export const newKeySchema = z.strictObject({
   name: text.describe("Name in lists and logs; unique among the keys in use"),
   group: text.default("default").describe("Name of a group of the configuration"),
@@ -33,7 +33,7 @@ export const newKeySchema = z.strictObject({
   expires_at: text.nullish().describe("A moment such as 2027-01-01T00:00:00Z, a day, or a span such as 30d"),
 });
 
-/** The body that changes a key. Absent members stay as they are. */
+/** The body of a request to change a key. Absent members stay unchanged. */
 export const keyChangeSchema = z.strictObject({
   disabled: z.boolean().optional().describe("A disabled key is refused until it is enabled again"),
   group: text.optional().describe("Name of a group of the configuration"),
@@ -41,12 +41,12 @@ export const keyChangeSchema = z.strictObject({
   expires_at: text.nullish().describe("As in a new key; null takes the expiry away"),
 });
 
-/** The body that gives a key a new secret. */
+/** The body of a request for a new secret. */
 export const rotationSchema = z.strictObject({
   overlap: text.default("24h").describe("How long the present secret stays good, such as 24h; 0s ends it at once"),
 });
 
-/** Every key of the store, oldest first; each as it is when its page is read. */
+/** Lists all keys of the store, the oldest first. Changes during the listing may or may not be included. */
 export async function listKeys({ signal }: Request, { gateway }: RouteContext): Promise<Response> {
   const now = gateway.now();
   const { store: { keys, ledger }, config } = gateway;
@@ -58,7 +58,7 @@ export async function listKeys({ signal }: Request, { gateway }: RouteContext): 
   return await streamedAdminResponse({ object: "list", data });
 }
 
-/** Makes a key. The answer alone has it. @throws {GatewayError} `invalid` */
+/** Creates a key. Its secret is only in this response. @throws {GatewayError} `invalid` for an invalid request */
 export async function addKey(_request: Request, context: RouteContext): Promise<Response> {
   const { gateway } = context;
   const { name, group, rules, expires_at } = await readBody(newKeySchema, context);
@@ -72,7 +72,7 @@ export async function addKey(_request: Request, context: RouteContext): Promise<
   return adminResponse(showSecret(created, gateway), 201);
 }
 
-/** One key, by its name or id. @throws {GatewayError} `not_found` */
+/** Returns the key with a name or id. @throws {GatewayError} `not_found` if there is none */
 export async function showKey(_request: Request, { gateway, params }: RouteContext): Promise<Response> {
   const { key = "" } = params;
   const { store, config, now } = gateway;
@@ -81,7 +81,10 @@ export async function showKey(_request: Request, { gateway, params }: RouteConte
   return adminResponse(withBudgets);
 }
 
-/** Changes a key. @throws {GatewayError} `not_found`, `invalid` */
+/**
+ * Changes a key.
+ * @throws {GatewayError} `not_found`; `invalid` if the change is, or the key is revoked or configured
+ */
 export async function editKey(_request: Request, context: RouteContext): Promise<Response> {
   const { gateway, params: { key = "" } } = context;
   const change = await readBody(keyChangeSchema, context);
@@ -102,7 +105,10 @@ export async function editKey(_request: Request, context: RouteContext): Promise
   return adminResponse(publicKey(record, gateway.now()));
 }
 
-/** Gives a key a new secret, which the answer alone has. @throws {GatewayError} `not_found`, `invalid` */
+/**
+ * Gives a key a new secret, which is only in this response.
+ * @throws {GatewayError} `not_found`; `invalid` if the overlap is, or the key is revoked, expired or configured
+ */
 export async function rotateSecret(_request: Request, context: RouteContext): Promise<Response> {
   const { gateway, params: { key = "" } } = context;
   const { overlap } = await readOptionalBody(rotationSchema, context);
@@ -111,7 +117,7 @@ export async function rotateSecret(_request: Request, context: RouteContext): Pr
   return adminResponse(showSecret(rotated, gateway));
 }
 
-/** Revokes a key permanently. @throws {GatewayError} `not_found`, `invalid` where it is revoked already */
+/** Revokes a key permanently. @throws {GatewayError} `not_found`; `invalid` if it is revoked already or configured */
 export async function deleteKey(_request: Request, context: RouteContext): Promise<Response> {
   const { gateway, params: { key = "" } } = context;
   const record = await revokeKey(keyAdmin(context), key);
@@ -119,7 +125,7 @@ export async function deleteKey(_request: Request, context: RouteContext): Promi
   return adminResponse(publicKey(record, gateway.now()));
 }
 
-/** The keys, as the operator who asks changes them. */
+/** Returns what operations on keys need, with the operator of the request as the author. */
 export function keyAdmin(context: RouteContext): KeyAdmin {
   const { config, store, now } = context.gateway;
   return { config, store, now, origin: originOf(context) };
@@ -129,17 +135,20 @@ function showSecret({ key, record }: ShownKey, gateway: Gateway): object {
   return { ...publicKey(record, gateway.now()), key };
 }
 
-/** Reads an expiry such as `30d` or `2027-01-01`. @throws {GatewayError} `invalid` */
+/**
+ * Reads an expiry such as `30d` or `2027-01-01`, as Unix time in milliseconds.
+ * @throws {GatewayError} `invalid` if it cannot be read
+ */
 export function readExpiry(text: string, now: number): number {
   return readParameter("expires_at", () => parseMoment(text, now));
 }
 
-/** Reads an overlap such as `24h`, in milliseconds. @throws {GatewayError} `invalid` */
+/** Reads an overlap such as `24h`, in milliseconds. @throws {GatewayError} `invalid` if it cannot be read */
 export function readOverlap(text: string): number {
   return readParameter("overlap", () => parseDuration(text));
 }
 
-/** Values that cannot be parsed are errors of the operator. */
+/** Reads a value of the request. @throws {GatewayError} `invalid` if `read` throws a `RangeError` */
 function readParameter(param: string, read: () => number): number {
   try {
     return read();
@@ -153,11 +162,11 @@ function readParameter(param: string, read: () => number): number {
 export interface KeyAction {
   action: "create_key" | "change_key" | "rotate_key" | "revoke_key";
   record: KeyRecord;
-  /** Names of the members that were changed. */
+  /** Names of the changed members, separated by spaces. */
   members?: string;
 }
 
-/** Logs who changed which key. */
+/** Logs a change of a key in the process log. */
 export function logKeyAction({ gateway, requestId }: RouteContext, { action, record, members }: KeyAction): void {
   gateway.log({
     level: "info",

@@ -1,4 +1,4 @@
-/** Reports of the nodes about themselves, over the store that they share. */
+/** Reports of each node about itself, which the nodes of a store exchange over it. */
 import denoJson from "../../deno.json" with { type: "json" };
 import type { Gateway } from "../gateway.ts";
 import type { JsonObject } from "../json/mod.ts";
@@ -6,28 +6,28 @@ import type { NodeReport } from "../store/store.ts";
 import { readHealth } from "./health.ts";
 import type { HealthResponse } from "./schemas.ts";
 
-/** Interval of the reports, in milliseconds. */
-const REPORT_MS = 10_000;
+/** Interval between two reports of a node, in milliseconds. */
+const REPORT_INTERVAL_MS = 10_000;
 
-/** Time after which a node that is silent is no longer listed, in milliseconds. */
-const FORGOTTEN_MS = 600_000;
+/** Time without a report after which a node is no longer listed, in milliseconds. */
+const FORGET_MS = 600_000;
 
-/** Time after which a node counts as silent, in milliseconds: three reports. */
-const SILENT_MS = 3 * REPORT_MS;
+/** Time without a report after which a node counts as silent, in milliseconds. */
+const SILENT_MS = 3 * REPORT_INTERVAL_MS;
 
 /** The latest report of a node about itself. */
 export interface NodeState {
   id: string;
-  /** True: it answers this request. */
+  /** Whether this is the node that answers the request. */
   isThis: boolean;
-  /** True: it has not reported for a while. */
+  /** Whether it has not reported for 30 seconds. */
   isSilent: boolean;
-  /** ISO 8601. */
+  /** Time of the report, ISO 8601. */
   reported_at: string;
   facts: NodeFacts;
 }
 
-/** Facts of a node that its health has, too. */
+/** The facts of a report that come from the health of the node. */
 type HealthFacts = Pick<
   HealthResponse,
   | "status"
@@ -43,23 +43,23 @@ type HealthFacts = Pick<
   | "limits_healthy"
 >;
 
-/** A report of a node about itself. Names and numbers only: no keys, no addresses of upstreams. */
+/** The facts of a report. They contain no keys and no addresses of upstreams. */
 export interface NodeFacts extends HealthFacts {
   version: string;
   pid: number;
   listens_on: string;
   rss_bytes: number;
-  /** Version of the configuration in force: that of the store where nodes share one. */
+  /** Version of the active configuration: the store's version if nodes share one. */
   config_version: number;
 }
 
-/** Ids of the gateways of this process, by what outlives a configuration. */
+/** Node ids of the gateways of this process. Their keys are the observers, which stay the same after a reload. */
 const ids = new WeakMap<Gateway["observer"], string>();
 
 function nodeId({ observer }: Pick<Gateway, "observer">): string {
-  const known = ids.get(observer) ?? crypto.randomUUID().slice(0, 8);
-  ids.set(observer, known);
-  return known;
+  const id = ids.get(observer) ?? crypto.randomUUID().slice(0, 8);
+  ids.set(observer, id);
+  return id;
 }
 
 async function readFacts(gateway: Gateway): Promise<NodeFacts> {
@@ -85,11 +85,11 @@ async function readFacts(gateway: Gateway): Promise<NodeFacts> {
   };
 }
 
-/** This node and the others of its store, this one first. While the store is out of reach, this one alone. */
+/** Returns the nodes of the store, this one first. If the store is unreachable or not shared, only this one. */
 export async function readNodes(gateway: Gateway): Promise<NodeState[]> {
   const at = gateway.now();
   const own = { id: nodeId(gateway), at, facts: await readFacts(gateway) };
-  const reports: NodeReport[] = await gateway.store.shared?.nodes.list(at - FORGOTTEN_MS).catch(() => []) ?? [];
+  const reports: NodeReport[] = await gateway.store.shared?.nodes.list(at - FORGET_MS).catch(() => []) ?? [];
   const others = reports.filter(({ id }) => id !== own.id);
   return [own, ...others].map(({ id, at: reported, facts }) => ({
     id,
@@ -101,8 +101,8 @@ export async function readNodes(gateway: Gateway): Promise<NodeState[]> {
 }
 
 /**
- * Reports this node to the others, now and every ten seconds, where there can be others. A store that is out of reach
- * is logged elsewhere. Returns a function that ends the reports and withdraws the last one.
+ * Reports this node now and every ten seconds, if the store is shared. Failures are ignored, because an unreachable
+ * store is logged elsewhere. Returns a function that ends the reports and deletes the last one.
  */
 export function startNodeReports(current: () => Gateway): () => void {
   const { store: { shared } } = current();
@@ -111,11 +111,11 @@ export function startNodeReports(current: () => Gateway): () => void {
   async function report(): Promise<void> {
     const gateway = current();
     const facts = await readFacts(gateway) as unknown as JsonObject;
-    await nodes.report({ id: nodeId(gateway), at: gateway.now(), facts }, gateway.now() - FORGOTTEN_MS);
+    await nodes.report({ id: nodeId(gateway), at: gateway.now(), facts }, gateway.now() - FORGET_MS);
   }
   const tick = () => void report().catch(() => {});
   tick();
-  const timer = setInterval(tick, REPORT_MS);
+  const timer = setInterval(tick, REPORT_INTERVAL_MS);
   return () => {
     clearInterval(timer);
     nodes.leave(nodeId(current())).catch(() => {});

@@ -1,4 +1,4 @@
-/** The description of the admin side. Only the operator gets it. */
+/** `GET /admin/v1/openapi.json`: the OpenAPI description of the admin API, for operators only. */
 import type { JsonObject } from "../json/mod.ts";
 import { describePaths, jsonSchema, type Operation } from "../openapi/operation.ts";
 import { describedSchema, openaiErrorSchema } from "../openapi/schemas.ts";
@@ -8,9 +8,10 @@ import { explanationSchema, requestPageSchema } from "../billing/reports/request
 import * as reports from "../billing/reports/schemas.ts";
 import * as answers from "./schemas.ts";
 
+/** Forms of a time, for descriptions of parameters. */
 const MOMENT = "a span back from now such as 7d, a day such as 2026-11-01, or an exact time";
 
-/** Parameters that narrow a search for requests. */
+/** Parameters that filter requests. */
 const REQUEST_FILTERS = {
   key: "Name or id of the key",
   group: "Name of the group",
@@ -26,7 +27,7 @@ const REQUEST_FILTERS = {
   min_ms: "Least duration in milliseconds",
 };
 
-/** Every operation of the admin side by `METHOD path`; a test holds this against the access table. */
+/** All operations by method and path. A test compares them with the access table. */
 const OPERATIONS: Readonly<Record<string, Operation>> = {
   "GET /admin/v1/openapi.json": { summary: "This description", reply: describedSchema },
   "GET /admin/v1/keys": { summary: "List the keys of the store, oldest first", reply: answers.keyListSchema },
@@ -130,12 +131,12 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
 
 let document: JsonObject | undefined;
 
-/** `GET /admin/v1/openapi.json`. The document is made once, at the first request. */
+/** Returns the description, which is built at the first request. */
 export function serveAdminDocument(): Response {
   return adminResponse(document ??= adminDocument());
 }
 
-/** The OpenAPI 3.1 document of the admin side. */
+/** Builds the OpenAPI 3.1 document of the admin API. */
 export function adminDocument(): JsonObject {
   return {
     openapi: "3.1.0",

@@ -1,4 +1,4 @@
-/** Validates bodies and queries of admin requests. */
+/** Reads and validates bodies and queries of admin requests. */
 import { z } from "zod";
 import { pathText } from "../config/problems.ts";
 import { ReportQueryError } from "../billing/reports/report_errors.ts";
@@ -9,13 +9,16 @@ import type { RouteContext } from "../server/router.ts";
 import { isObject, type JsonObject } from "../json/mod.ts";
 import { checkBody } from "../protocols/fields.ts";
 
-/** Reads a body of this shape. @throws {GatewayError} `invalid`, with the member at fault, and as `readJson()` does */
+/**
+ * Reads the JSON body and checks it against a schema.
+ * @throws {GatewayError} `invalid`, with the wrong member; the errors of `readJson()`
+ */
 export async function readBody<T extends z.ZodType>(schema: T, context: RouteContext): Promise<z.output<T>> {
   const { value } = await context.readJson();
   return check(schema, value);
 }
 
-/** As `readBody()`; an empty body counts as `{}`. */
+/** Reads the body as `readBody` does, and an empty one as `{}`. */
 export async function readOptionalBody<T extends z.ZodType>(schema: T, context: RouteContext): Promise<z.output<T>> {
   try {
     return await readBody(schema, context);
@@ -25,7 +28,10 @@ export async function readOptionalBody<T extends z.ZodType>(schema: T, context: 
   }
 }
 
-/** Reads the query, which may have only these names. @throws {GatewayError} `invalid` for others, and for repeats */
+/**
+ * Reads the parameters of the query.
+ * @throws {GatewayError} `invalid` for a name that is not in `names`, or that is repeated
+ */
 export function readQuery<Name extends string>(
   request: Request,
   names: readonly Name[],
@@ -42,7 +48,7 @@ export function readQuery<Name extends string>(
   return values;
 }
 
-/** Runs a report whose parameters come from a query. @throws {GatewayError} `invalid`, with the parameter at fault */
+/** Runs a report whose parameters come from a query. @throws {GatewayError} `invalid`, with the wrong parameter */
 export async function runReport<Report>(run: () => Promise<Report>): Promise<Report> {
   try {
     return await run();
@@ -68,7 +74,7 @@ function unknownMember(name: string, known: readonly string[]): GatewayError {
   return new GatewayError("invalid", `Unknown parameter "${name}"; known here: ${list}`, { param: name });
 }
 
-/** Names that an object within the body may have. */
+/** Returns the names of the members that the object at a path in the body may have. */
 function membersAt(schema: z.ZodType, path: readonly PropertyKey[]): string[] {
   let current: unknown = z.toJSONSchema(schema, { io: "input" });
   for (const part of path) {

@@ -1,4 +1,4 @@
-/** A live tail of the ledger over server-sent events. */
+/** `GET /admin/v1/requests/stream`: follows the ledger with server-sent events. */
 import { delay } from "../abort.ts";
 import { RequestTail, TAIL_PARAMETERS } from "../billing/reports/request_tail.ts";
 import { GatewayError } from "../errors.ts";
@@ -8,25 +8,26 @@ import { formatFrame } from "../server/sse.ts";
 import { streamHeaders } from "../server/json_response.ts";
 import { readQuery, runReport } from "./request_input.ts";
 
-/** Most concurrent streams of a process: each one reads every new entry. */
+/** Largest number of concurrent streams of a process. Each one reads every new entry. */
 const MAX_STREAMS = 20;
 
-/** Pause between two reads of new requests, in milliseconds. */
+/** Pause between two reads of new entries, in milliseconds. */
 const POLL_MS = 1_000;
 
-/** Silence before a keep-alive, in milliseconds: proxies close connections that are silent for a minute. */
+/** Silence after which a keep-alive is sent, in milliseconds. Proxies often close connections silent for a minute. */
 const KEEP_ALIVE_MS = 15_000;
 
-/** Longest stream, in milliseconds. Its client asks again and must still have a valid key. */
-const LONGEST_MS = 3_600_000;
+/** Longest duration of a stream, in milliseconds. Its client reconnects, and must still have a valid key. */
+const MAX_STREAM_MS = 3_600_000;
 
-/** Pause of a client before it asks again, in milliseconds. */
+/** Pause before a client reconnects, in milliseconds. */
 const RETRY_MS = 2_000;
 
 /**
- * Streams requests as they are entered: one `request` event each, with the entry's sequence number as its id.
+ * Streams requests as they are entered in the ledger: an event `request` for each, with its sequence number as the id.
  * `Last-Event-ID`, which browsers send when they reconnect, takes precedence over `after_seq`.
- * @throws {GatewayError} `invalid` for parameters that cannot be read, `limited` where too many streams are open
+ * @throws {GatewayError} `invalid` for parameters that cannot be read; `limited` if too many streams are open; an error
+ * of `stopping()` if the gateway is shutting down
  */
 export async function streamRequests(request: Request, context: RouteContext): Promise<Response> {
   const { gateway: { store: { ledger, keys }, config, monotonic }, drain, isStillOperator } = context;
@@ -42,7 +43,7 @@ export async function streamRequests(request: Request, context: RouteContext): P
   }
   const ended = new AbortController();
   const end = () => ended.abort();
-  // Before anything is awaited, so that the streams that are being opened count.
+  // The stream is counted before anything is awaited, so that concurrent requests cannot exceed the limit.
   const disconnect = drain.connect("stream", end);
   try {
     const tail = await runReport(() => RequestTail.open({ ledger, keys, config }, { ...texts, ...after }));
@@ -58,8 +59,8 @@ export async function streamRequests(request: Request, context: RouteContext): P
 }
 
 /**
- * The text of the stream, until its time is over, the operator has signed out or has another key, or the signal is
- * given. Never throws.
+ * Yields the text of the stream until it has lasted too long, the operator is signed out or the key has changed, or the
+ * signal is aborted. Never throws.
  */
 async function* textsOf(
   tail: RequestTail,
@@ -71,14 +72,14 @@ async function* textsOf(
 ): AsyncGenerator<string> {
   const startedAt = monotonic();
   let sentAt = startedAt;
-  // The id is that of the place where the tail begins, for a client that is cut off before its first event.
+  // The id lets a client that is disconnected before its first event resume at the same entry.
   yield `retry: ${RETRY_MS}\nid: ${tail.seq}\n\n`;
-  while (!signal.aborted && monotonic() - startedAt < LONGEST_MS && await isStillOperator()) {
-    // While the store is out of reach there is nothing new; the stream goes on when it is back.
+  while (!signal.aborted && monotonic() - startedAt < MAX_STREAM_MS && await isStillOperator()) {
+    // While the store is unreachable, the stream sends no requests. It continues when the store is back.
     const { requests, isEnd } = await tail.read().catch(() => ({ requests: [], isEnd: true }));
     if (requests.length > 0 || monotonic() - sentAt >= KEEP_ALIVE_MS) {
       sentAt = monotonic();
-      // An event without data moves the client's place and is not dispatched (WHATWG HTML, 9.2.6).
+      // An event without data only sets the client's last event id and is not dispatched (WHATWG HTML, 9.2.6).
       yield requests.map((line) => `id: ${line.seq}\n${formatFrame({ event: "request", data: JSON.stringify(line) })}`)
         .join("") + `id: ${tail.seq}\n\n`;
     }
@@ -86,7 +87,9 @@ async function* textsOf(
   }
 }
 
-/** Text as a body. `disconnect` is called when it has ended, `end` where its reader has disconnected. */
+/**
+ * Returns texts as a body. `disconnect` is called when the stream ends, and `end` before that if the client cancels it.
+ */
 function streamOf(
   texts: AsyncGenerator<string>,
   { end, disconnect }: { end: () => void; disconnect: () => void },

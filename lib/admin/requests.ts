@@ -1,4 +1,4 @@
-/** Searches for requests, over HTTP. */
+/** `GET /admin/v1/requests`: finds requests in the ledger. */
 import { findRequests, REQUEST_PARAMETERS, type RequestTexts } from "../billing/reports/requests.ts";
 import type { RequestPage } from "../billing/reports/request_schemas.ts";
 import type { Gateway } from "../gateway.ts";
@@ -6,7 +6,7 @@ import type { RouteContext } from "../server/router.ts";
 import { readQuery, runReport } from "./request_input.ts";
 import { streamedAdminResponse } from "./response.ts";
 
-/** A page of requests. @throws {GatewayError} `invalid` for parameters that cannot be read */
+/** Returns a page of requests. @throws {GatewayError} `invalid` for parameters that cannot be read */
 export async function listRequests(request: Request, { gateway }: RouteContext): Promise<Response> {
   const texts = readQuery(request, REQUEST_PARAMETERS);
   return await streamedAdminResponse(await findRequestPage(texts, { gateway, signal: request.signal }));

@@ -1,63 +1,64 @@
-/** Responses of the admin side: JSON that is not cached. */
+/** Responses of the admin API: JSON that must not be cached. */
 import { runSliced } from "../scheduler.ts";
 
 const HEADERS = { "cache-control": "no-store" };
 
-/** Items of a list that are written at once. */
-const ITEMS_AT_ONCE = 100;
+/** Items of a list that are written in one step. */
+const ITEMS_PER_STEP = 100;
 
-/** A JSON answer. `value` may be of any type that JSON can say; amounts of money are decimal strings already. */
+/** Returns a value as a JSON response. */
 export function adminResponse(value: object, status = 200): Response {
   return Response.json(value, { status, headers: HEADERS });
 }
 
 /**
- * The same for an object of which members may be long lists. It is written a slice at a time, so that others are served
- * meanwhile, and whole before its first byte goes: what fails, fails before there is a status.
+ * Returns an object whose members may be long lists as a JSON response. The text is written in slices, so that other
+ * requests are served in between. It is complete before the response begins, so that a failure can still set the
+ * status.
  */
 export async function streamedAdminResponse(value: object): Promise<Response> {
   if (!Object.values(value).some(isLong)) return adminResponse(value);
-  const pieces = await runSliced(writePieces(value));
-  return new Response(streamOf(pieces), { headers: { ...HEADERS, "content-type": "application/json" } });
+  const chunks = await runSliced(writeChunks(value));
+  return new Response(streamOf(chunks), { headers: { ...HEADERS, "content-type": "application/json" } });
 }
 
 function isLong(member: unknown): member is readonly unknown[] {
-  return Array.isArray(member) && member.length > ITEMS_AT_ONCE;
+  return Array.isArray(member) && member.length > ITEMS_PER_STEP;
 }
 
-/** The same bytes as `JSON.stringify`. */
-function* writePieces(value: object): Generator<void, Uint8Array[]> {
+/** Writes the same bytes as `JSON.stringify`, in steps. */
+function* writeChunks(value: object): Generator<void, Uint8Array[]> {
   const encoder = new TextEncoder();
-  const pieces: Uint8Array[] = [];
+  const chunks: Uint8Array[] = [];
   let text = "{";
   for (const [name, member] of Object.entries(value)) {
     if (member === undefined) continue;
-    text += `${text === "{" && pieces.length === 0 ? "" : ","}${JSON.stringify(name)}:`;
+    text += `${text === "{" && chunks.length === 0 ? "" : ","}${JSON.stringify(name)}:`;
     if (!isLong(member)) {
       text += JSON.stringify(member);
       continue;
     }
-    for (let at = 0; at < member.length; at += ITEMS_AT_ONCE) {
-      // Without its brackets: the list has only two.
-      text += `${at === 0 ? "[" : ","}${JSON.stringify(member.slice(at, at + ITEMS_AT_ONCE)).slice(1, -1)}`;
-      pieces.push(encoder.encode(text));
+    for (let at = 0; at < member.length; at += ITEMS_PER_STEP) {
+      // The brackets of the slice are dropped: the list has its own.
+      text += `${at === 0 ? "[" : ","}${JSON.stringify(member.slice(at, at + ITEMS_PER_STEP)).slice(1, -1)}`;
+      chunks.push(encoder.encode(text));
       text = "";
       yield;
     }
     text += "]";
   }
-  pieces.push(encoder.encode(`${text}}`));
-  return pieces;
+  chunks.push(encoder.encode(`${text}}`));
+  return chunks;
 }
 
-/** Piece by piece, as fast as it is read. */
-function streamOf(pieces: readonly Uint8Array[]): ReadableStream<Uint8Array> {
+/** Returns chunks as a stream that sends them as fast as they are read. */
+function streamOf(chunks: readonly Uint8Array[]): ReadableStream<Uint8Array> {
   let next = 0;
   return new ReadableStream({
     pull(controller) {
-      const piece = pieces[next++];
-      if (piece === undefined) controller.close();
-      else controller.enqueue(piece);
+      const chunk = chunks[next++];
+      if (chunk === undefined) controller.close();
+      else controller.enqueue(chunk);
     },
   });
 }

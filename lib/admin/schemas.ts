@@ -1,4 +1,4 @@
-/** Schemas of answers of the admin API, for its description. Those of reports are in `billing/reports/`. */
+/** Schemas and types of responses of the admin API. Those of reports are in `billing/reports/`. */
 import { z } from "zod";
 import type { PublicKey } from "../access/key_admin.ts";
 import { keyRulesSchema } from "../config.ts";
@@ -30,7 +30,7 @@ export const keyWithBudgetSchema = exactly<KeyWithBudget>()(z.strictObject({
     .describe("The budget that applies: its own, or its group's for each key; null if there is none"),
 }));
 
-/** A key with its secret, once. */
+/** A key with its secret, which is shown only once. */
 export const shownKeySchema = exactly<PublicKey & { key: string }>()(z.strictObject({
   ...keyMembers,
   key: z.string().describe("The secret. Only this answer has it"),
@@ -84,14 +84,14 @@ export type ChangeLine = z.output<typeof changeLine>;
 /** A page of the log of changes. */
 export type ChangePage = z.output<typeof changePageSchema>;
 
-/** The configuration in force. */
+/** The active configuration. */
 export const configStateSchema = z.strictObject({
   object: z.literal("config"),
   ...configStatus,
   config: z.record(z.string(), z.unknown()).describe("The file's members and all defaults, without secrets"),
 });
 
-/** The response with the configuration in force. */
+/** The response with the active configuration. */
 export type ConfigResponse = z.output<typeof configStateSchema>;
 
 /** The health of the gateway. */
@@ -135,7 +135,7 @@ export const gatewayHealthSchema = z.strictObject({
   memory: z.strictObject({ rss_bytes: count, heap_used_bytes: count }),
 });
 
-/** The response with the health of the gateway. It has names only: no address, no key. */
+/** The response with the health of the gateway. It contains no addresses and no keys. */
 export type HealthResponse = z.output<typeof gatewayHealthSchema>;
 
 /** The outcome of a reload. */

@@ -1,4 +1,4 @@
-/** The bill and the price of single requests, over HTTP. */
+/** `/admin/v1/usage`: sums up a period, and explains the price of a request. */
 import { GatewayError } from "../errors.ts";
 import type { RouteContext } from "../server/router.ts";
 import { explainRequest } from "../billing/reports/explain.ts";
@@ -11,13 +11,13 @@ import { readUsageFilter } from "../billing/reports/usage_filter.ts";
 import { adminResponse, streamedAdminResponse } from "./response.ts";
 import { readQuery } from "./request_input.ts";
 
-/** Names of the parameters. */
+/** Names of the query's parameters. */
 const PARAMETERS = [
   ...["since", "until", "period", "by"] as const,
   ...["key", "group", "model", "user", "tag", "upstream"] as const,
 ] as const;
 
-/** Sums of a period, by key unless `by` says otherwise. @throws {GatewayError} `invalid` */
+/** Sums up a period, by key unless `by` names something else. @throws {GatewayError} `invalid` for wrong parameters */
 export async function sumUsage(request: Request, { gateway }: RouteContext): Promise<Response> {
   const { by = "key", upstream, since, until, period: name, ...filter } = readQuery(request, PARAMETERS);
   if (upstream !== undefined && by !== "upstream") {
@@ -28,10 +28,10 @@ export async function sumUsage(request: Request, { gateway }: RouteContext): Pro
   const period = periodOf({ since, until, period: name }, now());
   try {
     const only = await readUsageFilter(filter, { keys, config });
-    const upstreams = { ...period, only, signal, upstream };
+    const options = { ...period, only, signal, upstream };
     const report = by === "upstream"
       ? await upstreamReport(
-        await sumUpstreams({ ledger, config: { ...config, models: catalog.models } }, upstreams),
+        await sumUpstreams({ ledger, config: { ...config, models: catalog.models } }, options),
         period,
       )
       : await usageReport({ ledger, keys, config }, { ...period, ...groupingsOf(by), only, signal });
@@ -44,9 +44,10 @@ export async function sumUsage(request: Request, { gateway }: RouteContext): Pro
   }
 }
 
-function parameterAtFault(error: RangeError, ofPeriod: string): string | undefined {
+/** Returns the name of the parameter that caused an error; `undefined` if none did. */
+function parameterAtFault(error: RangeError, periodParameter: string): string | undefined {
   if (error instanceof ReportQueryError) return error.param;
-  return error instanceof PrunedEntriesError ? ofPeriod : undefined;
+  return error instanceof PrunedEntriesError ? periodParameter : undefined;
 }
 
 function groupingsOf(text: string): ReturnType<typeof readGroupings> {
@@ -58,7 +59,7 @@ function groupingsOf(text: string): ReturnType<typeof readGroupings> {
   }
 }
 
-/** One request and its price, line by line. @throws {GatewayError} `not_found` where it is not in the ledger */
+/** Explains a request and its price, line by line. @throws {GatewayError} `not_found` if it is not in the ledger */
 export async function explainUsage(_request: Request, { gateway, params }: RouteContext): Promise<Response> {
   const { request_id: id = "" } = params;
   const { store: { ledger, keys }, config } = gateway;
@@ -70,15 +71,19 @@ export async function explainUsage(_request: Request, { gateway, params }: Route
   return adminResponse(explanation);
 }
 
-/** The period of a query. @param name of the parameter that holds `period` @throws {GatewayError} `invalid` */
+/**
+ * Reads the period of a query.
+ * @param name name of the parameter that `period` comes from, for errors
+ * @throws {GatewayError} `invalid` if it cannot be read
+ */
 export function periodOf(texts: PeriodTexts, now: number, name = "period"): Period {
   try {
     return readPeriod(texts, now);
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
-    // If each end can be read alone, the end lies before the beginning.
-    const isEnd = texts.until !== undefined && isPeriod({ since: texts.since }, now);
-    const param = texts.period !== undefined ? name : isEnd ? "until" : "since";
+    // If `since` alone is valid, `until` is wrong, or before `since`.
+    const isUntil = texts.until !== undefined && isPeriod({ since: texts.since }, now);
+    const param = texts.period !== undefined ? name : isUntil ? "until" : "since";
     throw new GatewayError("invalid", error.message, { param, cause: error });
   }
 }

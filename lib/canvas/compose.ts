@@ -1,4 +1,4 @@
-/** Composes an image from the words of a prompt: a scene, its colours, and motifs. */
+/** Composes an image from the words of a prompt: a scene, its colours, motifs and weather. */
 import type { PixelSize } from "./pixels.ts";
 import { fractal, hashText, pick, type Random, randomOf } from "./random.ts";
 import { brush, disc, eachPixel, vignette } from "./layers.ts";
@@ -14,18 +14,26 @@ import { names, type Scene, type Stage } from "./stage.ts";
 import { lay, type Layer } from "./surface.ts";
 import WORDS from "./words.json" with { type: "json" };
 
-/** The scene with the most words in the prompt wins; the earliest in `words.json` in case of a tie. */
+/**
+ * Scenes. The one with the most of its words in the prompt is painted; on a tie, the one that `words.json` lists first.
+ */
 const SCENES = { city, space, portrait, sea, desert, forest, mountains, meadow, abstract };
-/** Additions to a scene, at shares of its width and height. Their size is a share of the shorter side. */
+/**
+ * Objects added to a scene. In `words.json`, their place is in shares of width and height, their size in shares of the
+ * shorter side.
+ */
 const MOTIFS = { lighthouse, house, sailboat, balloon, tree, birds, rocket, fish, cat, heart };
 
-/** The layers of one image of a prompt, without text. */
+/**
+ * Composes the layers of one image of a prompt, without its caption. `index` distinguishes several images of one
+ * request.
+ */
 export function compose(prompt: string, { width, height, index }: PixelSize & { index: number }): Layer[] {
-  const list = readWords(prompt);
+  const words = readWords(prompt);
   const seed = hashText(`${prompt}\n${index}`);
   const random = randomOf(seed);
-  const palette = choosePalette(list, random), unit = Math.min(width, height);
-  const stage: Stage = { width, height, unit, random, seed: seed & 0xffffff, words: new Set(list), palette };
+  const palette = choosePalette(words, random), unit = Math.min(width, height);
+  const stage: Stage = { width, height, unit, random, seed: seed & 0xffffff, words: new Set(words), palette };
   return [
     ...chooseScene(stage)(stage),
     ...addMotifs(stage),
@@ -35,26 +43,28 @@ export function compose(prompt: string, { width, height, index }: PixelSize & { 
   ];
 }
 
-/** Words in lower case, also without a plural s. */
+/** Returns the words of a text in lower case; a word that ends with an s is followed by itself without it. */
 export function readWords(text: string): string[] {
-  const found = text.slice(0, 4000).toLowerCase().match(/\p{L}+/gu) ?? [];
-  return found.flatMap((word) => word.length > 3 && word.endsWith("s") ? [word, word.slice(0, -1)] : [word]);
+  const words = text.slice(0, 4000).toLowerCase().match(/\p{L}+/gu) ?? [];
+  return words.flatMap((word) => word.length > 3 && word.endsWith("s") ? [word, word.slice(0, -1)] : [word]);
 }
 
 function entriesOf<Table extends object>(table: Table): [keyof Table, Table[keyof Table]][] {
   return Object.entries(table) as [keyof Table, Table[keyof Table]][];
 }
 
+/** Returns the scene that the words name, else a random one. */
 function chooseScene({ words, random }: Stage): Scene {
   const any: Scene = pick<Scene>(random, [mountains, sea, city, abstract, meadow, desert, forest, space, abstract]);
-  let best = any, most = 0;
-  for (const [name, list] of entriesOf(WORDS.scenes)) {
-    const hits = list.split(" ").filter((word) => words.has(word)).length;
-    if (hits > most) [best, most] = [SCENES[name], hits];
+  let best = any, bestHits = 0;
+  for (const [name, sceneWords] of entriesOf(WORDS.scenes)) {
+    const hits = sceneWords.split(" ").filter((word) => words.has(word)).length;
+    if (hits > bestHits) [best, bestHits] = [SCENES[name], hits];
   }
   return best;
 }
 
+/** Draws up to four objects that the words name. */
 function addMotifs(stage: Stage): Layer[] {
   const { width, height, unit } = stage;
   const shift = (stage.seed % 100 / 100 - 0.5) * 0.12;
@@ -62,6 +72,7 @@ function addMotifs(stage: Stage): Layer[] {
     .flatMap(([name, { x, y, size }]) => MOTIFS[name](stage, [width * (x + shift), height * y], unit * size));
 }
 
+/** Draws rain, snow and fog if the words name them. */
 function weather(stage: Stage): Layer[] {
   const { width, height, unit, random, palette } = stage;
   const layers: Layer[] = [];
@@ -76,8 +87,8 @@ function weather(stage: Stage): Layer[] {
   if (names(stage, "fog", "foggy", "mist", "misty")) {
     layers.push((band) =>
       eachPixel(band, (x, y, at) => {
-        const thick = fractal(x / unit * 1.6, y / unit * 4, { seed: stage.seed + 9, octaves: 3 });
-        lay(band.data, at, palette.sky[2], 0.25 + 0.35 * thick);
+        const density = fractal(x / unit * 1.6, y / unit * 4, { seed: stage.seed + 9, octaves: 3 });
+        lay(band.data, at, palette.sky[2], 0.25 + 0.35 * density);
       })
     );
   }

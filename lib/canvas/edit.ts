@@ -1,4 +1,4 @@
-/** Edits uploaded images by the words of an instruction. Deterministic for the same upload and instruction. */
+/** Edits uploaded images by the words of an instruction. The same upload and instruction always give the same image. */
 import { blank, flatten, free, orient, type Pixels, type PixelSize } from "./pixels.ts";
 import { mix, type Rgb, tintColor } from "./color.ts";
 import { colorize, FILTERS, tone } from "./filters.ts";
@@ -9,16 +9,18 @@ import { fill, type Point, rectangle } from "./path.ts";
 import { cover, resize } from "./resize.ts";
 import { lay, type Layer, paintLayers } from "./surface.ts";
 
-/** EXIF orientation for each number of clockwise quarter turns. */
-const TURNED = [1, 6, 3, 8] as const;
+/** EXIF orientations that turn an image clockwise by 0 to 3 quarters. */
+const TURN_ORIENTATIONS = [1, 6, 3, 8] as const;
 
 /** Parameters of an edit. */
 export interface Editing {
+  /** The instruction. */
   prompt: string;
+  /** Size of the result. */
   size: PixelSize;
   /** Index of the image in the request; it varies the colour temperature. */
   index: number;
-  /** Present for a preview: 0 is the coarsest. */
+  /** Present for a preview: 0 (the coarsest) to 2. */
   step?: number;
   /** Number of images, at least one. Several are put side by side. */
   count: number;
@@ -27,11 +29,11 @@ export interface Editing {
 
 /** An edit that receives its images one by one, so that only one of them is in memory. */
 export interface Editor {
-  /** Adds the next image, as displayed, and frees its pixels. */
+  /** Adds the next image, already oriented as it is displayed, and frees its pixels. */
   add(image: Pixels): void;
   /**
-   * Returns one edited image of exactly the requested size. The edit applies where the mask is transparent. Frees the
-   * mask.
+   * Returns one edited image of exactly the requested size. With a mask, the edit applies where the mask is
+   * transparent. Frees the mask.
    */
   finish(mask?: Pixels): Pixels;
 }
@@ -41,10 +43,10 @@ export function startEdit({ prompt, size: wanted, index, step, count, hasMask }:
   const size = step === undefined ? wanted : previewSize(wanted, step);
   const { turns, mirrored, upsideDown, edits } = readInstruction(prompt);
   const original = hasMask ? startArrangement(count, size) : undefined;
-  const moved = startArrangement(count, size);
+  const arranged = startArrangement(count, size);
 
   function edit(): Pixels {
-    let edited = moved.finish();
+    let edited = arranged.finish();
     const isFramed = edits.some(({ type }) => type === "border");
     for (const edit of edits) edited = apply(edited, { edit, isFramed });
     if (index > 0) tone(edited, { warmth: (index % 2 === 0 ? -0.5 : 0.5) * (0.5 + index * 0.12), saturation: 1.1 });
@@ -54,30 +56,31 @@ export function startEdit({ prompt, size: wanted, index, step, count, hasMask }:
   return {
     add(image) {
       original?.add(image, { keep: true });
-      const turned = orient(image, TURNED[turns] ?? 1);
+      const turned = orient(image, TURN_ORIENTATIONS[turns] ?? 1);
       if (turned !== image) free(image.data);
-      const shown = orient(turned, mirrored ? 2 : upsideDown ? 4 : 1);
-      if (shown !== turned) free(turned.data);
-      moved.add(shown, { keep: false });
+      const oriented = orient(turned, mirrored ? 2 : upsideDown ? 4 : 1);
+      if (oriented !== turned) free(turned.data);
+      arranged.add(oriented, { keep: false });
     },
     finish(mask) {
       const fitted = mask === undefined ? undefined : cover(mask, size);
       if (mask !== undefined && fitted !== mask) free(mask.data);
       const edited = edit();
-      const made = fitted === undefined || original === undefined
+      const blended = fitted === undefined || original === undefined
         ? edited
         : blend(original.finish(), { edited, mask: fitted });
-      const resized = resize(made, wanted);
-      if (resized !== made) free(made.data);
+      const resized = resize(blended, wanted);
+      if (resized !== blended) free(blended.data);
       return resized;
     },
   };
 }
 
-/** Arranges images: one fills the size, several share it in rows. */
+/** Puts images side by side: one fills the whole size, several share it in rows. */
 interface Arrangement {
   /** Adds the next image. Unless it is to be kept, its pixels are freed or reused for the result. */
   add(image: Pixels, options: { keep: boolean }): void;
+  /** Returns the arranged images. @throws {RangeError} if not all were added */
   finish(): Pixels;
 }
 
@@ -89,36 +92,36 @@ function startArrangement(count: number, size: PixelSize): Arrangement {
   let added = 0;
   return {
     add(image, { keep }) {
-      const fit = (room: PixelSize) => {
-        const fitted = cover(image, room);
+      const fit = (size: PixelSize) => {
+        const fitted = cover(image, size);
         if (!keep && fitted !== image) free(image.data);
-        return flatten(keep ? copied(fitted, image) : fitted);
+        return flatten(keep ? copyUnlessNew(fitted, image) : fitted);
       };
-      const i = added++;
+      const index = added++;
       if (out === undefined) {
         out = fit(size);
         return;
       }
-      const row = Math.floor(i / columns);
+      const row = Math.floor(index / columns);
       const inRow = row === rows - 1 ? count - row * columns : columns;
-      const left = Math.round((i % columns) * size.width / inRow);
-      const right = Math.round((i % columns + 1) * size.width / inRow);
+      const left = Math.round((index % columns) * size.width / inRow);
+      const right = Math.round((index % columns + 1) * size.width / inRow);
       const top = Math.round(row * size.height / rows), bottom = Math.round((row + 1) * size.height / rows);
-      const room = {
+      const cell = {
         x: left + (left > 0 ? gap / 2 | 0 : 0),
         y: top + (top > 0 ? gap / 2 | 0 : 0),
         width: Math.max(1, right - left - (inRow > 1 ? gap : 0)),
         height: Math.max(1, bottom - top - (rows > 1 ? gap : 0)),
       };
-      const cell = fit(room);
-      for (let y = 0; y < cell.height && room.y + y < size.height; y++) {
-        const width = Math.min(cell.width, size.width - room.x);
+      const fitted = fit(cell);
+      for (let y = 0; y < fitted.height && cell.y + y < size.height; y++) {
+        const width = Math.min(fitted.width, size.width - cell.x);
         out.data.set(
-          cell.data.subarray(y * cell.width * 4, (y * cell.width + width) * 4),
-          ((room.y + y) * size.width + room.x) * 4,
+          fitted.data.subarray(y * fitted.width * 4, (y * fitted.width + width) * 4),
+          ((cell.y + y) * size.width + cell.x) * 4,
         );
       }
-      free(cell.data);
+      free(fitted.data);
     },
     finish() {
       if (out === undefined || added !== count) throw new RangeError(`Cannot arrange ${added} of ${count} pictures`);
@@ -127,21 +130,22 @@ function startArrangement(count: number, size: PixelSize): Arrangement {
   };
 }
 
-/** An image that may be modified: a copy if it is still the upload itself. */
-function copied(pixels: Pixels, original: Pixels): Pixels {
+/** Returns an image that may be modified: a copy if it is still the upload itself. */
+function copyUnlessNew(pixels: Pixels, original: Pixels): Pixels {
   return pixels === original ? { ...pixels, data: pixels.data.slice() } : pixels;
 }
 
+/** Applies one edit, in place or to a new image. `isFramed` keeps a text inside the border. */
 function apply(pixels: Pixels, { edit, isFramed }: { edit: Edit; isFramed: boolean }): Pixels {
   switch (edit.type) {
     case "vignette":
-      return over(pixels, [vignette(pixels, 0.75)]);
+      return paintOver(pixels, [vignette(pixels, 0.75)]);
     case "round":
-      return over(pixels, [corners(pixels)]);
+      return paintOver(pixels, [corners(pixels)]);
     case "border":
-      return over(pixels, border(pixels, edit.tint && tintColor(edit.tint)));
+      return paintOver(pixels, border(pixels, edit.tint && tintColor(edit.tint)));
     case "text":
-      return over(pixels, caption(edit.text, pixels, isFramed ? 0.12 : undefined));
+      return paintOver(pixels, caption(edit.text, pixels, isFramed ? 0.12 : undefined));
     case "tint":
       colorize(pixels, tintColor(edit.tint), 0.72);
       return pixels;
@@ -154,15 +158,15 @@ function apply(pixels: Pixels, { edit, isFramed }: { edit: Edit; isFramed: boole
   }
 }
 
-/** Draws layers over an image, and frees its pixels. */
-function over(pixels: Pixels, layers: readonly Layer[]): Pixels {
-  const painted = paintLayers(pixels, [below(pixels), ...layers], { grain: 0 });
+/** Returns an image with layers painted over it, and frees the pixels of the given one. */
+function paintOver(pixels: Pixels, layers: readonly Layer[]): Pixels {
+  const painted = paintLayers(pixels, [imageLayer(pixels), ...layers], { grain: 0 });
   free(pixels.data);
   return painted;
 }
 
-/** An image as the lowest layer. */
-function below({ width, data }: Pixels): Layer {
+/** A layer that paints the image itself. */
+function imageLayer({ width, data }: Pixels): Layer {
   return (band) => {
     const from = band.top * width * 4, count = (band.bottom - band.top) * width;
     for (let i = 0; i < count; i++) {
@@ -173,32 +177,33 @@ function below({ width, data }: Pixels): Layer {
   };
 }
 
-/** A passe-partout: a wide frame with a fine line inside. */
+/** A passe-partout: a wide frame with a dark inner edge, and a fine line inside it. */
 function border({ width, height }: PixelSize, color: Rgb = [0.97, 0.96, 0.93]): Layer[] {
   const unit = Math.min(width, height);
   // Whole pixels, so that the pieces of the frame meet without a seam.
-  const broad = Math.round(unit * 0.055), fine = Math.max(1, Math.round(unit * 0.004));
-  const edge = Math.max(1, Math.round(unit * 0.002)), inset = broad + Math.round(unit * 0.012);
+  const frame = Math.round(unit * 0.055), line = Math.max(1, Math.round(unit * 0.004));
+  const edge = Math.max(1, Math.round(unit * 0.002)), inset = frame + Math.round(unit * 0.012);
   const dark = mix(color, [0, 0, 0], 0.5);
   return [
-    ...sides({ width, height }, 0, broad).map((outline) => fill(outline, color)),
-    ...sides({ width, height }, broad, edge).map((outline) => fill(outline, dark, 0.8)),
-    ...sides({ width, height }, inset, fine).map((outline) => fill(outline, color, 0.85)),
+    ...sides({ width, height }, 0, frame).map((outline) => fill(outline, color)),
+    ...sides({ width, height }, frame, edge).map((outline) => fill(outline, dark, 0.8)),
+    ...sides({ width, height }, inset, line).map((outline) => fill(outline, color, 0.85)),
   ];
 }
 
-function sides({ width, height }: PixelSize, inset: number, thick: number): Point[][] {
-  const across = { width: width - 2 * inset, height: thick };
-  const down = { width: thick, height: height - 2 * inset - 2 * thick };
+/** Returns the four sides of a frame with a thickness, at a distance from the edge of the image. */
+function sides({ width, height }: PixelSize, inset: number, thickness: number): Point[][] {
+  const across = { width: width - 2 * inset, height: thickness };
+  const down = { width: thickness, height: height - 2 * inset - 2 * thickness };
   return [
     rectangle(inset, inset, across),
-    rectangle(inset, height - inset - thick, across),
-    rectangle(inset, inset + thick, down),
-    rectangle(width - inset - thick, inset + thick, down),
+    rectangle(inset, height - inset - thickness, across),
+    rectangle(inset, inset + thickness, down),
+    rectangle(width - inset - thickness, inset + thickness, down),
   ];
 }
 
-/** White outside a rectangle with rounded corners. */
+/** Paints everything outside a rectangle with rounded corners white. */
 function corners({ width, height }: PixelSize): Layer {
   const radius = Math.min(width, height) * 0.14;
   return (band) =>

@@ -1,8 +1,8 @@
-/** Pixel filters. They work in place unless noted otherwise. */
+/** Filters that change the pixels of an image in place. */
 import { free, type Pixels } from "./pixels.ts";
 import { luma, type Rgb } from "./color.ts";
 
-/** Maps each pixel's colour, in bytes. */
+/** Replaces the colour of each pixel. Channels are 0 to 255. */
 function recolor(pixels: Pixels, change: (red: number, green: number, blue: number) => Rgb): void {
   const { data } = pixels;
   for (let at = 0; at < data.length; at += 4) {
@@ -13,6 +13,7 @@ function recolor(pixels: Pixels, change: (red: number, green: number, blue: numb
   }
 }
 
+/** Limits a channel to 0 to 255; adding a half makes the array's truncation round. */
 function clamp(value: number): number {
   return value <= 0 ? 0 : value >= 255 ? 255 : value + 0.5;
 }
@@ -35,38 +36,39 @@ export const FILTERS = {
   posterize(pixels: Pixels) {
     tone(pixels, { saturation: 1.4, contrast: 1.15 });
     const step = 255 / 4;
-    const to = (value: number) => Math.round(value / step) * step;
-    recolor(pixels, (red, green, blue) => [to(red), to(green), to(blue)]);
+    const toStep = (value: number) => Math.round(value / step) * step;
+    recolor(pixels, (red, green, blue) => [toStep(red), toStep(green), toStep(blue)]);
   },
   blur: (pixels: Pixels, unit: number) => blur(pixels, Math.max(1, Math.round(unit * 0.012))),
-  /** Unsharp masking. */
+  /** Unsharp masking: adds the difference to a blurred copy. */
   sharpen(pixels: Pixels, unit: number) {
-    const soft = { ...pixels, data: pixels.data.slice() };
-    blur(soft, Math.max(1, Math.round(unit * 0.0025)));
+    const blurred = { ...pixels, data: pixels.data.slice() };
+    blur(blurred, Math.max(1, Math.round(unit * 0.0025)));
     for (let at = 0; at < pixels.data.length; at++) {
       if (at % 4 === 3) continue;
       const value = pixels.data[at] as number;
-      pixels.data[at] = clamp(value + (value - (soft.data[at] as number)) * 1.3);
+      pixels.data[at] = clamp(value + (value - (blurred.data[at] as number)) * 1.3);
     }
-    free(soft.data);
+    free(blurred.data);
   },
   pixelate: (pixels: Pixels, unit: number) => pixelate(pixels, Math.max(2, Math.round(unit / 48))),
 };
 
-/** Tints the image but keeps light and dark areas. */
+/** Tints the image by a share, 0 to 1, but keeps light areas light and dark areas dark. */
 export function colorize(pixels: Pixels, color: Rgb, share: number): void {
-  const own = luma(...color);
+  const colorLuma = luma(...color);
   recolor(pixels, (red, green, blue) => {
     const gray = luma(red, green, blue) / 255;
-    // The colour at its own lightness, black below, white above.
-    const up = gray > own ? (gray - own) / Math.max(0.01, 1 - own) : 0;
-    const down = gray < own ? gray / Math.max(0.01, own) : 1;
-    const to = (value: number, part: number) => value + (255 * (part * down + (1 - part) * up) - value) * share;
-    return [to(red, color[0]), to(green, color[1]), to(blue, color[2])];
+    // A pixel as light as the colour becomes the colour itself; darker pixels approach black, lighter ones white.
+    const up = gray > colorLuma ? (gray - colorLuma) / Math.max(0.01, 1 - colorLuma) : 0;
+    const down = gray < colorLuma ? gray / Math.max(0.01, colorLuma) : 1;
+    const tinted = (value: number, target: number) =>
+      value + (255 * (target * down + (1 - target) * up) - value) * share;
+    return [tinted(red, color[0]), tinted(green, color[1]), tinted(blue, color[2])];
   });
 }
 
-/** Brightness (-1 to 1), contrast and saturation (1 changes nothing), warmth (-1 to 1). */
+/** Changes brightness (-1 to 1), contrast and saturation (1 changes nothing), and warmth (-1 to 1). */
 export function tone(
   pixels: Pixels,
   { brightness = 0, contrast = 1, saturation = 1, warmth = 0 }: Partial<
@@ -81,8 +83,8 @@ export function tone(
   recolor(pixels, (red, green, blue) => {
     const r = curve[red] as number, g = curve[green] as number, b = curve[blue] as number;
     const gray = luma(r, g, b);
-    const to = (value: number, warm: number) => gray + (value - gray) * saturation + warm * warmth;
-    return [to(r, 34), to(g, 6), to(b, -34)];
+    const toned = (value: number, warmShift: number) => gray + (value - gray) * saturation + warmShift * warmth;
+    return [toned(r, 34), toned(g, 6), toned(b, -34)];
   });
 }
 
@@ -90,12 +92,16 @@ export function tone(
 function blur(pixels: Pixels, radius: number): void {
   const { width, height } = pixels;
   for (let pass = 0; pass < 3; pass++) {
-    sweep(pixels.data, { count: height, length: width, step: 4, jump: width * 4, radius });
-    sweep(pixels.data, { count: width, length: height, step: width * 4, jump: 4, radius });
+    blurLines(pixels.data, { count: height, length: width, step: 4, jump: width * 4, radius });
+    blurLines(pixels.data, { count: width, length: height, step: width * 4, jump: 4, radius });
   }
 }
 
-function sweep(
+/**
+ * Box-blurs `count` lines of `length` pixels. In the data, `step` leads to the next pixel of a line, `jump` to the next
+ * line.
+ */
+function blurLines(
   data: Uint8Array,
   { count, length, step, jump, radius }: { count: number; length: number; step: number; jump: number; radius: number },
 ): void {

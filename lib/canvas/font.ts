@@ -13,32 +13,34 @@ export interface Glyph {
 }
 
 const LETTERS = new Map(Object.entries(FONT.letters));
-const MARKS = new Map(Object.entries(FONT.marks));
-/** Characters written like others. */
-const SPELLED = new Map(Object.entries(FONT.spelled));
+/** Accents by combining character. */
+const ACCENTS = new Map(Object.entries(FONT.marks));
+/** Characters that are written with other characters. */
+const SUBSTITUTES = new Map(Object.entries(FONT.spelled));
 
 /** Total space on both sides of a letter. */
 const BEARING = 2.3;
 
-const parsed = new Map<string, Glyph>();
+const glyphs = new Map<string, Glyph>();
 
-/** The text in characters of this font, white space as single spaces; other characters are left out. */
+/** Returns a text in the characters of this font, with white space as single spaces; other characters are left out. */
 export function drawable(text: string): string {
-  const spelled = [...text.normalize("NFC")].map((letter) => SPELLED.get(letter) ?? letter);
-  return spelled.join("").replaceAll(/\s+/g, " ").split("").filter((letter) => glyph(letter) !== undefined).join("")
+  const substituted = [...text.normalize("NFC")].map((letter) => SUBSTITUTES.get(letter) ?? letter);
+  return substituted.join("").replaceAll(/\s+/g, " ").split("").filter((letter) => glyph(letter) !== undefined).join("")
     .replaceAll(/ +/g, " ").trim();
 }
 
-/** A letter of the font; `undefined` if the font lacks it. */
+/** Returns a letter of the font; `undefined` if the font lacks it. */
 export function glyph(letter: string): Glyph | undefined {
-  const known = parsed.get(letter);
-  if (known !== undefined) return known;
-  const made = make(letter);
-  if (made !== undefined) parsed.set(letter, made);
-  return made;
+  const cached = glyphs.get(letter);
+  if (cached !== undefined) return cached;
+  const built = buildGlyph(letter);
+  if (built !== undefined) glyphs.set(letter, built);
+  return built;
 }
 
-function make(letter: string): Glyph | undefined {
+/** Builds a letter, with its accents if it has any. */
+function buildGlyph(letter: string): Glyph | undefined {
   const shape = LETTERS.get(letter);
   if (shape !== undefined) return withBearing(parse(shape));
   const [base = "", ...marks] = [...letter.normalize("NFD")];
@@ -47,8 +49,9 @@ function make(letter: string): Glyph | undefined {
   const body = parse(plain);
   const strokes = [...body.strokes];
   for (const mark of marks) {
-    const accent = MARKS.get(mark);
+    const accent = ACCENTS.get(mark);
     if (accent === undefined) return undefined;
+    // Cedilla and ogonek.
     const isBelow = mark === "\u0327" || mark === "\u0328";
     const height = isBelow ? 0 : /[A-Zbdfhkl]/.test(base) ? 10.9 : 7.9;
     for (const points of parse(accent).strokes) {
@@ -58,6 +61,7 @@ function make(letter: string): Glyph | undefined {
   return withBearing({ width: body.width, strokes });
 }
 
+/** Adds the space on both sides. */
 function withBearing({ width, strokes }: Glyph): Glyph {
   return {
     width: width + BEARING,
@@ -65,6 +69,7 @@ function withBearing({ width, strokes }: Glyph): Glyph {
   };
 }
 
+/** Parses the text of a letter in `font.json`. */
 function parse(shape: string): Glyph {
   const [width = "0", ...commands] = shape.split(/\s*(?=[LA])/);
   return {

@@ -20,7 +20,7 @@ export function sky(colors: readonly Rgb[], { top, bottom }: { top: number; bott
   };
 }
 
-/** Interpolates in a list of colours. */
+/** Returns the colour at a share, 0 to 1, of a gradient of evenly spaced colours. */
 export function along(colors: readonly Rgb[], share: number): Rgb {
   const position = Math.min(1, Math.max(0, share)) * (colors.length - 1);
   const index = Math.min(colors.length - 2, Math.floor(position));
@@ -42,14 +42,14 @@ export function glow(
       const from = Math.max(0, Math.floor(cx - half)), to = Math.min(band.width, Math.ceil(cx + half));
       for (let x = from; x < to; x++) {
         const dx = (x - cx) / radius;
-        const rest = 1 - (dx * dx + dy * dy);
-        if (rest > 0) shine(band.data, row + x * 3, color, rest * rest * rest * amount);
+        const strength = 1 - (dx * dx + dy * dy);
+        if (strength > 0) shine(band.data, row + x * 3, color, strength * strength * strength * amount);
       }
     });
   };
 }
 
-/** A disc, or with `dark` a ball lit from above left. `soft` is the width of its edge. */
+/** A disc, or with `dark` (the colour of its shade) a ball lit from above left. `soft` is the width of its edge. */
 export function disc(
   [cx, cy]: Point,
   { radius, color, alpha = 1, soft = 1.2, dark }: {
@@ -77,7 +77,10 @@ export function disc(
   };
 }
 
-/** Clouds of noise, brighter towards the light. `cover` 0 to 1 is how much of the sky they take. */
+/**
+ * Clouds of noise above `bottom`, brighter on the side of the light. `cover`, 0 to 1, is how much of the sky they
+ * cover.
+ */
 export function clouds(
   { width, height }: PixelSize,
   { bottom, cover, lit, dark, light, seed }: Record<"bottom" | "cover" | "seed", number> & {
@@ -92,11 +95,11 @@ export function clouds(
   const step = width / columns;
   const density = grid(columns, rows, (column, row) => {
     const x = column * step / unit, y = row * step / unit * stretch;
-    const fold = noise(x * 1.7, y * 1.7, seed + 5) - 0.5;
-    return fractal(x + fold * 0.6, y + fold * 0.4, { seed, octaves: 6 });
+    const warp = noise(x * 1.7, y * 1.7, seed + 5) - 0.5;
+    return fractal(x + warp * 0.6, y + warp * 0.4, { seed, octaves: 6 });
   });
   const threshold = 0.66 - cover * 0.34;
-  const toLight = Math.max(1, Math.round(columns / 90));
+  const lightStep = Math.max(1, Math.round(columns / 90));
   return (band) => {
     eachRow(band, [top, bottom], (y, row) => {
       const v = (y - top) / step;
@@ -104,20 +107,20 @@ export function clouds(
       if (fade <= 0) return;
       for (let x = 0; x < band.width; x++) {
         const u = x / step;
-        const here = sample(density, u, v);
-        const share = smooth(threshold, threshold + 0.2, here) * fade;
+        const cloud = sample(density, u, v);
+        const share = smooth(threshold, threshold + 0.2, cloud) * fade;
         if (share <= 0.004) continue;
         const dx = light[0] - x, dy = light[1] - y;
         const distance = Math.sqrt(dx * dx + dy * dy) + 1;
-        const beyond = sample(density, u + dx / distance * toLight, v + dy / distance * toLight);
-        const bright = Math.min(1, Math.max(0, 0.55 + (here - beyond) * 5 - (here - threshold) * 0.9));
+        const towardLight = sample(density, u + dx / distance * lightStep, v + dy / distance * lightStep);
+        const bright = Math.min(1, Math.max(0, 0.55 + (cloud - towardLight) * 5 - (cloud - threshold) * 0.9));
         lay(band.data, row + x * 3, mix(dark, lit, bright), share * 0.92);
       }
     });
   };
 }
 
-/** Values on a grid. */
+/** Values on a grid, row by row. */
 export interface Grid {
   columns: number;
   rows: number;
@@ -133,7 +136,7 @@ export function grid(columns: number, rows: number, make: (column: number, row: 
   return { columns, rows, values };
 }
 
-/** Interpolates between the points of a grid, constant beyond its edges. */
+/** Returns the interpolated value at a column and row of a grid; beyond its edges, the value at the edge. */
 export function sample({ columns, rows, values }: Grid, u: number, v: number): number {
   const x = Math.max(0, Math.min(columns - 1.001, u)), y = Math.max(0, Math.min(rows - 1.001, v));
   const column = x | 0, row = y | 0;
@@ -144,7 +147,10 @@ export function sample({ columns, rows, values }: Grid, u: number, v: number): n
   return top * (1 - t) + bottom * t;
 }
 
-/** Heights of a line of hills, one per column: smaller is higher up. `sharp` is 0 for soft hills and 1 for peaks. */
+/**
+ * Returns the y coordinates of a line of hills, one per column. `base` is the y of the valleys, `rise` the height above
+ * it, `scale` the width of a hill; `sharp` is 0 for soft hills and 1 for peaks.
+ */
 export function ridgeLine(
   width: number,
   { base, rise, scale, seed, sharp = 0, octaves = 7 }: Record<"base" | "rise" | "scale" | "seed", number> & {
@@ -161,20 +167,20 @@ export function ridgeLine(
   return heights;
 }
 
-/** The highest of several peaks at a position; each has its own height and slopes. */
+/** Returns the height of a row of peaks at a position; each peak has its own height and slopes. */
 function peaks(x: number, seed: number): number {
   let highest = 0;
   for (let cell = Math.floor(x) - 2; cell <= Math.floor(x) + 2; cell++) {
-    const away = x - cell - lattice(cell, 1, seed) * 0.8;
-    const steep = 0.55 + 0.75 * lattice(cell, away < 0 ? 2 : 3, seed);
-    highest = Math.max(highest, 0.35 + 0.65 * lattice(cell, 4, seed) - Math.abs(away) * steep);
+    const distance = x - cell - lattice(cell, 1, seed) * 0.8;
+    const steepness = 0.55 + 0.75 * lattice(cell, distance < 0 ? 2 : 3, seed);
+    highest = Math.max(highest, 0.35 + 0.65 * lattice(cell, 4, seed) - Math.abs(distance) * steepness);
   }
   return highest;
 }
 
 /**
- * Land below a line: lit on the side of the light (-1 is left), fading into `haze` over a height of `depth`. `relief`, 0 to
- * 1, is the contrast of its sides; snow lies above a line.
+ * Land below a line of hills. Its sides that face `light` (-1: left, 1: right) have the colour `lit`; `relief`, 0 to 1,
+ * is how much they differ. Downwards it fades into `haze` over a height of `depth`. Snow lies above `snow.line`.
  */
 export function land(
   heights: Float32Array,
@@ -196,7 +202,7 @@ export function land(
         const below = y + 0.5 - (heights[x] as number);
         if (below <= -0.5) continue;
         const share = Math.min(1, below + 0.5);
-        const sunk = Math.min(1, below / depth);
+        const depthShare = Math.min(1, below / depth);
         let shade = color;
         if (relief > 0) {
           // The edge between light and shade meanders down from a peak, and spurs stand out on both sides.
@@ -205,19 +211,19 @@ export function land(
           const spur = noise((x + below * 0.5 * light) / depth * 5.5, below / depth * 4, seed) * 0.65 +
             noise((x - below * 0.4 * light) / depth * 14, below / depth * 11, seed + 2) * 0.35 - 0.5;
           const facing = smooth(-0.22, 0.22, slope * light * -0.55 + spur * 0.75) * relief;
-          shade = mix(color, lit, facing * (1 - sunk * 0.5));
+          shade = mix(color, lit, facing * (1 - depthShare * 0.5));
           if (snow !== undefined) {
             const depthOfSnow = (snow.line - y) / depth + spur * 0.5;
             if (depthOfSnow > 0) shade = mix(shade, mix(snow.shade, snow.lit, facing), smooth(0, 0.06, depthOfSnow));
           }
         }
-        lay(band.data, row + x * 3, mix(shade, haze, sunk * sunk * (3 - 2 * sunk)), share);
+        lay(band.data, row + x * 3, mix(shade, haze, depthShare * depthShare * (3 - 2 * depthShare)), share);
       }
     });
   };
 }
 
-/** A veil of one colour with soft upper and lower edges. */
+/** A patchy veil of one colour with soft upper and lower edges. */
 export function mist(
   { top, bottom, color, alpha, seed, width }: Record<"top" | "bottom" | "alpha" | "seed" | "width", number> & {
     color: Rgb;
@@ -230,8 +236,8 @@ export function mist(
       const height = (y - top) / span;
       const fade = smooth(0, 0.6, height) * smooth(0, 0.4, 1 - height) * alpha;
       for (let x = 0; x < band.width; x++) {
-        const thick = sample(lines, x / width * 127, height * 7);
-        lay(band.data, row + x * 3, color, fade * smooth(0.2, 0.75, thick));
+        const density = sample(lines, x / width * 127, height * 7);
+        lay(band.data, row + x * 3, color, fade * smooth(0.2, 0.75, density));
       }
     });
   };
@@ -256,7 +262,10 @@ export function stars(
   };
 }
 
-/** Water from `horizon` down: the mirrored colours of the sky, waves, and the glitter of the light. */
+/**
+ * Water from `horizon` down: the colours of the mirrored sky, waves, and the glitter of a light. `light` is the x of
+ * the light, `color` its colour, `glitter` its strength.
+ */
 export function water(
   { horizon, deep, colors, light, color, glitter, seed, unit }:
     & { deep: Rgb; colors: readonly Rgb[]; color: Rgb }
@@ -280,8 +289,9 @@ export function water(
         for (const channel of [0, 1, 2] as const) {
           band.data[at + channel] = base[channel] + tone * (0.4 + base[channel]);
         }
-        const off = (x - light) / spread;
-        const sparkle = smooth(0.5, 0.72, wave + Math.exp(-off * off) * 0.2) * Math.exp(-off * off * 0.8);
+        const distanceToLight = (x - light) / spread;
+        const square = distanceToLight * distanceToLight;
+        const sparkle = smooth(0.5, 0.72, wave + Math.exp(-square) * 0.2) * Math.exp(-square * 0.8);
         shine(band.data, at, color, Math.min(1, sparkle * glitter));
       }
     });
@@ -309,18 +319,19 @@ export function brush({ width, height }: PixelSize, amount: number, seed: number
     });
 }
 
-function scale(data: Float32Array, at: number, by: number): void {
-  for (let channel = at; channel < at + 3; channel++) data[channel] = (data[channel] as number) * by;
+/** Multiplies the pixel at offset `at` by a factor. */
+function scale(data: Float32Array, at: number, factor: number): void {
+  for (let channel = at; channel < at + 3; channel++) data[channel] = (data[channel] as number) * factor;
 }
 
-/** Calls `paint` for each pixel of a band, with its index in the data. */
+/** Calls `paint` for each pixel of a band, with the offset of the pixel in the band's data. */
 export function eachPixel(band: Band, paint: (x: number, y: number, at: number) => void): void {
   for (let y = band.top, at = 0; y < band.bottom; y++) {
     for (let x = 0; x < band.width; x++, at += 3) paint(x, y, at);
   }
 }
 
-/** Calls `paint` for the rows of the band between two heights, with the offset of the row in its data. */
+/** Calls `paint` for each row of the band between two y coordinates, with the offset of the row in the band's data. */
 export function eachRow(
   { width, top, bottom }: Band,
   [from, to]: readonly [number, number],

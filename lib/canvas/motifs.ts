@@ -1,4 +1,4 @@
-/** Small objects named in a prompt, drawn where a scene has room. */
+/** Small objects that a prompt names, drawn into a scene. */
 import { mix, type Rgb, tintColor, TINTS } from "./color.ts";
 import { disc, glow } from "./layers.ts";
 import { fill, type Point } from "./path.ts";
@@ -7,7 +7,7 @@ import { Sketch } from "./sketch.ts";
 import type { Stage } from "./stage.ts";
 import type { Layer } from "./surface.ts";
 
-/** Draws an object of a size around a point. */
+/** Draws an object of a size in pixels around a point. */
 type Motif = (stage: Stage, at: Point, size: number) => Layer[];
 
 const WHITE: Rgb = [1, 1, 1];
@@ -70,7 +70,7 @@ export function house({ palette }: Stage, at: Point, size: number): Layer[] {
   return sketch.layers;
 }
 
-/** A lighthouse with its beam. */
+/** A lighthouse with its beam; the point is at its foot. */
 export function lighthouse({ palette, width }: Stage, at: Point, size: number): Layer[] {
   const sketch = new Sketch(at, size);
   const [x, y] = at;
@@ -121,11 +121,11 @@ export function heart({ palette }: Stage, at: Point, size: number): Layer[] {
   return [...shadow.layers, ...sketch.layers, ...gloss.layers];
 }
 
-/** A cat that sits and looks. */
+/** A sitting cat, in the first colour of the prompt; the point is at its feet. */
 export function cat({ palette, words }: Stage, at: Point, size: number): Layer[] {
   const sketch = new Sketch(at, size);
-  const named = [...words].map((word) => TINTS.get(word)).find((tint) => tint !== undefined);
-  const fur = named === undefined ? mix(palette.near, [0.05, 0.04, 0.06], 0.5) : tintColor(named);
+  const tint = [...words].map((word) => TINTS.get(word)).find((tint) => tint !== undefined);
+  const fur = tint === undefined ? mix(palette.near, [0.05, 0.04, 0.06], 0.5) : tintColor(tint);
   const coat = sketch.gradient(mix(fur, palette.light, 0.25), mix(fur, [0, 0, 0], 0.4), "-0.4,-1 0.4,0");
   sketch.line("0.3,-0.06 0.62,-0.02 0.72,-0.28 0.6,-0.48", fur, { width: [0.11, 0.07], smooth: true });
   sketch.blob("0,-0.72 0.24,-0.5 0.36,-0.16 0.26,0.01 -0.26,0.01 -0.36,-0.16 -0.24,-0.5", coat);
@@ -167,10 +167,11 @@ export function tree({ palette, random }: Stage, at: Point, size: number): Layer
   sketch.line("0,-0.38 0.2,-0.62", bark, { width: [0.05, 0.02] });
   sketch.line("0,-0.42 -0.2,-0.66", bark, { width: [0.045, 0.02] });
   for (let i = 0; i < 26; i++) {
-    const turn = i * 2.4, away = Math.sqrt(i / 26) * size * 0.34;
+    // Steps near the golden angle spread the leaves evenly over a disc.
+    const angle = i * 2.4, distance = Math.sqrt(i / 26) * size * 0.34;
     const color = mix(leaf, i % 3 === 0 ? palette.accents[1] : palette.lit, random() * 0.35);
     const radius = size * between(random, 0.08, 0.15);
-    const center: Point = [x + Math.cos(turn) * away * 1.15, y - size * 0.78 + Math.sin(turn) * away * 0.85];
+    const center: Point = [x + Math.cos(angle) * distance * 1.15, y - size * 0.78 + Math.sin(angle) * distance * 0.85];
     sketch.add(disc(center, { radius, color, dark: mix(color, [0, 0.02, 0.05], 0.55), soft: size * 0.02 }));
   }
   return sketch.layers;

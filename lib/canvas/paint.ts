@@ -1,4 +1,4 @@
-/** Paints an image from a prompt. Deterministic for the same prompt, size and index. */
+/** Paints an image from a prompt. The same prompt, size and index always give the same image. */
 import type { Pixels, PixelSize } from "./pixels.ts";
 import { compose } from "./compose.ts";
 import { eachRow } from "./layers.ts";
@@ -7,10 +7,13 @@ import { resize } from "./resize.ts";
 import { lay, type Layer, paintLayers } from "./surface.ts";
 import { layOut, letter } from "./text.ts";
 
-/** Scale factor of each preview: painted small, then enlarged. */
+/** Factor by which each preview is painted smaller and then enlarged. */
 const COARSENESS = [24, 12, 6] as const;
 
-/** Paints an image. A preview, `step` 0 to 2, has the full size but fewer details. */
+/**
+ * Paints an image. `index` distinguishes several images of one request. With `step`, 0 (the coarsest) to 2, it is a
+ * preview: of the full size but with fewer details.
+ */
 export function paint(
   { prompt, size, index, step }: { prompt: string; size: PixelSize; index: number; step?: number },
 ): Pixels {
@@ -18,14 +21,15 @@ export function paint(
   return paintLayers(size, [...compose(prompt, { ...size, index }), ...caption(prompt, size)]);
 }
 
-/** The size in which a preview is painted before it is enlarged. */
+/** Returns the size in which a preview is painted before it is enlarged. */
 export function previewSize({ width, height }: PixelSize, step: number): PixelSize {
   const coarse = COARSENESS[Math.min(step, COARSENESS.length - 1)] ?? 6;
   return { width: Math.ceil(width / coarse), height: Math.ceil(height / coarse) };
 }
 
 /**
- * A caption in the lower part of an image, on a darkened background. The margin is a share of the image's shorter side.
+ * Draws a caption in the lower part of an image, on a darkened background. `inset` is its margin, as a share of the
+ * image's shorter side. Empty if the font has no character of the text.
  */
 export function caption(text: string, { width, height }: PixelSize, inset = 0.06): Layer[] {
   const unit = Math.min(width, height);
@@ -49,6 +53,7 @@ export function caption(text: string, { width, height }: PixelSize, inset = 0.06
   ];
 }
 
+/** Darkens the image from `top` down, more and more. */
 function scrim(top: number, height: number): Layer {
   return (band) => {
     eachRow(band, [top, height], (y, row) => {

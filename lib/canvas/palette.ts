@@ -1,9 +1,9 @@
-/** Chooses the colours of an image from words about time, weather and colour, else at random. */
+/** Chooses the colours of an image: from words about time, weather and colour, else at random. */
 import { mix, oklch, type Rgb, type Tint, tintColor, tintsIn } from "./color.ts";
 import { between, pick, type Random } from "./random.ts";
 import WORDS from "./words.json" with { type: "json" };
 
-/** Times and weathers with colours of their own. */
+/** A time of day or a weather that has its own colours. */
 export type Mood = keyof typeof WORDS.moods;
 
 /** Colours of an image. */
@@ -11,72 +11,82 @@ export interface Palette {
   mood: Mood;
   /** From the zenith to the horizon. */
   sky: readonly [Rgb, Rgb, Rgb];
-  /** Sun, moon, lamps. */
+  /** Colour of the sun, the moon and lamps. */
   light: Rgb;
-  /** Nearby objects in the shade, and in the light. */
+  /** Colour of nearby objects in the shade. */
   near: Rgb;
+  /** Colour of nearby objects in the light. */
   lit: Rgb;
-  /** Accents: three strong colours, a pale one, a dark one. */
+  /** Three strong colours, a pale one and a dark one. */
   accents: readonly [Rgb, Rgb, Rgb, Rgb, Rgb];
 }
 
-/** Chooses the colours. */
+/** Chooses the colours for the words of a prompt. */
 export function choosePalette(words: readonly string[], random: Random): Palette {
   const moods = Object.keys(WORDS.moods) as Mood[];
   const mood = moods.find((mood) => WORDS.moods[mood].words.split(" ").some((word) => words.includes(word))) ??
     pick<Mood>(random, ["day", "dawn", "sunset", "sunset", "night"]);
   const shift = between(random, -14, 14);
   const [first, second, third] = tintsIn(words);
-  const plain = moodColors(mood, shift);
-  if (first === undefined) return { mood, ...plain, accents: accents(random, mood) };
+  const colors = moodColors(mood, shift);
+  if (first === undefined) return { mood, ...colors, accents: randomAccents(random, mood) };
   const others: Tint[] = [second ?? neighbour(first, 38), third ?? neighbour(first, -42)];
-  return { mood, ...tinted(plain, [first, ...others]), accents: chosenAccents(first, others) };
+  return { mood, ...tinted(colors, [first, ...others]), accents: tintAccents(first, others) };
 }
 
 type Colors = Omit<Palette, "mood" | "accents">;
 
-/** Colours of a mood: lightness, chroma and hue of zenith, sky, horizon, light, near and lit. */
+/**
+ * Returns the colours of a mood, with hues shifted by some degrees. `words.json` has lightness, chroma and hue of
+ * zenith, sky, horizon, light, near and lit.
+ */
 function moodColors(mood: Mood, shift: number): Colors {
   const colors = WORDS.moods[mood].colors.split(", ").map((color) => color.split(" ").map(Number));
-  const at = (index: number, turn: number): Rgb => {
+  const color = (index: number, hueShift: number): Rgb => {
     const [lightness = 0, chroma = 0, hue = 0] = colors[index] ?? [];
-    return oklch(lightness, chroma, hue + turn);
+    return oklch(lightness, chroma, hue + hueShift);
   };
-  return { sky: [at(0, shift), at(1, shift), at(2, shift)], light: at(3, 0), near: at(4, shift), lit: at(5, shift) };
+  return {
+    sky: [color(0, shift), color(1, shift), color(2, shift)],
+    light: color(3, 0),
+    near: color(4, shift),
+    lit: color(5, shift),
+  };
 }
 
-/** The mood's lightness with the requested hues. */
-function tinted(plain: Colors, tints: readonly Tint[]): Colors {
+/** Returns colours with about the same lightness in the requested hues. */
+function tinted(colors: Colors, tints: readonly Tint[]): Colors {
   const [first, second = first] = tints;
-  if (first === undefined || second === undefined) return plain;
-  const strong = Math.min(1, first.chroma / 0.12);
+  if (first === undefined || second === undefined) return colors;
+  const vividness = Math.min(1, first.chroma / 0.12);
   const toward = (color: Rgb, { hue, chroma, lightness }: Tint, share: number): Rgb => {
-    const own = lightnessOf(color) * 0.75 + lightness * 0.25;
-    return mix(color, oklch(own, Math.min(chroma, 0.02 + chroma * 0.85), hue), share);
+    const mixedLightness = lightnessOf(color) * 0.75 + lightness * 0.25;
+    return mix(color, oklch(mixedLightness, Math.min(chroma, 0.02 + chroma * 0.85), hue), share);
   };
   return {
     sky: [
-      toward(plain.sky[0], first, 0.85),
-      toward(plain.sky[1], first, 0.8),
-      toward(plain.sky[2], strong < 0.3 ? first : second, 0.7),
+      toward(colors.sky[0], first, 0.85),
+      toward(colors.sky[1], first, 0.8),
+      toward(colors.sky[2], vividness < 0.3 ? first : second, 0.7),
     ],
-    light: toward(plain.light, second, 0.15),
-    near: toward(plain.near, first, 0.45),
-    lit: toward(plain.lit, second, 0.7),
+    light: toward(colors.light, second, 0.15),
+    near: toward(colors.near, first, 0.45),
+    lit: toward(colors.lit, second, 0.7),
   };
 }
 
-/** Approximate OKLCH lightness, for colours of moderate chroma. */
+/** Returns the approximate OKLCH lightness of a colour of moderate chroma. */
 function lightnessOf([red, green, blue]: Rgb): number {
   const linear = 0.2126 * red ** 2.2 + 0.7152 * green ** 2.2 + 0.0722 * blue ** 2.2;
   return Math.cbrt(linear);
 }
 
-function neighbour({ hue, chroma, lightness }: Tint, by: number): Tint {
-  return { hue: hue + by, chroma: Math.max(chroma, 0.03), lightness: Math.min(0.9, lightness * 0.7 + 0.3) };
+/** Returns a paler colour whose hue differs by some degrees. */
+function neighbour({ hue, chroma, lightness }: Tint, hueShift: number): Tint {
+  return { hue: hue + hueShift, chroma: Math.max(chroma, 0.03), lightness: Math.min(0.9, lightness * 0.7 + 0.3) };
 }
 
-function accents(random: Random, mood: Mood): Palette["accents"] {
+function randomAccents(random: Random, mood: Mood): Palette["accents"] {
   const hue = random() * 360;
   const lightness = mood === "night" ? 0.72 : 0.66;
   return [
@@ -88,13 +98,14 @@ function accents(random: Random, mood: Mood): Palette["accents"] {
   ];
 }
 
-function chosenAccents(first: Tint, [second, third]: readonly Tint[]): Palette["accents"] {
-  const own = tintColor(first);
+/** Returns accents in the colours that the prompt names. */
+function tintAccents(first: Tint, [second, third]: readonly Tint[]): Palette["accents"] {
+  const firstColor = tintColor(first);
   return [
-    own,
+    firstColor,
     tintColor(second ?? first),
     tintColor(third ?? first),
-    mix(own, [1, 1, 1], 0.7),
-    mix(own, [0.05, 0.05, 0.1], 0.6),
+    mix(firstColor, [1, 1, 1], 0.7),
+    mix(firstColor, [0.05, 0.05, 0.1], 0.6),
   ];
 }

@@ -1,4 +1,4 @@
-/** Filled, anti-aliased outlines. */
+/** Outlines of shapes, and filling them with anti-aliased edges. */
 import { mix, type Rgb } from "./color.ts";
 import { lay, type Layer } from "./surface.ts";
 
@@ -8,12 +8,15 @@ export type Point = readonly [x: number, y: number];
 /** A colour, or a gradient between two points. */
 export type Paint = Rgb | { from: Rgb; to: Rgb; start: Point; end: Point };
 
-/** A rectangle's outline. */
+/** Returns the outline of a rectangle. */
 export function rectangle(x: number, y: number, { width, height }: { width: number; height: number }): Point[] {
   return [[x, y], [x + width, y], [x + width, y + height], [x, y + height]];
 }
 
-/** An ellipse's outline. `steps`, by default the longer radius, decides how many points it has. */
+/**
+ * Returns the outline of an ellipse. It has twice `steps` points, but 12 to 160; the default of `steps` is the longer
+ * radius.
+ */
 export function ellipse(
   [x, y]: Point,
   { rx, ry, steps = Math.max(rx, ry) }: { rx: number; ry: number; steps?: number },
@@ -25,20 +28,20 @@ export function ellipse(
   });
 }
 
-/** A smooth closed outline through the points. */
+/** Returns a smooth closed outline through points, with `steps` points for each. */
 export function blob(points: readonly Point[], steps = 10): Point[] {
   const at = (i: number): Point => points[(i + points.length) % points.length] ?? [0, 0];
   return points.flatMap((_, i) => bend([at(i - 1), at(i), at(i + 1), at(i + 2)], steps));
 }
 
-/** A smooth open line through the points. */
+/** Returns a smooth open line through points, with `steps` points for each. */
 export function curve(points: readonly Point[], steps = 12): Point[] {
   const at = (i: number): Point => points[Math.max(0, Math.min(points.length - 1, i))] ?? [0, 0];
   const parts = points.slice(1).flatMap((_, i) => bend([at(i - 1), at(i), at(i + 1), at(i + 2)], steps));
   return [...parts, at(points.length - 1)];
 }
 
-/** The curve from the second of four points to the third, without its end point. */
+/** Returns the curve from the second of four points to the third, without its end point. */
 function bend([before, from, to, after]: readonly [Point, Point, Point, Point], steps: number): Point[] {
   return Array.from({ length: steps }, (_, step) => [
     spline(step / steps, [before[0], from[0], to[0], after[0]]),
@@ -46,13 +49,14 @@ function bend([before, from, to, after]: readonly [Point, Point, Point, Point], 
   ]);
 }
 
+/** Catmull-Rom interpolation of one coordinate. */
 function spline(t: number, [before, from, to, after]: readonly [number, number, number, number]): number {
   const slopeFrom = (to - before) / 2, slopeTo = (after - from) / 2;
   const t2 = t * t, t3 = t2 * t;
   return from * (2 * t3 - 3 * t2 + 1) + slopeFrom * (t3 - 2 * t2 + t) + to * (3 * t2 - 2 * t3) + slopeTo * (t3 - t2);
 }
 
-/** The outline of a line with a width at each end. */
+/** Returns the outline of a line whose width changes from `from` to `to`. */
 export function stroke(points: readonly Point[], from: number, to = from): Point[] {
   const left: Point[] = [], right: Point[] = [];
   for (const [i, [x, y]] of points.entries()) {
@@ -67,7 +71,9 @@ export function stroke(points: readonly Point[], from: number, to = from): Point
   return [...left, ...right];
 }
 
-/** Moves, scales and turns an outline that was drawn around the origin. */
+/**
+ * Moves, scales and turns an outline that was drawn around the origin. `turns` are full turns, clockwise on the screen.
+ */
 export function place(
   points: readonly Point[],
   { at: [x, y], scale = 1, turns = 0, flip = false }: { at: Point; scale?: number; turns?: number; flip?: boolean },
@@ -81,16 +87,16 @@ export function place(
 
 /** Fills an outline by the nonzero rule. */
 export function fill(outline: readonly Point[], paint: Paint, alpha = 1): Layer {
-  let left = Infinity, right = -Infinity, high = Infinity, low = -Infinity;
+  let left = Infinity, right = -Infinity, upper = Infinity, lower = -Infinity;
   for (const [x, y] of outline) {
     left = Math.min(left, x);
     right = Math.max(right, x);
-    high = Math.min(high, y);
-    low = Math.max(low, y);
+    upper = Math.min(upper, y);
+    lower = Math.max(lower, y);
   }
   return ({ width, top, bottom, data }) => {
     const firstX = Math.max(0, Math.floor(left)), endX = Math.min(width, Math.ceil(right) + 1);
-    const firstY = Math.max(top, Math.floor(high)), endY = Math.min(bottom, Math.ceil(low) + 1);
+    const firstY = Math.max(top, Math.floor(upper)), endY = Math.min(bottom, Math.ceil(lower) + 1);
     if (firstX >= endX || firstY >= endY) return;
     const columns = endX - firstX + 2;
     // Each edge adds, row by row, the area of each pixel to its right; the running sum from the left is the coverage.
@@ -113,6 +119,7 @@ export function fill(outline: readonly Point[], paint: Paint, alpha = 1): Layer 
 
 type Edge = Record<"start" | "end", Point> & Record<"columns" | "left" | "top" | "bottom", number>;
 
+/** Adds an edge of an outline to the coverage, row by row. */
 function addEdge(cover: Float32Array, { start, end, columns, left, top, bottom }: Edge): void {
   if (start[1] === end[1]) return;
   const sign = start[1] < end[1] ? 1 : -1;
@@ -128,7 +135,7 @@ function addEdge(cover: Float32Array, { start, end, columns, left, top, bottom }
   }
 }
 
-/** The part of an edge within one row, from x0 to x1. */
+/** Adds the part of an edge within one row, from `x0` to `x1`, to the coverage of that row. */
 function spread(
   cover: Float32Array,
   { base, columns, x0, x1, height }: { base: number; columns: number; x0: number; x1: number; height: number },
@@ -142,25 +149,26 @@ function spread(
   if (x0 >= limit) return;
   const first = Math.floor(x0), last = Math.floor(x1);
   if (first === last) {
-    const part = 1 - ((x0 + x1) / 2 - first);
-    add(first, height * part);
-    add(first + 1, height * (1 - part));
+    const share = 1 - ((x0 + x1) / 2 - first);
+    add(first, height * share);
+    add(first + 1, height * (1 - share));
     return;
   }
   const perPixel = height / (x1 - x0);
   // Area to the right of the edge within each pixel, as differences between pixels.
-  let before = 0;
+  let previousArea = 0;
   for (let column = first; column <= last; column++) {
     const enter = Math.max(x0, column), leave = Math.min(x1, column + 1);
     const crossed = (leave - enter) * perPixel;
-    const done = (enter - x0) * perPixel;
-    const area = done + crossed * (1 - ((enter + leave) / 2 - column));
-    add(column, area - before);
-    before = area;
+    const before = (enter - x0) * perPixel;
+    const area = before + crossed * (1 - ((enter + leave) / 2 - column));
+    add(column, area - previousArea);
+    previousArea = area;
   }
-  add(last + 1, height - before);
+  add(last + 1, height - previousArea);
 }
 
+/** Returns a function that gives the colour of a pixel. */
 function shader(paint: Paint): (x: number, y: number) => Rgb {
   if (!("from" in paint)) return () => paint;
   const { from, to, start, end } = paint;

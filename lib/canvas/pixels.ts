@@ -1,4 +1,4 @@
-/** Uncompressed images in memory. */
+/** Uncompressed images in memory, and their orientation and transparency. */
 
 /** Width and height in pixels. */
 export interface PixelSize {
@@ -16,7 +16,7 @@ export function blank({ width, height }: PixelSize, fill = 0): Pixels {
   return { width, height, data: new Uint8Array(width * height * 4).fill(fill) };
 }
 
-/** Frees a buffer at once. The garbage collector would leave hundreds of megabytes waiting. */
+/** Frees a buffer at once: until the garbage collector did it, hundreds of megabytes could pile up. */
 export function free({ buffer }: Uint8Array<ArrayBuffer>): void {
   buffer.transfer(0);
 }
@@ -35,21 +35,21 @@ export function flatten(pixels: Pixels): Pixels {
   return pixels;
 }
 
-/** Applies an EXIF orientation, 1 to 8; any other value means 1. */
+/** Applies an EXIF orientation, 1 to 8; any other value means 1. Returns the image itself if there is nothing to do. */
 export function orient(pixels: Pixels, orientation: number): Pixels {
   if (!(orientation >= 2 && orientation <= 8)) return pixels;
   const { width, height } = pixels;
-  const turned = orientation >= 5;
-  const out = blank(turned ? { width: height, height: width } : { width, height });
+  const isTransposed = orientation >= 5;
+  const out = blank(isTransposed ? { width: height, height: width } : { width, height });
   const from = new Uint32Array(pixels.data.buffer, pixels.data.byteOffset, width * height);
   const to = new Uint32Array(out.data.buffer);
   const mirroredX = orientation === 2 || orientation === 3 || orientation === 7 || orientation === 8;
   const mirroredY = orientation === 3 || orientation === 4 || orientation === 6 || orientation === 7;
-  // Source pixel of the displayed pixel (x, y).
+  // Finds the source of each displayed pixel (x, y).
   for (let y = 0; y < out.height; y++) {
     for (let x = 0; x < out.width; x++) {
-      const u = turned ? y : x;
-      const v = turned ? x : y;
+      const u = isTransposed ? y : x;
+      const v = isTransposed ? x : y;
       const sourceX = mirroredX ? width - 1 - u : u;
       const sourceY = mirroredY ? height - 1 - v : v;
       to[y * out.width + x] = from[sourceY * width + sourceX] ?? 0;

@@ -1,6 +1,6 @@
 /** Deterministic random numbers and noise from a seed. */
 
-/** A stream of random numbers from 0 to 1, exclusive. */
+/** Returns the next random number, at least 0 and less than 1. */
 export type Random = () => number;
 
 /** Hashes a text to 32 bits; a small change of the text changes every bit. */
@@ -13,13 +13,14 @@ export function hashText(text: string): number {
   return scramble(hash);
 }
 
+/** Mixes the bits of a 32-bit number. */
 function scramble(value: number): number {
   let bits = Math.imul(value ^ value >>> 16, 0x7feb352d);
   bits = Math.imul(bits ^ bits >>> 15, 0x846ca68b);
   return (bits ^ bits >>> 16) >>> 0;
 }
 
-/** A random generator with a seed. */
+/** Returns a generator of the random numbers that belong to a seed. */
 export function randomOf(seed: number): Random {
   let state = seed >>> 0;
   return () => {
@@ -28,22 +29,22 @@ export function randomOf(seed: number): Random {
   };
 }
 
-/** A random number between two. */
+/** Returns a random number between two others. */
 export function between(random: Random, low: number, high: number): number {
   return low + (high - low) * random();
 }
 
-/** A random element of a list. */
+/** Returns a random element of a list. */
 export function pick<T>(random: Random, list: readonly [T, ...T[]]): T {
   return list[Math.floor(random() * list.length)] ?? list[0];
 }
 
-/** The pseudo-random value of a lattice point, 0 to 1. */
+/** Returns the pseudo-random value of a lattice point, 0 to 1. */
 export function lattice(x: number, y: number, seed: number): number {
   return scramble(Math.imul(x, 0x27d4eb2d) ^ Math.imul(y, 0x165667b1) ^ seed) / 2 ** 32;
 }
 
-/** Smooth two-dimensional noise, 0 to 1, with cells of size 1. */
+/** Returns smooth two-dimensional noise, 0 to 1, with cells of size 1. */
 export function noise(x: number, y: number, seed: number): number {
   const column = Math.floor(x), row = Math.floor(y);
   const u = ease(x - column), v = ease(y - row);
@@ -52,7 +53,7 @@ export function noise(x: number, y: number, seed: number): number {
   return top * (1 - v) + bottom * v;
 }
 
-/** Noise of several octaves, each half as strong as the previous; 0 to 1, mostly about 0.5. */
+/** Returns noise of several octaves, each half as strong as the previous; 0 to 1, mostly about 0.5. */
 export function fractal(x: number, y: number, { seed, octaves = 5 }: { seed: number; octaves?: number }): number {
   let sum = 0, weight = 0.5, total = 0;
   for (let octave = 0; octave < octaves; octave++) {
@@ -64,11 +65,12 @@ export function fractal(x: number, y: number, { seed, octaves = 5 }: { seed: num
   return sum / total;
 }
 
+/** Perlin's quintic fade curve, from 0 to 1. */
 function ease(t: number): number {
   return t * t * t * (t * (t * 6 - 15) + 10);
 }
 
-/** Smoothstep: 0 up to `low`, 1 from `high`. */
+/** Smoothstep: returns 0 up to `low`, 1 from `high`, and a smooth transition between. */
 export function smooth(low: number, high: number, value: number): number {
   const t = Math.min(1, Math.max(0, (value - low) / (high - low)));
   return t * t * (3 - 2 * t);

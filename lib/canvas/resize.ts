@@ -1,20 +1,29 @@
-/** Resizes images. */
+/** Resizes and crops images. */
 import { blank, type Pixels, type PixelSize } from "./pixels.ts";
 
-/** The source pixels of each pixel of a line: first index and weights. */
+/** Which source pixels make up each target pixel of a line, and in which shares. */
 interface Weights {
+  /** Index of the first source pixel of each target pixel. */
   from: Int32Array;
+  /** Number of source pixels of each target pixel. */
   count: number;
+  /** `count` shares for each target pixel. */
   shares: Float32Array;
 }
 
-/** Resizes an image to an exact size: averages when shrinking, interpolates when enlarging. */
+/**
+ * Resizes an image to an exact size: averages when shrinking, interpolates when enlarging. Returns the image itself if
+ * it has that size.
+ */
 export function resize(pixels: Pixels, size: PixelSize): Pixels {
   if (pixels.width === size.width && pixels.height === size.height) return pixels;
   return crop(pixels, { x: 0, y: 0, width: pixels.width, height: pixels.height }, size);
 }
 
-/** Fills a size with an image in its own proportions, cropping what exceeds it. */
+/**
+ * Resizes an image in its own proportions so that it fills a size, and crops what exceeds it. Returns the image itself
+ * if it has that size.
+ */
 export function cover(pixels: Pixels, size: PixelSize): Pixels {
   const scale = Math.max(size.width / pixels.width, size.height / pixels.height);
   const width = Math.min(pixels.width, size.width / scale), height = Math.min(pixels.height, size.height / scale);
@@ -22,6 +31,7 @@ export function cover(pixels: Pixels, size: PixelSize): Pixels {
   return crop(pixels, { x: (pixels.width - width) / 2, y: (pixels.height - height) / 2, width, height }, size);
 }
 
+/** Resizes a part of an image. */
 function crop(pixels: Pixels, { x, y, width, height }: PixelSize & { x: number; y: number }, size: PixelSize): Pixels {
   const across = weigh({ from: x, length: width, limit: pixels.width, to: size.width });
   const down = weigh({ from: y, length: height, limit: pixels.height, to: size.height });
@@ -57,6 +67,10 @@ function crop(pixels: Pixels, { x, y, width, height }: PixelSize & { x: number; 
   return out;
 }
 
+/**
+ * Computes the weights that map `length` source pixels after `from` to `to` target pixels; `limit` is the end of the
+ * line.
+ */
 function weigh({ from, length, limit, to }: { from: number; length: number; limit: number; to: number }): Weights {
   const scale = length / to;
   const reach = Math.max(1, scale);

@@ -1,4 +1,4 @@
-/** Small drawings in a coordinate system of their own. Geometry is written as text: "x,y x,y …" for points. */
+/** Small drawings, each in its own coordinate system. Shapes are written as text: "x,y x,y …" for points. */
 import { blob, curve, ellipse, fill, type Paint, place, type Point, rectangle, stroke } from "./path.ts";
 import type { Rgb } from "./color.ts";
 import type { Layer } from "./surface.ts";
@@ -11,14 +11,17 @@ export function points(text: string): Point[] {
   });
 }
 
-/** Rotation of a sketch, and the precision of its ellipses. */
+/** Options of a sketch. */
 export interface SketchOptions {
+  /** Full turns by which it is rotated. */
   turns?: number;
+  /** Whether it is mirrored. */
   flip?: boolean;
+  /** Whether ellipses have enough points to look round at any size. */
   round?: boolean;
 }
 
-/** Collects layers drawn around a point. Lengths are shares of the scale. */
+/** Collects layers that are drawn around a point. Coordinates are relative to it, in units of `scale` pixels. */
 export class Sketch {
   readonly layers: Layer[] = [];
   readonly #at: Point;
@@ -31,43 +34,45 @@ export class Sketch {
     this.#options = options;
   }
 
-  /** Points in pixels. */
+  /** Converts points to pixels. */
   put(list: readonly Point[]): Point[] {
     return place(list, { at: this.#at, scale: this.#scale, ...this.#options });
   }
 
-  /** One point "x,y" in pixels. */
+  /** Reads one point "x,y" and converts it to pixels. */
   point(text: string): Point {
     return this.put(points(text))[0] ?? this.#at;
   }
 
+  /** Adds layers in pixels. */
   add(...layers: Layer[]): void {
     this.layers.push(...layers);
   }
 
+  /** Adds a polygon. */
   polygon(outline: string, paint: Paint, alpha?: number): void {
     this.add(fill(this.put(points(outline)), paint, alpha));
   }
 
-  /** A smooth outline. */
+  /** Adds a shape with a smooth outline through the points. */
   blob(outline: string, paint: Paint, { alpha, steps }: { alpha?: number; steps?: number } = {}): void {
     this.add(fill(this.put(blob(points(outline), steps)), paint, alpha));
   }
 
-  /** A rectangle "left,top width,height". */
+  /** Adds a rectangle "left,top width,height". */
   box(shape: string, paint: Paint): void {
     const [[x, y] = [0, 0], [width, height] = [0, 0]] = points(shape);
     this.add(fill(this.put(rectangle(x, y, { width, height })), paint));
   }
 
-  /** An ellipse "x,y rx,ry", of twelve corners unless the sketch is `round`. */
+  /** Adds an ellipse "x,y rx,ry", which has only twelve corners unless the sketch is `round`. */
   oval(shape: string, paint: Paint, alpha?: number): void {
     const [[x, y] = [0, 0], [rx, ry] = [0, 0]] = points(shape);
     const steps = this.#options.round === true ? Math.max(rx, ry) * this.#scale : 0;
     this.add(fill(this.put(ellipse([x, y], { rx, ry, steps })), paint, alpha));
   }
 
-  /** A straight or, with `smooth`, a curved line; `width` at its begin and at its end. */
+  /** Adds a line, with `smooth` a curved one. `width` is that of its start and, if it differs, of its end. */
   line(
     path: string,
     paint: Paint,
@@ -81,7 +86,7 @@ export class Sketch {
     this.add(fill(stroke(this.put(list), from * this.#scale, to * this.#scale), paint, alpha));
   }
 
-  /** A colour that changes from one point to another, "x,y x,y". */
+  /** Returns a paint that changes from one colour to another between two points "x,y x,y". */
   gradient(from: Rgb, to: Rgb, line: string): Paint {
     const [start = this.#at, end = this.#at] = this.put(points(line));
     return { from, to, start, end };

@@ -1,4 +1,4 @@
-/** The input of scenes. */
+/** The input of scenes and motifs. */
 import type { PixelSize } from "./pixels.ts";
 import type { Palette } from "./palette.ts";
 import type { Random } from "./random.ts";
@@ -11,11 +11,11 @@ export interface Stage extends PixelSize {
   random: Random;
   seed: number;
   palette: Palette;
-  /** Words of the prompt in small letters, without plural s. */
+  /** Words of the prompt in lower case; a word that ends with an s is also there without it. */
   words: ReadonlySet<string>;
 }
 
-/** Composes an image. */
+/** Composes the layers of a scene. */
 export type Scene = (stage: Stage) => Layer[];
 
 /** Returns whether one of the words is in the prompt. */

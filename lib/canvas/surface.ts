@@ -1,6 +1,6 @@
 /**
- * The surface that layers paint on. An image is painted band by band, all layers of one band before the next: a band
- * fits into the processor's cache, and memory does not grow with the image.
+ * The surface that layers paint on. An image is painted in bands of rows, all layers of one band before the next band:
+ * a band fits into the processor's cache, and memory does not grow with the number of layers.
  */
 import type { Pixels, PixelSize } from "./pixels.ts";
 import type { Rgb } from "./color.ts";
@@ -9,23 +9,25 @@ import { lattice } from "./random.ts";
 /** Some rows of an image: red, green and blue of each pixel, 0 to 1. */
 export interface Band {
   width: number;
+  /** Height of the whole image. */
   height: number;
-  /** First row, and the one after the last. */
+  /** First row of the band. */
   top: number;
+  /** The row after the last. */
   bottom: number;
   data: Float32Array;
 }
 
-/** Paints its part of a band over what is there. */
+/** Paints a layer's part of a band over the layers before it. */
 export type Layer = (band: Band) => void;
 
 const BAND_ROWS = 48;
-/** Side of the noise tile. */
+/** Side of the tile of noise, in pixels. */
 const TILE = 128;
 /** Amplitude of the noise in 8-bit steps: enough to dither gradients. */
 const GRAIN = 1.3;
 
-/** Paints the layers, first to last. The result is opaque. */
+/** Paints layers, first to last. The result is opaque. `grain` is the amplitude of the noise, in 8-bit steps. */
 export function paintLayers(
   { width, height }: PixelSize,
   layers: readonly Layer[],

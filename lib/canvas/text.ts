@@ -1,4 +1,4 @@
-/** Text on an image. */
+/** Lays out text and draws it on an image. */
 import type { Rgb } from "./color.ts";
 import { drawable, glyph } from "./font.ts";
 import { eachRow } from "./layers.ts";
@@ -24,12 +24,12 @@ const LEADING = 1.72;
 const PEN = 0.66;
 /** Width of the halo, in capital heights. */
 const HALO = 0.45;
-/** Sizes tried, from the largest to the smallest. */
-const STEPS = 14;
+/** Number of steps from the largest to the smallest size that are tried. */
+const SIZE_STEPS = 14;
 
 /**
- * Lays a text out in the largest size that fits; text that does not fit at the smallest size is cut off with an
- * ellipsis. Undefined if the font has no character of the text.
+ * Lays a text out in the largest size at which it has at most `lines` lines of `width` pixels. If it does not fit at
+ * the smallest size, it ends with an ellipsis. Returns `undefined` if the font has no character of the text.
  */
 export function layOut(
   text: string,
@@ -37,12 +37,12 @@ export function layOut(
 ): Block | undefined {
   const words = drawable(text).split(" ").filter((word) => word !== "");
   if (words.length === 0) return undefined;
-  for (let step = 0; step <= STEPS; step++) {
-    const size = largest * (smallest / largest) ** (step / STEPS);
-    const room = width * CAPITAL / size;
-    const wrapped = wrap(words, room);
+  for (let step = 0; step <= SIZE_STEPS; step++) {
+    const size = largest * (smallest / largest) ** (step / SIZE_STEPS);
+    const lineWidth = width * CAPITAL / size;
+    const wrapped = wrap(words, lineWidth);
     if (wrapped.length <= lines) return measure(wrapped, size);
-    if (step === STEPS) return measure(cut(wrapped, { lines, room }), size);
+    if (step === SIZE_STEPS) return measure(cut(wrapped, { lines, lineWidth }), size);
   }
   return undefined;
 }
@@ -52,19 +52,20 @@ function measure(lines: string[], size: number): Block {
   return { lines, size, width, height: (lines.length - 1) * size * LEADING + size * 1.3 };
 }
 
-/** Width of a text in the units of the font. */
+/** Returns the width of a text in the units of the font. */
 function widthOf(text: string): number {
   let width = 0;
   for (const letter of text) width += glyph(letter)?.width ?? 0;
   return width;
 }
 
-function wrap(words: readonly string[], room: number): string[] {
+/** Breaks words into lines. */
+function wrap(words: readonly string[], lineWidth: number): string[] {
   const lines: string[] = [];
   let line = "";
-  for (const word of words.flatMap((word) => split(word, room))) {
+  for (const word of words.flatMap((word) => split(word, lineWidth))) {
     const longer = line === "" ? word : `${line} ${word}`;
-    if (line !== "" && widthOf(longer) > room) {
+    if (line !== "" && widthOf(longer) > lineWidth) {
       lines.push(line);
       line = word;
     } else line = longer;
@@ -73,11 +74,11 @@ function wrap(words: readonly string[], room: number): string[] {
 }
 
 /** Splits a word that is too long for a line. */
-function split(word: string, room: number): string[] {
+function split(word: string, lineWidth: number): string[] {
   const pieces: string[] = [];
   let piece = "";
   for (const letter of word) {
-    if (piece !== "" && widthOf(piece + letter) > room) {
+    if (piece !== "" && widthOf(piece + letter) > lineWidth) {
       pieces.push(piece);
       piece = "";
     }
@@ -86,16 +87,17 @@ function split(word: string, room: number): string[] {
   return [...pieces, piece];
 }
 
-function cut(wrapped: readonly string[], { lines, room }: { lines: number; room: number }): string[] {
+/** Cuts a text to a number of lines and ends it with an ellipsis. */
+function cut(wrapped: readonly string[], { lines, lineWidth }: { lines: number; lineWidth: number }): string[] {
   const kept = wrapped.slice(0, lines);
   let last = kept[lines - 1] ?? "";
-  while (last !== "" && widthOf(`${last}...`) > room) last = last.slice(0, -1);
+  while (last !== "" && widthOf(`${last}...`) > lineWidth) last = last.slice(0, -1);
   return [...kept.slice(0, -1), `${last.trimEnd()}...`];
 }
 
 /** Position and look of a text block. */
 export interface Lettering {
-  /** Top left of the first line's capitals; with `center`, the middle. */
+  /** Top left corner of the capitals in the first line; with `center`, the middle of their top. */
   at: Point;
   center?: boolean;
   color: Rgb;
@@ -111,18 +113,18 @@ export function letter(block: Block, { at, center = false, color, halo }: Letter
   const left = Math.floor(at[0] - (center ? block.width / 2 : 0)) - margin;
   const top = Math.floor(at[1]) - margin;
   const columns = Math.ceil(block.width) + 2 * margin, rows = Math.ceil(block.height) + 2 * margin;
-  // Distance of each pixel to the nearest stroke, at most `reach`.
-  const away = new Float32Array(columns * rows).fill(reach);
-  for (const [number, line] of block.lines.entries()) {
-    const shift = center ? (block.width - widthOf(line) * unit) / 2 : 0;
-    const base = margin + block.size + number * block.size * LEADING + (at[1] - Math.floor(at[1]));
+  // Distance of each pixel from the nearest stroke, at most `reach`.
+  const distances = new Float32Array(columns * rows).fill(reach);
+  for (const [lineIndex, text] of block.lines.entries()) {
+    const shift = center ? (block.width - widthOf(text) * unit) / 2 : 0;
+    const base = margin + block.size + lineIndex * block.size * LEADING + (at[1] - Math.floor(at[1]));
     let x = margin + shift;
-    for (const character of line) {
+    for (const character of text) {
       const shape = glyph(character);
       if (shape === undefined) continue;
       for (const points of shape.strokes) {
         const line = points.map(([px, py]): Point => [x + px * unit, base - py * unit]);
-        trace(away, { columns, rows, reach, line });
+        trace(distances, { columns, rows, reach, line });
       }
       x += shape.width * unit;
     }
@@ -130,7 +132,7 @@ export function letter(block: Block, { at, center = false, color, halo }: Letter
   return (band) => {
     eachRow(band, [top, top + rows], (y, row) => {
       for (let x = Math.max(0, left); x < Math.min(band.width, left + columns); x++) {
-        const distance = away[(y - top) * columns + x - left] as number;
+        const distance = distances[(y - top) * columns + x - left] as number;
         if (distance >= reach) continue;
         lay(band.data, row + x * 3, [0.02, 0.02, 0.04], smooth(reach, pen, distance) * halo);
         lay(band.data, row + x * 3, color, Math.min(1, Math.max(0, pen + 0.5 - distance)));
@@ -139,9 +141,9 @@ export function letter(block: Block, { at, center = false, color, halo }: Letter
   };
 }
 
-/** Notes the distances of pixels to a line. */
+/** Lowers the distances of the pixels near a line. */
 function trace(
-  away: Float32Array,
+  distances: Float32Array,
   { columns, rows, reach, line }: { columns: number; rows: number; reach: number; line: readonly Point[] },
 ): void {
   for (let i = 0; i + 1 < line.length; i++) {
@@ -158,7 +160,7 @@ function trace(
         const t = length === 0 ? 0 : Math.min(1, Math.max(0, (px * dx + py * dy) / length));
         const ex = px - t * dx, ey = py - t * dy;
         const at = y * columns + x;
-        away[at] = Math.min(away[at] as number, Math.sqrt(ex * ex + ey * ey));
+        distances[at] = Math.min(distances[at] as number, Math.sqrt(ex * ex + ey * ey));
       }
     }
   }

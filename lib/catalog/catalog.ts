@@ -1,4 +1,4 @@
-/** The catalog: every model by id and by vendor. */
+/** The catalog: finds models by name or vendor, their prices at a time, and the error for a name that is unknown. */
 import type { Config } from "../config.ts";
 import { EMBEDDED_MODELS } from "./embedded.ts";
 import { kindOfModalities, type Model, type ModelKind, type Target } from "./model.ts";
@@ -6,14 +6,15 @@ import type { Pricing } from "./price_schema.ts";
 import { type Caller, mayUse } from "../access/permissions.ts";
 import { GatewayError } from "../errors.ts";
 
-/** Every model the gateway serves, in configured order, embedded ones last. */
+/** All models that the gateway serves. */
 export interface Catalog {
+  /** Models in configured order, the embedded ones last. */
   readonly models: readonly Model[];
   /** Models by the vendor part of their ids, in configured order. */
   readonly vendors: ReadonlyMap<string, readonly Model[]>;
-  /** Finds the model with exactly this id, canonical slug or alias, even if it has expired. */
+  /** Finds the model with exactly this id, canonical slug or alias. The model may have expired. */
   find(name: string): Model | undefined;
-  /** Lists the models with ids `<vendor>/<name>`. */
+  /** Returns the models whose ids are `<vendor>/<name>`, for any vendor. */
   named(name: string): readonly Model[];
 }
 
@@ -33,7 +34,7 @@ export function createCatalog(config: Pick<Config, "models" | "embedded_models" 
   };
 }
 
-/** Returns true if the expiration day of a model has begun, in UTC. */
+/** Returns whether the expiration day of a model has begun, in UTC. */
 export function isExpired({ expiration_date }: Pick<Model, "expiration_date">, now: number): boolean {
   return expiration_date !== null && Date.parse(expiration_date) <= now;
 }
@@ -43,12 +44,15 @@ export function kindOf({ architecture }: Pick<Model, "architecture">): ModelKind
   return kindOfModalities(architecture.output_modalities);
 }
 
-/** Returns true if one of the model's outputs is text. */
+/** Returns whether a model answers in text. */
 export function isLanguageModel(model: Model): boolean {
   return kindOf(model) === "text";
 }
 
-/** Gives each row of the embedded upstream its own health, since rows simulate faults independently. */
+/**
+ * Marks the targets of embedded models with the model's id, so that each has a health of its own: they simulate faults
+ * independently.
+ */
 function withOwnHealth(model: Model, { upstreams }: Pick<Config, "upstreams">): Model {
   const isEmbedded = ({ upstream }: Target) => upstreams[upstream]?.vendor === "embedded";
   if (!model.targets.some(isEmbedded)) return model;
@@ -62,42 +66,42 @@ const MINUTE_MS = 60_000;
 const DAY_MINUTES = 1440;
 
 /**
- * Finds the prices at `now` (Unix milliseconds): those of the last price change that has begun, else the row's own; of
- * these, the ones of the current time window.
+ * Returns the prices at `now` (Unix milliseconds): those of the last price change that has begun, otherwise the model's
+ * own; within these, those of the current time window.
  */
 export function pricingAt({ pricing, price_changes }: Pick<Model, "pricing" | "price_changes">, now: number): Pricing {
   return windowAt(price_changes.findLast(({ from }) => from <= now) ?? pricing, now);
 }
 
-/** The prices of the time window that contains `now` (Unix milliseconds), else the prices outside all windows. */
+/** Returns the prices of the time window that contains `now` (Unix milliseconds), or those outside all windows. */
 export function windowAt(pricing: Pricing, now: number): Pricing {
   if (pricing.time_windows === undefined) return pricing;
   const minute = Math.floor(now / MINUTE_MS) % DAY_MINUTES;
-  const found = pricing.time_windows.find(({ from, until }) =>
+  const window = pricing.time_windows.find(({ from, until }) =>
     from < until ? minute >= from && minute < until : minute >= from || minute < until
   );
-  return found?.pricing ?? pricing;
+  return window?.pricing ?? pricing;
 }
 
-/** The error, and the id that the client probably intended. */
+/** The error for a model that does not exist or has expired. */
 export interface MissingModel {
   error: GatewayError;
-  /** Id of the only model that the caller may use and whose id is `<vendor>/<name>`. */
+  /** Id that the client probably intended: the only usable one that is `<vendor>/<name>`; absent if there is none. */
   suggestion?: string;
 }
 
-interface Asking {
+interface ModelLookup {
   gateway: { catalog: Catalog; now: () => number };
   caller: Pick<Caller, "group" | "rules">;
 }
 
 /** Creates the error for an unknown name or an expired model. It names no model that the caller may not use. */
-export function missingModel(name: string, { gateway, caller }: Asking): MissingModel {
+export function missingModel(name: string, { gateway, caller }: ModelLookup): MissingModel {
   const now = gateway.now();
   const isAllowed = ({ id }: Model): boolean => mayUse(caller, id);
-  const found = gateway.catalog.find(name);
-  if (found !== undefined && isAllowed(found) && isExpired(found, now)) {
-    return { error: notFound(`Model "${name}" expired on ${found.expiration_date}`) };
+  const model = gateway.catalog.find(name);
+  if (model !== undefined && isAllowed(model) && isExpired(model, now)) {
+    return { error: notFound(`Model "${name}" expired on ${model.expiration_date}`) };
   }
   const similar = gateway.catalog.named(name).filter((model) => isAllowed(model) && !isExpired(model, now));
   const suggestion = similar.length === 1 ? similar[0]?.id : undefined;

@@ -1,4 +1,6 @@
-/** The model catalog of Codex: `ModelsResponse` in codex-rs/protocol/src/openai_models.rs of openai/codex. */
+/**
+ * Formats the model list that Codex reads: `ModelsResponse` in codex-rs/protocol/src/openai_models.rs of openai/codex.
+ */
 import type { Endpoint } from "../access/access_table.ts";
 import type { JsonObject } from "../json/mod.ts";
 import type { Effort } from "../protocols/canonical/types.ts";
@@ -7,11 +9,11 @@ import type { Model } from "./model.ts";
 /** The endpoint that Codex calls. */
 export const CODEX_ENDPOINT: Endpoint = "responses";
 
-/** Models that Codex has built-in facts and instructions for, which a row would replace. */
+/** Models that are left out: Codex has built-in facts and instructions for them, which a row would replace. */
 const KNOWN_TO_CODEX = /\/gpt-(?:[5-9]|[1-9]\d)/;
 
 /** First minor version of Codex 0 that accepts the effort `max`. Older ones reject the whole list because of it. */
-const FIRST_WITH_MAX = 144;
+const FIRST_MINOR_WITH_MAX = 144;
 
 /** Descriptions of efforts shown by Codex. */
 const EFFORT_TEXTS: Readonly<Record<Effort, string>> = {
@@ -24,10 +26,10 @@ const EFFORT_TEXTS: Readonly<Record<Effort, string>> = {
   max: "As much reasoning as the model can do",
 };
 
-/** Most tokens of one tool output that Codex sends: the value of its built-in list. */
+/** Tokens to which Codex truncates one tool output: the value of its built-in list. */
 const TOOL_OUTPUT_TOKENS = 10_000;
 
-/** System prompt for models of this list: rows must have one, and Codex omits its own for them. */
+/** System prompt for the models of this list. A row must have one, and Codex does not add its own. */
 const INSTRUCTIONS = `You are Codex, a coding agent in a terminal. You work in the user's own workspace.
 
 - Go on until the task is done. Ask only about decisions that the user has to make.
@@ -40,29 +42,29 @@ const INSTRUCTIONS = `You are Codex, a coding agent in a terminal. You work in t
   what you could not check.`;
 
 /**
- * Formats the catalog for a version of Codex, without the models that Codex knows itself.
- * @param clientVersion as in the query: `0.169.0`
+ * Formats models for a version of Codex, without those that Codex knows itself.
+ * @param clientVersion version as in the query, such as `0.169.0`
  */
 export function codexList(models: readonly Model[], clientVersion: string): JsonObject {
   const [major = 0, minor = 0] = clientVersion.split(".").map(Number);
-  const readsMax = major > 0 || minor >= FIRST_WITH_MAX;
+  const readsMax = major > 0 || minor >= FIRST_MINOR_WITH_MAX;
   const rows = models.filter(({ id }) => !KNOWN_TO_CODEX.test(id));
   return { models: rows.map((model, priority) => codexModel(model, { priority, readsMax })) };
 }
 
-/** Sets every member without a default in Codex, because a missing one makes Codex reject the list. */
+/** Formats one model. It sets every member that has no default in Codex: a missing one makes Codex reject the list. */
 function codexModel(
   { id, name, description, context_length, architecture, supported_parameters, reasoning }: Model,
   { priority, readsMax }: { priority: number; readsMax: boolean },
 ): JsonObject {
   const levels = reasoning?.efforts.filter((effort) => effort !== "max" || readsMax) ?? [];
-  const usual = levels.includes("medium") ? "medium" : levels.find((effort) => effort !== "none");
+  const defaultLevel = levels.includes("medium") ? "medium" : levels.find((effort) => effort !== "none");
   const hasTools = supported_parameters.includes("tools");
   return {
     slug: id,
     display_name: name,
     description: description === "" ? null : description,
-    ...(usual !== undefined && { default_reasoning_level: usual }),
+    ...(defaultLevel !== undefined && { default_reasoning_level: defaultLevel }),
     supported_reasoning_levels: levels.map((effort) => ({ effort, description: EFFORT_TEXTS[effort] })),
     shell_type: hasTools ? "shell_command" : "disabled",
     visibility: hasTools ? "list" : "hide",
@@ -70,7 +72,7 @@ function codexModel(
     priority,
     upgrade: null,
     base_instructions: INSTRUCTIONS,
-    // Codex of 2026-11 uses the second name.
+    // Codex uses the second name since 2026-11.
     supports_reasoning_summaries: reasoning !== undefined,
     supports_reasoning_summary_parameter: reasoning !== undefined,
     support_verbosity: supported_parameters.includes("verbosity"),

@@ -1,4 +1,4 @@
-/** Formats a catalog row for `/v1/models`. */
+/** Formats a model for `/v1/models`. */
 import type { JsonObject } from "../json/mod.ts";
 import type { Model } from "./model.ts";
 import { pricingAt } from "./catalog.ts";
@@ -35,7 +35,7 @@ function embedding({ context_length }: Model, { space, ...sizes }: NonNullable<M
   };
 }
 
-/** Formats the modalities of a model, identically for both formats. */
+/** Formats the modalities of a model, for this and the native format. */
 export function architecture({ architecture }: Model): JsonObject {
   return {
     modality: architecture.modality,
@@ -46,7 +46,9 @@ export function architecture({ architecture }: Model): JsonObject {
   };
 }
 
-/** Formats the prices at `now` (Unix milliseconds), in USD per token as decimal strings; identical for both formats. */
+/**
+ * Formats the prices at `now` (Unix milliseconds), for this and the native format: USD per token, as decimal strings.
+ */
 export function pricing(model: Model, now: number): JsonObject {
   const pricing = pricingAt(model, now);
   return {
@@ -60,7 +62,7 @@ export function pricing(model: Model, now: number): JsonObject {
   };
 }
 
-/** Formats the token limits, identically for both formats. */
+/** Formats the token limits, for this and the native format. */
 export function topProvider({ top_provider }: Model): JsonObject {
   return {
     context_length: top_provider.context_length,

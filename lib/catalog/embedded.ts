@@ -1,4 +1,4 @@
-/** Catalog rows of the embedded models. */
+/** The embedded models as rows of the catalog, and the names of their targets. */
 import { EFFORTS } from "../protocols/canonical/types.ts";
 import { type Model, type ModelKind, modelSchema } from "./model.ts";
 
@@ -13,8 +13,8 @@ export const EMBEDDED_TARGETS: Readonly<Record<Exclude<ModelKind, "other">, read
   rerank: ["rerank", "fault"],
 };
 
-/** Prices of the embedded language model, which is free. */
-const FREE = {
+/** Prices of the free models. */
+const FREE_PRICES = {
   prompt: "0",
   completion: "0",
   input_cache_read: "0",
@@ -22,10 +22,10 @@ const FREE = {
   input_cache_write_1h: "0",
 };
 
-/** Prices of images, in USD per token: 0.75 per million of the prompt, 4.50 per million of images. */
-const IMAGES = { prompt: "0.00000075", completion: "0.0000045" };
+/** Prices of the image model: USD 0.75 per million tokens of the prompt, USD 4.50 per million tokens of images. */
+const IMAGE_PRICES = { prompt: "0.00000075", completion: "0.0000045" };
 
-/** Rows of every catalog, unless `embedded_models` is false. */
+/** Rows that every catalog has unless `embedded_models` is false. */
 export const EMBEDDED_MODELS: readonly Model[] = [
   modelSchema.parse({
     id: "sluice/echo",
@@ -40,7 +40,7 @@ export const EMBEDDED_MODELS: readonly Model[] = [
       output_modalities: ["text"],
       tokenizer: "o200k_base",
     },
-    pricing: FREE,
+    pricing: FREE_PRICES,
     top_provider: { max_completion_tokens: 32_768 },
     supported_parameters: [
       "temperature",
@@ -68,7 +68,7 @@ export const EMBEDDED_MODELS: readonly Model[] = [
       output_modalities: ["image"],
       tokenizer: "o200k_base",
     },
-    pricing: IMAGES,
+    pricing: IMAGE_PRICES,
     targets: [{ upstream: EMBEDDED_UPSTREAM, model: "canvas" }],
   }),
   modelSchema.parse({
@@ -80,7 +80,7 @@ export const EMBEDDED_MODELS: readonly Model[] = [
     created: 1_764_547_200,
     context_length: 8_192,
     architecture: { input_modalities: ["text"], output_modalities: ["embeddings"], tokenizer: "o200k_base" },
-    pricing: FREE,
+    pricing: FREE_PRICES,
     embedding: { dimensions: 1_536, min_dimensions: 64, max_input_tokens: 8_192, space: "sluice/embed" },
     targets: [{ upstream: EMBEDDED_UPSTREAM, model: "embed" }],
   }),
@@ -92,7 +92,7 @@ export const EMBEDDED_MODELS: readonly Model[] = [
     created: 1_764_547_200,
     context_length: 131_072,
     architecture: { input_modalities: ["text"], output_modalities: ["rerank"], tokenizer: "o200k_base" },
-    pricing: FREE,
+    pricing: FREE_PRICES,
     targets: [{ upstream: EMBEDDED_UPSTREAM, model: "rerank" }],
   }),
 ];

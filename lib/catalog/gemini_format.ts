@@ -1,9 +1,9 @@
-/** Formats catalog rows for `/v1beta/models`. https://ai.google.dev/api/models */
+/** Formats models for `/v1beta/models`, as in https://ai.google.dev/api/models. */
 import { GatewayError } from "../errors.ts";
 import type { JsonObject } from "../json/mod.ts";
 import type { Model } from "./model.ts";
 
-/** Largest page, as at Google. */
+/** Largest `pageSize` that has an effect, as at Google. */
 const MAX_PAGE_SIZE = 1_000;
 
 /** Formats a model. Its name is the id after `models/`. */
@@ -23,9 +23,9 @@ export function geminiModel(model: Model): JsonObject {
 }
 
 /**
- * Formats a page of models: `pageSize` models after the one whose id is `pageToken`. Without `pageSize` all of them, so
- * that clients that read only one page see every model.
- * @throws {GatewayError} `invalid`
+ * Formats a page of models: `pageSize` models after the one whose id is `pageToken`. Without `pageSize` it has all of
+ * them, so that clients that read only one page see every model.
+ * @throws {GatewayError} `invalid` if the size or the token is
  */
 export function geminiPage(models: readonly Model[], query: URLSearchParams): JsonObject {
   const size = readSize(query.get("pageSize") ?? query.get("page_size"));

@@ -1,4 +1,4 @@
-/** Creates a catalog file from a public price list: newer facts about known models, and rows for new ones. */
+/** Makes a catalog file from a public price list: newer facts about known models, and rows for new models. */
 import { mayUse } from "../access/permissions.ts";
 import { isObject, type JsonObject } from "../json/mod.ts";
 import { modelSchema } from "./model.ts";
@@ -16,7 +16,8 @@ export interface ImportedCatalog {
 }
 
 /**
- * Imports from a list the models of the catalog, and those whose ids match a glob.
+ * Imports models from a list: those of the catalog, limited to `only` if it names any, and new ones whose ids match
+ * `only`.
  * @param options `date`: day of the list; `source`: its name; `only`: globs of ids
  */
 export function importList(
@@ -31,16 +32,16 @@ export function importList(
     const { vendor, model } = listed;
     const old = known.get(`${vendor}\n${model}`);
     const id = old?.row.id ?? idOf(listed);
-    const isAsked = mayUse({ group: { models: [...only] }, rules: {} }, id);
-    if (old === undefined ? !isAsked : only.length > 0 && !isAsked) continue;
+    const isRequested = mayUse({ group: { models: [...only] }, rules: {} }, id);
+    if (old === undefined ? !isRequested : only.length > 0 && !isRequested) continue;
     const row = rowOf(listed, { id, old: old?.row, date });
-    // Skips invalid ids and models without a context window.
+    // Models with an invalid id or without a context window are skipped.
     if (!modelSchema.safeParse({ ...row, targets: [{ upstream: vendor, model }] }).success) continue;
     rows.push({ vendor, model, date, source, ...(old?.page !== undefined && { page: old.page }), row });
     if (old === undefined) imported.added.push(id);
     else {
-      const own = isObject(old.row.pricing) ? old.row.pricing : {};
-      imported.changes.push(...listPriceDifferences(own, listed.pricing).map((change) => ({ id, ...change })));
+      const oldPrices = isObject(old.row.pricing) ? old.row.pricing : {};
+      imported.changes.push(...listPriceDifferences(oldPrices, listed.pricing).map((change) => ({ id, ...change })));
     }
   }
   return { ...imported, catalog: { date, models: rows } };
@@ -50,7 +51,7 @@ function idOf({ vendor, model }: ListedModel): string {
   return `${vendor === "gemini" ? "google" : vendor}/${model.slice(model.lastIndexOf("/") + 1)}`;
 }
 
-/** Creates a row. A known model keeps members that the list does not have, such as prices of tools. */
+/** Returns the row of a listed model. A known model keeps the members that the list lacks, such as prices of tools. */
 function rowOf(
   { context_length, max_completion_tokens, pricing, row }: ListedModel,
   { id, old, date }: { id: string; old: JsonObject | undefined; date: string },

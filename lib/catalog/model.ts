@@ -1,4 +1,4 @@
-/** The schema of a catalog row, the single source of facts about a model. Member names are those of the API. */
+/** The schema of a model in the configuration and the catalog. Member names are those of the API. */
 import { z } from "zod";
 import { EFFORTS } from "../protocols/canonical/types.ts";
 import { priceChangeSchema, PRICES, type Pricing, wholePricing } from "./price_schema.ts";
@@ -96,8 +96,8 @@ const featuresSchema = z.strictObject({
   ),
 });
 
-/** Default `supported_parameters` by kind. */
-const USUAL_PARAMETERS = {
+/** Default `supported_parameters` by kind of model. */
+const DEFAULT_PARAMETERS = {
   text: ["temperature", "top_p", "max_tokens", "stop", "tools", "tool_choice", "response_format"],
   image: ["n", "size", "quality", "output_format", "output_compression", "background", "stream"],
   embedding: ["encoding_format", "user"],
@@ -115,13 +115,13 @@ export function kindOfModalities(output: readonly unknown[]): ModelKind {
   return output.includes("rerank") ? "rerank" : "other";
 }
 
-/** Parameters of rows that list none. */
-function usualParameters(kind: ModelKind, hasDimensions: boolean): string[] {
-  if (kind === "embedding" && hasDimensions) return ["dimensions", ...USUAL_PARAMETERS.embedding];
-  return [...USUAL_PARAMETERS[kind === "other" ? "text" : kind]];
+/** Returns the parameters of a model that lists none. */
+function defaultParameters(kind: ModelKind, hasDimensions: boolean): string[] {
+  if (kind === "embedding" && hasDimensions) return ["dimensions", ...DEFAULT_PARAMETERS.embedding];
+  return [...DEFAULT_PARAMETERS[kind === "other" ? "text" : kind]];
 }
 
-/** A catalog row in the configuration. */
+/** A model in the configuration. Parsing fills in all defaults. */
 export const modelSchema = z.strictObject({
   id: modelIdSchema.describe("Id that clients use: `<vendor>/<model_name>`").meta({ examples: ["acme/assistant"] }),
   canonical_slug: z.string().min(1).optional()
@@ -190,7 +190,7 @@ export const modelSchema = z.strictObject({
   const { input_modalities: input, output_modalities: output } = row.architecture;
   const kind = kindOfModalities(output);
   const makes = kind === "image" ? "image" : "text";
-  const parameters = row.supported_parameters ?? usualParameters(kind, row.embedding?.min_dimensions !== undefined);
+  const parameters = row.supported_parameters ?? defaultParameters(kind, row.embedding?.min_dimensions !== undefined);
   return {
     ...row,
     vendor,
@@ -221,13 +221,13 @@ export const modelSchema = z.strictObject({
   };
 });
 
-/** A catalog row with all defaults; `price_changes` in order of time, `from` in Unix milliseconds. */
+/** A model with all defaults. Its `price_changes` are in order of time, with `from` in Unix milliseconds. */
 export type Model = z.output<typeof modelSchema>;
 
 /** A target of a model. */
 export interface Target extends Omit<z.output<typeof targetSchema>, "pricing"> {
   /** Prices that the vendor charges the operator; absent: unknown. */
   readonly pricing?: Pricing;
-  /** Id of the model row, for targets of the embedded upstream: each row has its own health. */
+  /** Id of the model, for targets of the embedded upstream, so that each embedded model has a health of its own. */
   readonly row?: string;
 }

@@ -1,4 +1,4 @@
-/** Formats a catalog row for `/anthropic/v1/models`. */
+/** Formats a model for `/anthropic/v1/models`, in Anthropic's native format. */
 import type { JsonObject } from "../json/mod.ts";
 import { architecture, pricing, topProvider } from "./compatible_format.ts";
 import type { Model } from "./model.ts";

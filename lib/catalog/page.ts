@@ -2,20 +2,20 @@
 import { GatewayError } from "../errors.ts";
 import type { Model } from "./model.ts";
 
-/** Largest page, as at Anthropic. */
+/** Largest `limit`, as at Anthropic. */
 const MAX_LIMIT = 1_000;
 
-/** A part of a list. */
+/** A page of a list of models. */
 export interface ModelPage {
   models: readonly Model[];
-  /** True if more models follow, or, with `before_id`, precede. */
+  /** Whether more models follow or, with `before_id`, precede. */
   hasMore: boolean;
 }
 
 /**
- * Returns the page of a query: `limit` models after `after_id`, or directly before `before_id`. Without `limit` all of
- * them, so that clients that read only one page see every model.
- * @throws {GatewayError} `invalid`
+ * Returns the page that a query requests: `limit` models after `after_id`, or directly before `before_id`. Without
+ * `limit` it has all of them, so that clients that read only one page see every model.
+ * @throws {GatewayError} `invalid` if a parameter is
  */
 export function takePage(models: readonly Model[], query: URLSearchParams): ModelPage {
   const limit = readLimit(query.get("limit"));

@@ -1,33 +1,36 @@
-/** Compares the models of a configuration with a price list. */
+/** Compares the prices and limits of configured models with a price list. */
 import type { Config } from "../config.ts";
 import { isObject, type Json, type JsonObject } from "../json/mod.ts";
 import type { Model, Target } from "./model.ts";
 import type { ListedModel } from "./price_lists.ts";
 
-/** A difference. */
+/** A difference between a configured model and a price list. */
 export interface ListedDifference {
-  /** Public id of the model, and its index in the configuration. */
+  /** Public id of the model. */
   id: string;
+  /** Index of the model in the configuration. */
   index: number;
   upstream: string;
   /** The upstream's id of the model. */
   model: string;
   /** Path within the row of the configuration, such as `pricing.prompt`. */
   member: string;
-  /** `null` if it is not configured. */
+  /** Configured value; `null` if there is none. */
   configured: Json;
+  /** Value in the price list; `null` if there is none. */
   listed: Json;
 }
 
-/** A configured model, matched with a listed one of its upstream's vendor. */
+/** A configured model, one of its targets, and the entry of a price list for that target. */
 export interface MatchedModel {
+  /** Index of the model in the configuration. */
   index: number;
   model: Model;
   target: Target;
   listed: ListedModel;
 }
 
-/** Matches configured models with a list, by the upstream's vendor and model id. */
+/** Matches the targets of configured models with the entries of a list, by the vendor and its model id. */
 export function matchModels(
   { models, upstreams }: Pick<Config, "models" | "upstreams">,
   list: readonly ListedModel[],
@@ -47,64 +50,71 @@ function isSameModel(one: Target, other: Target): boolean {
 }
 
 /**
- * Lists the differences between a model and the list, for the members of the list. Prices are compared with the
- * target's if it has any, else with the model's.
+ * Returns the differences between a model and its entry, for the members that the entry has. Listed prices are compared
+ * with those of the target, or with those of the model if the target has none.
  */
 export function listDifferences({ index, model, target, listed }: MatchedModel): ListedDifference[] {
-  const found: ListedDifference[] = [];
-  const add = (member: string, configured: Json | undefined, value: Json) => {
-    if (plain(configured) === plain(value)) return;
+  const differences: ListedDifference[] = [];
+  const compare: Compare = (member, configured, listed) => {
+    if (normalize(configured) === normalize(listed)) return;
     const identity = { id: model.id, index, upstream: target.upstream, model: target.model };
-    found.push({ ...identity, member, configured: configured ?? null, listed: value });
+    differences.push({ ...identity, member, configured: configured ?? null, listed });
   };
   const { context_length, max_completion_tokens, pricing } = listed;
-  if (context_length !== undefined) add("context_length", model.context_length, context_length);
+  if (context_length !== undefined) compare("context_length", model.context_length, context_length);
   if (max_completion_tokens !== undefined) {
-    add("top_provider.max_completion_tokens", model.top_provider.max_completion_tokens, max_completion_tokens);
+    compare("top_provider.max_completion_tokens", model.top_provider.max_completion_tokens, max_completion_tokens);
   }
   const path = target.pricing === undefined ? "pricing" : `targets[${model.targets.indexOf(target)}].pricing`;
-  addPrices((target.pricing ?? model.pricing) as unknown as JsonObject, pricing, { path, add });
-  return found;
+  comparePrices((target.pricing ?? model.pricing) as unknown as JsonObject, pricing, { path, compare });
+  return differences;
 }
 
-/** Normalizes a price: without trailing zeros. */
-function plain(value: Json | undefined): string {
+/** Returns a price without trailing zeros, for comparisons. */
+function normalize(value: Json | undefined): string {
   const text = String(value ?? null);
   return text.includes(".") ? text.replace(/\.?0+$/, "") : text;
 }
 
-/** Lists the prices of a list that a row lacks or has differently: member, configured, listed. */
+/** Returns the listed prices that the configured ones lack, or that differ from them. */
 export function listPriceDifferences(
-  own: JsonObject,
-  listed: JsonObject,
+  configuredPrices: JsonObject,
+  listedPrices: JsonObject,
 ): Pick<ListedDifference, "member" | "configured" | "listed">[] {
-  const found: Pick<ListedDifference, "member" | "configured" | "listed">[] = [];
-  const add: Add = (member, configured, value) => {
-    if (plain(configured) !== plain(value)) found.push({ member, configured: configured ?? null, listed: value });
+  const differences: Pick<ListedDifference, "member" | "configured" | "listed">[] = [];
+  const compare: Compare = (member, configured, listed) => {
+    if (normalize(configured) === normalize(listed)) return;
+    differences.push({ member, configured: configured ?? null, listed });
   };
-  addPrices(own, listed, { path: "pricing", add });
-  return found;
+  comparePrices(configuredPrices, listedPrices, { path: "pricing", compare });
+  return differences;
 }
 
-type Add = (member: string, configured: Json | undefined, listed: Json) => void;
+/** Records a difference if the two values of a member are not equal. */
+type Compare = (member: string, configured: Json | undefined, listed: Json) => void;
 
-function addPrices(own: JsonObject | undefined, listed: JsonObject, { path, add }: { path: string; add: Add }): void {
+function comparePrices(
+  configured: JsonObject | undefined,
+  listed: JsonObject,
+  { path, compare }: { path: string; compare: Compare },
+): void {
   for (const [name, price] of Object.entries(listed)) {
-    if (typeof price === "string") add(`${path}.${name}`, own?.[name], price);
+    if (typeof price === "string") compare(`${path}.${name}`, configured?.[name], price);
     else if (isObject(price)) {
-      const inner = own?.[name];
-      addPrices(isObject(inner) ? inner : undefined, price, { path: `${path}.${name}`, add });
+      const nested = configured?.[name];
+      comparePrices(isObject(nested) ? nested : undefined, price, { path: `${path}.${name}`, compare });
     }
   }
-  const tiers = (row: JsonObject | undefined) =>
-    row !== undefined && Array.isArray(row.context_tiers) ? row.context_tiers : [];
-  const [ours, theirs] = [tiers(own), tiers(listed)].map((list) => list.filter(isObject));
-  for (const above of new Set([...ours ?? [], ...theirs ?? []].map((tier) => tier.above))) {
-    const at = (list: JsonObject[] | undefined) => list?.find((tier) => tier.above === above);
-    const { above: _, ...prices } = at(theirs) ?? {};
-    const tierPath = `${path}.context_tiers[above ${String(above)}]`;
-    if (at(theirs) === undefined) add(tierPath, tierText(at(ours)), null);
-    else addPrices(at(ours), prices, { path: tierPath, add });
+  const tiersOf = (prices: JsonObject | undefined): JsonObject[] =>
+    prices !== undefined && Array.isArray(prices.context_tiers) ? prices.context_tiers.filter(isObject) : [];
+  const [configuredTiers, listedTiers] = [tiersOf(configured), tiersOf(listed)];
+  for (const threshold of new Set([...configuredTiers, ...listedTiers].map((tier) => tier.above))) {
+    const configuredTier = configuredTiers.find(({ above }) => above === threshold);
+    const listedTier = listedTiers.find(({ above }) => above === threshold);
+    const { above: _, ...listedPrices } = listedTier ?? {};
+    const tierPath = `${path}.context_tiers[above ${String(threshold)}]`;
+    if (listedTier === undefined) compare(tierPath, tierText(configuredTier), null);
+    else comparePrices(configuredTier, listedPrices, { path: tierPath, compare });
   }
 }
 

@@ -3,7 +3,7 @@ import { isObject, isRawNumber, type Json, type JsonObject } from "../json/mod.t
 import type { CatalogSnapshot } from "./snapshot.ts";
 import { isVendorName, type VendorName } from "../upstreams/vendors.ts";
 
-/** Facts of a list about one model. */
+/** The entry of one model in a price list. */
 export interface ListedModel {
   vendor: VendorName;
   /** The vendor's model id. */
@@ -12,16 +12,16 @@ export interface ListedModel {
   max_completion_tokens?: number;
   /** Members of `pricing`, in USD per token. */
   pricing: JsonObject;
-  /** Other row members, for models that are new to the catalog. */
+  /** Other members of a catalog row, for models that are new to the catalog. */
   row: JsonObject;
 }
 
-/** Vendor names of the lists, where they differ from ours. */
+/** Our vendor names by those of the lists, where they differ. */
 const VENDOR_NAMES: Readonly<Record<string, VendorName>> = { google: "gemini", moonshotai: "kimi", zai: "glm" };
 
 /**
- * Reads a list of either format. Skips other vendors and models without token prices.
- * @throws {RangeError} for another format, or an empty list
+ * Reads a list of either format. Models of unknown vendors and models without token prices are skipped.
+ * @throws {RangeError} if the list has another format or no usable model
  */
 export function readPriceList(list: Json): ListedModel[] {
   if (!isObject(list)) throw new RangeError("Cannot read the price list: expected a JSON object");
@@ -38,7 +38,7 @@ export function readPriceList(list: Json): ListedModel[] {
   );
 }
 
-/** The built-in catalog as a list. */
+/** Returns the models of a catalog as a price list. */
 export function listSnapshot({ models }: CatalogSnapshot): ListedModel[] {
   return models.map(({ vendor, model, row }) => {
     const { context_length, top_provider, pricing } = row;
@@ -67,11 +67,11 @@ function modelsDevModels(name: string, { models }: JsonObject): ListedModel[] {
     const { cost, limit = null } = entry;
     const pricing = pricesOfMillion(cost);
     if (pricing === undefined || !answersInText(entry, pricing)) return [];
-    const old = cost.context_over_200k;
-    const listed = (Array.isArray(cost.tiers) ? cost.tiers : []).flatMap((tier) =>
+    const legacyTier = cost.context_over_200k;
+    const listedTiers = (Array.isArray(cost.tiers) ? cost.tiers : []).flatMap((tier) =>
       isObject(tier) && isObject(tier.tier) ? tierOf(tier.tier.size, tier) : []
     );
-    const tiers = listed.length === 0 && isObject(old) ? tierOf(200_000, old) : listed;
+    const tiers = listedTiers.length === 0 && isObject(legacyTier) ? tierOf(200_000, legacyTier) : listedTiers;
     return [{
       vendor,
       model,
@@ -83,7 +83,10 @@ function modelsDevModels(name: string, { models }: JsonObject): ListedModel[] {
   });
 }
 
-/** Excludes embedding models, which have text output here but no output price. */
+/**
+ * Returns whether a model of models.dev answers in text. Embedding models are listed with text output, but their output
+ * costs nothing.
+ */
 function answersInText({ modalities }: JsonObject, { prompt, completion }: JsonObject): boolean {
   const output = isObject(modalities) ? modalities.output : undefined;
   return (!Array.isArray(output) || output.includes("text")) && (completion !== "0" || prompt === "0");
@@ -116,7 +119,7 @@ function tierOf(above: Json | undefined, cost: JsonObject): JsonObject[] {
   return typeof above === "number" && prices !== undefined ? [{ above, ...prices }] : [];
 }
 
-/** Converts prices in USD per million tokens; `undefined` without input and output prices. */
+/** Converts prices in USD per million tokens; `undefined` if the input or the output has no price. */
 function pricesOfMillion({ input, output, cache_read, cache_write }: JsonObject): JsonObject | undefined {
   const price = (value: Json | undefined) => decimalOf(value, 6);
   return tokenPrices({
@@ -127,8 +130,8 @@ function pricesOfMillion({ input, output, cache_read, cache_write }: JsonObject)
   });
 }
 
-/** LiteLLM's members for prices above a number of tokens. */
-const ABOVE = /^input_cost_per_token(_above_(\d+)k_tokens)$/;
+/** Names of LiteLLM's members with the price of prompts above a number of tokens. */
+const TIER_MEMBER = /^input_cost_per_token(_above_(\d+)k_tokens)$/;
 
 function liteLlmModel(key: string, entry: JsonObject): ListedModel[] {
   const vendor = vendorNamed(entry.litellm_provider);
@@ -148,7 +151,7 @@ function liteLlmModel(key: string, entry: JsonObject): ListedModel[] {
   const pricing = prices("");
   if (pricing === undefined) return [];
   const tiers = Object.keys(entry).flatMap((name) => {
-    const [, suffix, thousands] = ABOVE.exec(name) ?? [];
+    const [, suffix, thousands] = TIER_MEMBER.exec(name) ?? [];
     const tier = suffix === undefined ? undefined : prices(suffix);
     return tier === undefined ? [] : [{ above: Number(thousands) * 1000, ...tier }];
   });
@@ -163,7 +166,7 @@ function liteLlmModel(key: string, entry: JsonObject): ListedModel[] {
       ...(priority !== undefined && { service_tiers: { priority } }),
     },
     row: {
-      // The list has no context window; the maximum input is a lower bound.
+      // The list has no context length; the largest input is a lower bound of it.
       ...countOf("context_length", entry.max_input_tokens),
       architecture: {
         input_modalities: [
@@ -179,7 +182,7 @@ function liteLlmModel(key: string, entry: JsonObject): ListedModel[] {
   }];
 }
 
-/** Keeps only the listed classes; `undefined` without input and output prices. */
+/** Returns the prices that are listed; `undefined` if the input or the output has none. */
 function tokenPrices(prices: Record<string, string | undefined>): JsonObject | undefined {
   if (prices.prompt === undefined || prices.completion === undefined) return undefined;
   return Object.fromEntries(
@@ -191,25 +194,26 @@ function countOf(name: "context_length" | "max_completion_tokens" | "dimensions"
   return typeof value === "number" && Number.isSafeInteger(value) && value > 0 ? { [name]: value } : {};
 }
 
+/** Decimals of a price. */
 const DECIMALS = 12;
 
 /**
- * A number times 10 to the power of -`shift`, as a decimal string; `undefined` if it is not a price. Floating-point
- * noise such as 4.9999999999999996e-6 is rounded to the 12 decimals of a price.
+ * Returns a number times 10 to the power of -`shift`, as a decimal string; `undefined` if it is not a price. It is
+ * rounded to 12 decimals, which removes floating-point noise as in 4.9999999999999996e-6.
  */
 function decimalOf(value: Json | undefined, shift: number): string | undefined {
   const text = isRawNumber(value) ? value.rawJSON : typeof value === "number" ? String(value) : "";
-  const [, whole, fraction = "", exponent = "0"] = /^(\d+)(?:\.(\d+))?(?:e([+-]?\d{1,3}))?$/i.exec(text) ?? [];
-  if (whole === undefined) return undefined;
-  // The value is the integer of all digits, times 10 to the power of -places.
-  const places = fraction.length - Number(exponent) + shift;
-  let units = BigInt(whole + fraction);
-  if (places <= DECIMALS) units *= 10n ** BigInt(DECIMALS - places);
+  const [, integer, fraction = "", exponent = "0"] = /^(\d+)(?:\.(\d+))?(?:e([+-]?\d{1,3}))?$/i.exec(text) ?? [];
+  if (integer === undefined) return undefined;
+  // The result is the integer of all digits, times 10 to the power of -scale.
+  const scale = fraction.length - Number(exponent) + shift;
+  let scaled = BigInt(integer + fraction);
+  if (scale <= DECIMALS) scaled *= 10n ** BigInt(DECIMALS - scale);
   else {
-    const unit = 10n ** BigInt(places - DECIMALS);
-    units = (units + unit / 2n) / unit;
+    const divisor = 10n ** BigInt(scale - DECIMALS);
+    scaled = (scaled + divisor / 2n) / divisor;
   }
-  const digits = units.toString().padStart(DECIMALS + 1, "0");
+  const digits = scaled.toString().padStart(DECIMALS + 1, "0");
   const decimals = digits.slice(-DECIMALS).replace(/0+$/, "");
   return `${digits.slice(0, -DECIMALS)}${decimals === "" ? "" : `.${decimals}`}`;
 }

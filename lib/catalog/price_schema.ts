@@ -1,4 +1,4 @@
-/** The schema of prices, and prices with all defaults. Member names are those of the API. */
+/** The schema of prices, and their form with all defaults. Member names are those of the API. */
 import { z } from "zod";
 
 /** USD per token as a decimal string with at most 12 decimals, such as `0.00000125`. */
@@ -55,7 +55,7 @@ const timeWindowSchema = z.strictObject({
   ...TIERED_PRICES,
 });
 
-/** A price for everything that can be billed. */
+/** Members with the prices of everything that can be billed. */
 export const PRICES = {
   ...TIERED_PRICES,
   input_image: priceSchema.optional()
@@ -84,10 +84,10 @@ export const priceChangeSchema = z.strictObject({
   ...PRICES,
 });
 
-/** Prices as configured. */
+/** Prices as configured, without defaults. */
 export type WrittenPricing = Omit<z.output<typeof priceChangeSchema>, "from">;
 
-/** Token prices as configured. */
+/** Token prices as configured, without defaults. */
 type WrittenTokenPrices = Omit<
   WrittenPricing,
   "input_image" | "request" | "hosted_tools" | "service_tiers" | "time_windows"
@@ -108,28 +108,38 @@ export interface TieredPrices extends TokenPrices {
   context_tiers?: readonly (TokenPrices & { above: number })[];
 }
 
-/** Prices as decimal strings: USD per token of each class, in every tier, and USD per call of hosted tools. */
+/** All prices of a model, as decimal strings. */
 export interface Pricing extends TieredPrices {
+  /** USD per token of uploaded images. */
   input_image?: string;
+  /** USD per search. */
   request?: string;
+  /** USD per call of a hosted tool, by its name. */
   hosted_tools?: Readonly<Record<string, string>>;
+  /** Prices of service tiers, by name. */
   service_tiers?: Readonly<Record<string, TieredPrices>>;
+  /** Prices at times of the day. */
   time_windows?: readonly TimeWindow[];
   /** Name of the time window of these prices; absent: outside all windows. */
   window?: string;
 }
 
-/** A daily time window, in minutes since midnight UTC; a window that ends before it begins crosses midnight. */
+/** A daily time window. If it ends before it begins, it crosses midnight. */
 export interface TimeWindow {
+  /** Minutes since midnight UTC. */
   from: number;
+  /** Minutes since midnight UTC. */
   until: number;
   /** The model's prices in this window. */
   pricing: Pricing;
 }
 
-/** Fills in the price of every class of tokens, in every tier and time window. */
-export function wholePricing(schedule: WrittenPricing, makes: "image" | "text"): Pricing {
-  const { input_image, request, hosted_tools, service_tiers, time_windows, ...tokens } = schedule;
+/**
+ * Fills in the price of every class of tokens, in every tier and time window.
+ * @param makes what the model makes, which decides the default of cache prices
+ */
+export function wholePricing(written: WrittenPricing, makes: "image" | "text"): Pricing {
+  const { input_image, request, hosted_tools, service_tiers, time_windows, ...tokens } = written;
   const extras = {
     ...(input_image !== undefined && { input_image }),
     ...(request !== undefined && { request }),
@@ -160,19 +170,19 @@ function tieredPrices({ context_tiers, ...written }: WrittenTokenPrices, makes: 
   return { ...prices, context_tiers: tiers.sort((one, other) => one.above - other.above) };
 }
 
-function tokenPrices(prices: Omit<WrittenTokenPrices, "context_tiers">, makes: "image" | "text"): TokenPrices {
-  // Image models have no cache prices.
-  const cached = makes === "image" ? "0" : prices.prompt;
+function tokenPrices(written: Omit<WrittenTokenPrices, "context_tiers">, makes: "image" | "text"): TokenPrices {
+  // Image models do not bill cached input separately.
+  const defaultCachePrice = makes === "image" ? "0" : written.prompt;
   return {
-    prompt: prices.prompt,
-    completion: prices.completion,
-    input_cache_read: prices.input_cache_read ?? cached,
-    input_cache_write_5m: prices.input_cache_write_5m ?? cached,
-    input_cache_write_1h: prices.input_cache_write_1h ?? cached,
+    prompt: written.prompt,
+    completion: written.completion,
+    input_cache_read: written.input_cache_read ?? defaultCachePrice,
+    input_cache_write_5m: written.input_cache_write_5m ?? defaultCachePrice,
+    input_cache_write_1h: written.input_cache_write_1h ?? defaultCachePrice,
   };
 }
 
-/** Minutes since midnight of a time such as `16:30`. */
+/** Returns the minutes since midnight of a time such as `16:30`. */
 export function minutesOf(time: string): number {
   return Number(time.slice(0, 2)) * 60 + Number(time.slice(3));
 }

@@ -1,4 +1,4 @@
-/** The catalog endpoints in both formats. A caller sees only models that it may call. */
+/** Serves the lists of models in all formats. A caller sees only the models that it may call. */
 import type { Endpoint } from "../access/access_table.ts";
 import { mayCall, mayUse, type Permitted, requireCaller } from "../access/permissions.ts";
 import { GatewayError } from "../errors.ts";
@@ -17,30 +17,32 @@ import { takePage } from "./page.ts";
 /** `compatible` for `/v1/models`, `native` for `/anthropic/v1/models`, `gemini` for `/v1beta/models`. */
 export type CatalogFormat = "compatible" | "native" | "gemini";
 
-/** Lists every model that the caller may call. Codex, recognized by its version in the query, gets its own format. */
+/** Lists all models that the caller may call. Codex, which sends its version in the query, gets its own format. */
 export function listModels(request: Request, context: RouteContext, format: CatalogFormat): Promise<Response> {
   const query = queryOf(request);
   const { models } = context.gateway.catalog;
   const codexVersion = format === "compatible" ? query.get("client_version") : null;
-  if (codexVersion !== null) return jsonWithEtag(request, codexList(visible(models, context, "codex"), codexVersion));
-  return jsonWithEtag(request, envelope(visible(models, context, format), { query, context, format }));
+  if (codexVersion !== null) {
+    return jsonWithEtag(request, codexList(visibleModels(models, context, "codex"), codexVersion));
+  }
+  return jsonWithEtag(request, formatList(visibleModels(models, context, format), { query, context, format }));
 }
 
 /**
- * Lists the models of one vendor, by the path parameter `provider`. If the parameter is a model name, returns that
- * model: SDKs escape the slash of an id, and an alias may have no vendor.
+ * Lists the models of the vendor in the path parameter `provider`. If the parameter is the name of a model, returns
+ * that model: SDKs escape the slash of an id, and an alias may have no vendor.
  * @throws {GatewayError} `not_found` if the caller may call none
  */
 export function listVendor(request: Request, context: RouteContext, format: CatalogFormat): Promise<Response> {
   const vendor = context.params.provider ?? "";
-  const models = visible(context.gateway.catalog.vendors.get(vendor) ?? [], context, format);
+  const models = visibleModels(context.gateway.catalog.vendors.get(vendor) ?? [], context, format);
   if (models.length === 0 && isModelName(vendor, context)) return answerModel(request, { id: vendor, context, format });
   if (models.length === 0) throw new GatewayError("not_found", `No models of vendor "${vendor}"`);
-  return jsonWithEtag(request, envelope(models, { query: queryOf(request), context, format }));
+  return jsonWithEtag(request, formatList(models, { query: queryOf(request), context, format }));
 }
 
 /**
- * Returns one model, by the path parameters `provider` and `model_id`; without the latter, `provider` is the whole id.
+ * Returns the model in the path parameters `provider` and `model_id`. Without the latter, `provider` is the whole id.
  * @throws {GatewayError} `not_found` if it does not exist or the caller may not call it
  */
 export function getModel(request: Request, context: RouteContext, format: CatalogFormat): Promise<Response> {
@@ -48,40 +50,43 @@ export function getModel(request: Request, context: RouteContext, format: Catalo
   return answerModel(request, { id: id === undefined ? provider : `${provider}/${id}`, context, format });
 }
 
-/** Returns whether a text is a model id, or an alias or a name without vendor that the caller may use. */
+/** Returns whether a text is a model id, or an alias or a name without vendor of a model that the caller may use. */
 function isModelName(name: string, { gateway, caller }: RouteContext): boolean {
   if (name.includes("/")) return true;
   const known = requireCaller(caller);
-  const found = gateway.catalog.find(name);
-  if (found !== undefined && mayUse(known, found.id)) return true;
+  const model = gateway.catalog.find(name);
+  if (model !== undefined && mayUse(known, model.id)) return true;
   return missingModel(name, { gateway, caller: known }).suggestion !== undefined;
 }
 
-/** The caller and the format of a list. */
-interface Show {
+/** The context of a request, with its caller, and the format of the response. */
+interface FormatContext {
   context: RouteContext;
   format: CatalogFormat;
 }
 
-interface Wanted extends Show {
+interface ModelRequest extends FormatContext {
   id: string;
 }
 
-function answerModel(request: Request, { id, context, format }: Wanted): Promise<Response> {
+function answerModel(request: Request, { id, context, format }: ModelRequest): Promise<Response> {
   const { gateway, caller } = context;
   const found = gateway.catalog.find(id);
-  const [model] = found === undefined ? [] : visible([found], context, format);
+  const [model] = found === undefined ? [] : visibleModels([found], context, format);
   if (model === undefined) throw missingModel(id, { gateway, caller: requireCaller(caller) }).error;
-  return jsonWithEtag(request, show(model, { context, format }));
+  return jsonWithEtag(request, formatModel(model, { context, format }));
 }
 
-/** Only the compatible list has models without text output: clients of the others cannot call them. */
-function visible(
+/**
+ * Returns the models that the caller may call and that have not expired. Only the compatible format has models without
+ * text output: clients of the other formats cannot call them.
+ */
+function visibleModels(
   models: readonly Model[],
   { caller, gateway }: RouteContext,
   format: CatalogFormat | "codex",
 ): Model[] {
-  if (caller === undefined) throw new TypeError("Cannot show the catalog: the route has no caller");
+  if (caller === undefined) throw new TypeError("Cannot formatModel the catalog: the route has no caller");
   const now = gateway.now();
   return models.filter((model) =>
     mayUse(caller, model.id) && !isExpired(model, now) && isCallable(model, { caller, format })
@@ -108,22 +113,22 @@ function isCallable(
   return ENDPOINTS_OF_KIND[kindOf(model)].some((endpoint) => mayCall(caller, endpoint));
 }
 
-function show(model: Model, { context, format }: Show): JsonObject {
+function formatModel(model: Model, { context, format }: FormatContext): JsonObject {
   const now = context.gateway.now();
   if (format === "gemini") return geminiModel(model);
   return format === "compatible" ? compatibleModel(model, now) : nativeModel(model, now);
 }
 
-function envelope(
+function formatList(
   models: readonly Model[],
-  { query, context, format }: Show & { query: URLSearchParams },
+  { query, context, format }: FormatContext & { query: URLSearchParams },
 ): JsonObject {
-  const formatModels = (models: readonly Model[]) => models.map((model) => show(model, { context, format }));
-  if (format === "compatible") return { object: "list", data: formatModels(models) };
+  const formatAll = (models: readonly Model[]) => models.map((model) => formatModel(model, { context, format }));
+  if (format === "compatible") return { object: "list", data: formatAll(models) };
   if (format === "gemini") return geminiPage(models, query);
   const page = takePage(models, query);
   return {
-    data: formatModels(page.models),
+    data: formatAll(page.models),
     has_more: page.hasMore,
     first_id: page.models[0]?.id ?? null,
     last_id: page.models.at(-1)?.id ?? null,

@@ -1,9 +1,9 @@
-/** The built-in model catalog: dated public facts about vendors' models. */
+/** Loads the catalog of a release, which has dated public facts about vendors' models, and the file that updates it. */
 import { messageOf } from "../errors.ts";
 import { isObject, type Json, type JsonObject, parseJson } from "../json/mod.ts";
 import { isVendorName, type VendorName } from "../upstreams/vendors.ts";
 
-/** Facts about one model. */
+/** A model of the catalog, with the source of its facts. */
 export interface CatalogModel {
   /** Vendor of the upstreams that serve it. */
   vendor: VendorName;
@@ -11,7 +11,7 @@ export interface CatalogModel {
   model: string;
   /** Day of the facts, such as `2026-07-24`. */
   date: string;
-  /** Data sets that these facts come from. */
+  /** Names of the data sets that the facts come from. */
   source: string;
   /** Address of the vendor's own price list; absent: unknown. */
   page?: string;
@@ -19,19 +19,19 @@ export interface CatalogModel {
   row: JsonObject & { id: string };
 }
 
-/** The models of a release. */
+/** A catalog. */
 export interface CatalogSnapshot {
   /** Day of the newest facts. */
   date: string;
   models: readonly CatalogModel[];
 }
 
-/** Reads a text file. */
+/** Reads a text file. Rejects if it cannot be read. */
 export type ReadText = (path: string) => Promise<string>;
 
 /**
- * Loads the catalog of this release, with rows replaced by those of a file.
- * @param path of a file made by `sluice models import FILE --catalog`; absent: none
+ * Loads the catalog of this release. The models of a file replace and complete those of the release.
+ * @param path a file made by `sluice models import FILE --catalog`; `undefined`: none
  * @throws {RangeError} if the file cannot be read or is not a catalog
  */
 export async function loadCatalog(path: string | undefined, readTextFile: ReadText): Promise<CatalogSnapshot> {
@@ -61,7 +61,7 @@ function isCatalog(file: unknown): file is CatalogSnapshot {
   );
 }
 
-/** Loads the catalog of this release. It is imported lazily, so that configurations without it do not load it. */
+/** Loads the catalog of this release. The import is dynamic, so that it is loaded only if a configuration uses it. */
 export async function loadSnapshot(): Promise<CatalogSnapshot> {
   const { default: snapshot } = await import("./snapshot/models.json", { with: { type: "json" } });
   return snapshot as unknown as CatalogSnapshot;

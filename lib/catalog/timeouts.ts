@@ -1,8 +1,11 @@
-/** Timeouts of the phases of an upstream request: by upstream, with exceptions by model and target. */
+/**
+ * The schema of timeouts for the phases of an upstream request: of an upstream, and exceptions of models and targets.
+ */
 import { z } from "zod";
 
 const milliseconds = z.number().int().min(1);
 
+/** Defaults, in milliseconds, and descriptions. */
 const PHASES = {
   connect_ms: { byDefault: 5_000, about: "Longest wait for a connection, in milliseconds" },
   first_byte_ms: { byDefault: 120_000, about: "Longest wait for the first byte of a streamed answer, in milliseconds" },
@@ -48,7 +51,7 @@ export interface Timed {
   timeouts?: OwnTimeouts | undefined;
 }
 
-/** Merges the timeouts of a model and its target. The target's win. */
+/** Merges the timeouts of a model and its target. The target's take precedence. */
 export function ownTimeouts({ model, target }: { model: Timed; target: Timed }): OwnTimeouts {
   return { ...model.timeouts, ...target.timeouts };
 }

@@ -1,4 +1,4 @@
-/** `alerts test`: sends an alert now, beside the running gateway. */
+/** `alerts test`: sends a test alert from this process, whether or not a gateway is running. */
 import { testAlert } from "../alerts/event.ts";
 import { SEND_MS, sendAlert } from "../alerts/webhook.ts";
 import type { Config } from "../config.ts";
@@ -7,14 +7,14 @@ import { GatewayError } from "../errors.ts";
 import { redactSecrets } from "../redact.ts";
 import { writeErr, writeOut } from "./output.ts";
 
-/** Errors of the transport mention upstreams, so only their causes are shown. */
-function errorText(error: unknown): string {
+/** Describes an error. Messages of the transport speak of upstreams, so only their causes are shown. */
+function describeFailure(error: unknown): string {
   if (error instanceof GatewayError && error.kind === "timeout") return `no answer within ${SEND_MS / 1000} seconds`;
   const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
   return redactSecrets(reasonOf(cause));
 }
 
-/** Sends a test alert and prints the answer. Returns 1 where it was not accepted. */
+/** Sends a test alert and prints the outcome. Returns 1 if it was not accepted. */
 export async function testAlerts({ alerts, private_networks }: Config): Promise<number> {
   if (alerts === undefined) {
     writeErr('There is no webhook: add "alerts" to the configuration\n');
@@ -30,7 +30,7 @@ export async function testAlerts({ alerts, private_networks }: Config): Promise<
     (isAccepted ? writeOut : writeErr)(`The receiver ${outcome} the test alert ${body.id} with status ${status}\n`);
     return isAccepted ? 0 : 1;
   } catch (error) {
-    writeErr(`Cannot reach the receiver: ${errorText(error)}\n`);
+    writeErr(`Cannot reach the receiver: ${describeFailure(error)}\n`);
     return 1;
   }
 }

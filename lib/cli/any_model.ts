@@ -1,8 +1,8 @@
-/** The catalog row of a model that is not in the catalog. */
+/** Makes a catalog row for a model that the catalog does not have. */
 import { type Model, modelSchema } from "../catalog/model.ts";
 import { EFFORTS } from "../protocols/canonical/types.ts";
 
-/** A model that is not in the catalog is assumed to support everything. */
+/** Returns a row for any model id. It supports everything, because nothing is known about the model. */
 export function anyModel(id: string): Model {
   return modelSchema.parse({
     id: id.includes("/") ? id : `any/${id}`,

@@ -18,13 +18,13 @@ import {
 /** A parsed command line. */
 export interface Invocation {
   command: CommandName;
-  /** Empty where the command has none. */
+  /** Operand of the command; empty if there is none. */
   operand: string;
   values: Partial<Record<ValueFlag, string>>;
   switches: ReadonlySet<Switch>;
 }
 
-/** The command line of a report, and the configuration. */
+/** The flags of a report, and the configuration. */
 export interface ReportCommand extends Pick<Invocation, "values" | "switches"> {
   config: Config;
 }
@@ -34,7 +34,7 @@ export class UsageError extends Error {
   override readonly name = "UsageError";
 }
 
-/** Reads values of flags. @throws {UsageError} for values that `read` refuses with a `RangeError` */
+/** Runs a function that reads values of flags. @throws {UsageError} if it throws a `RangeError` */
 export async function readFlags<Read>(read: () => Read | Promise<Read>): Promise<Read> {
   try {
     return await read();
@@ -43,7 +43,10 @@ export async function readFlags<Read>(read: () => Read | Promise<Read>): Promise
   }
 }
 
-/** Parses a command line. Without a command, or with a flag first, it is `serve`. @throws {UsageError} */
+/**
+ * Parses a command line. Without a command, or if a flag is first, the command is `serve`.
+ * @throws {UsageError} if it is wrong
+ */
 export function parseArguments(args: readonly string[]): Invocation {
   if (args[0] === "--help" || args[0] === "-h") return parseFlags("help", args.slice(1));
   if (args[0] === "--version" || args[0] === "-V") return parseFlags("version", args.slice(1));
@@ -65,8 +68,9 @@ function helpFor(words: readonly string[]): Invocation {
 function unknownCommand(command: string): UsageError {
   const names = Object.keys(COMMANDS);
   const [first = ""] = command.split(" ");
-  const near = names.filter((name) => name.startsWith(`${first} `));
-  return new UsageError(`Unknown command "${command}"; known: ${(near.length > 0 ? near : names).join(", ")}`);
+  const sameFamily = names.filter((name) => name.startsWith(`${first} `));
+  const known = sameFamily.length > 0 ? sameFamily : names;
+  return new UsageError(`Unknown command "${command}"; known: ${known.join(", ")}`);
 }
 
 function asksForHelp(args: readonly string[]): boolean {
@@ -83,11 +87,11 @@ function parseFlags(command: CommandName, args: readonly string[]): Invocation {
   }
   const surplus = operand === undefined ? word : extra;
   if (surplus !== undefined) throw new UsageError(`Unexpected "${surplus}" after "${command}"`);
-  const typed = Object.entries(values);
+  const entries = Object.entries(values);
   return {
     command,
     operand: word ?? "",
-    values: Object.fromEntries(typed.filter(([, value]) => typeof value === "string")),
+    values: Object.fromEntries(entries.filter(([, value]) => typeof value === "string")),
     switches: new Set((Object.keys(SWITCHES) as Switch[]).filter((name) => values[name] === true)),
   };
 }

@@ -1,4 +1,4 @@
-/** `audit`: recalculates the ledger and compares, or shows the log of changes. */
+/** `audit`: recalculates the ledger and reports differences, or shows the log of changes. */
 import { auditLedger } from "../billing/reports/audit.ts";
 import type { AuditReport } from "../billing/reports/schemas.ts";
 import { findDamage } from "../store/sqlite/integrity.ts";
@@ -14,7 +14,7 @@ export function audit({ config, values, switches }: ReportCommand): Promise<numb
     if (values[flag] !== undefined) throw new UsageError(`Expected --changes beside --${flag}`);
   }
   return withStore(config, async ({ ledger }) => {
-    // Nothing else in this process waits for its turn.
+    // This process serves no requests that an audit would have to yield to.
     const pause = () => Promise.resolve();
     const damage = config.store.kind === "postgres" ? [] : findDamage(requireFile(config.store));
     const report = await auditLedger(ledger, { pause, damage });

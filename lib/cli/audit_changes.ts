@@ -1,4 +1,4 @@
-/** `audit --changes`: the log of operators' changes. */
+/** `audit --changes`: shows the log of operators' changes. */
 import { readChanges } from "../admin/changes.ts";
 import type { ChangeLine } from "../admin/schemas.ts";
 import { GatewayError } from "../errors.ts";

@@ -1,11 +1,11 @@
-/** `backup`: a copy of the store, made while the gateway runs. */
+/** `backup`: copies the store, also while a gateway uses it. */
 import type { Config } from "../config.ts";
 import { backupStore } from "../store/sqlite/backup.ts";
 import type { Invocation } from "./arguments.ts";
 import { writeOut } from "./output.ts";
 import { requireFile } from "./command_store.ts";
 
-/** Copies the store into a new file. @throws {StoreError} if the file exists or cannot be written */
+/** Copies the store to a new file. @throws {StoreError} if the file exists or cannot be written */
 export async function backup(
   { config, operand: to }: Pick<Invocation, "operand"> & { config: Config },
 ): Promise<number> {

@@ -1,4 +1,4 @@
-/** Texts that the operator sees when the gateway starts. */
+/** Texts that the operator sees when the gateway starts: addresses, the first key, and how to add keys. */
 import { containsPassword } from "../config/address.ts";
 import type { ConfigFlags } from "../config/load.ts";
 import type { KeySummary } from "../store/keys.ts";
@@ -6,7 +6,7 @@ import type { KeySummary } from "../store/keys.ts";
 /** Placeholder for the address of an app on Deno Deploy, which the program does not know. */
 export const DEPLOYED_ORIGIN = "https://<YOUR_APP>";
 
-/** The URL of a gateway on its own machine, such as `http://localhost:8790`. */
+/** Returns the URL at which the machine itself reaches a listener, such as `http://localhost:8790`. */
 export function originOf({ hostname, port }: { hostname: string; port: number }): string {
   const isEverywhere = hostname === "0.0.0.0" || hostname === "::";
   const host = isEverywhere ? "localhost" : hostname.includes(":") ? `[${hostname}]` : hostname;
@@ -15,22 +15,23 @@ export function originOf({ hostname, port }: { hostname: string; port: number })
 
 /** URLs of the listeners. */
 export interface Origins {
+  /** URL of the clients' listener. */
   origin: string;
-  /** A link that signs in to a console without an admin key; absent: there is no such console. */
+  /** Link that signs in to a console without an admin key; absent: there is no such console. */
   link?: string;
-  /** URL of the admin side; absent: there is none. */
+  /** URL of the listener with the admin side; absent: there is no admin side. */
   admin?: string;
 }
 
-/** Values of the text of the first start, at a terminal. */
+/** Values in the text of the first start at a terminal. */
 export interface FirstStart extends Origins {
-  /** The new key. Shown here and nowhere else. */
+  /** The new API key, which is shown only here. */
   key: string;
   /** A model that the key may use; absent: there is none. */
   model?: string;
 }
 
-/** The key, a command to try it, and the settings of the usual clients. */
+/** Returns the text of the first start: the key, a command to try it, and settings of common clients. */
 export function firstStartText({ origin, admin, link, key, model = "<MODEL>" }: FirstStart): string {
   return `${listensText({ origin, admin, link })}
 
@@ -65,12 +66,12 @@ Others
 `;
 }
 
-/** Most keys that the text of a start lists. */
-export const MAX_KEYS_REPORTED = 5;
+/** Largest number of keys that the text of a start lists. */
+export const MAX_LISTED_KEYS = 5;
 
-/** Values of the text of a later start. */
+/** Values in the text of a later start. */
 export interface LaterStart extends Origins {
-  /** Keys of the store, `MAX_KEYS_REPORTED` of them. */
+  /** Number of keys in the store, and at most `MAX_LISTED_KEYS` of them. */
   keys: Pick<KeySummary, "inUse" | "oldest">;
   /** Names of the keys that the configuration takes from the environment. */
   configured: readonly string[];
@@ -78,33 +79,35 @@ export interface LaterStart extends Origins {
   addCommand: string;
 }
 
-/** The command of this program: the executable, or the source under Deno. */
+/** Returns the command that starts this program: the executable, or Deno with the source. */
 export function programName(isStandalone: boolean): string {
   return isStandalone ? "sluice" : "npx -y deno@2.9.6 task sluice";
 }
 
-/** The start of this program. */
+/** This program, and the way in which it was started. */
 export interface Program {
+  /** Whether it is a compiled executable. */
   isStandalone: boolean;
+  /** Whether it runs on Deno Deploy. */
   isDeployed: boolean;
-  /** Set if the output is not shown at a terminal. */
+  /** Absent: it was started at a terminal. */
   background?: Background;
 }
 
-/** An environment in which the command that adds a key needs options to find the store. */
+/** A process without a terminal. The command that adds a key must be run in its environment. */
 export interface Background {
   kind: "container" | "kubernetes" | "systemd" | "other";
-  /** The working directory. */
+  /** Working directory of the process. */
   folder: string;
   /** Name of the user that the process runs as. */
   user: string;
-  /** True if the address of the store comes from the environment. */
+  /** Whether the address of the store comes from an environment variable. */
   hasStoreVariable: boolean;
 }
 
 /**
- * The command that adds a key, as this program was started: the executable, or the source under Deno. An address with a
- * password is left to the environment, where other users of the machine do not see it.
+ * Returns the command that adds a key to the store of this process. A store's address with a password is replaced by a
+ * placeholder for an environment variable, which other users of the machine cannot see.
  */
 export function addCommand(
   { config, store }: ConfigFlags,
@@ -134,13 +137,14 @@ export function addCommand(
   }
 }
 
-/** The environment of a process without a terminal; `undefined` at a terminal. */
+/** Finds out where a process without a terminal runs; `undefined` at a terminal. */
 export function backgroundOf(
   { isTerminal, folder, env }: { isTerminal: boolean; folder: string; env: (name: string) => string | undefined },
 ): Background | undefined {
   if (isTerminal) return undefined;
   const has = (name: string) => (env(name) ?? "") !== "";
-  // The image sets `container`, as systemd and Podman do; systemd sets JOURNAL_STREAM for services with a journal.
+  // Sluice's image sets `container`, and so do systemd and Podman. systemd sets JOURNAL_STREAM for services that log to
+  // its journal.
   const kind = has("KUBERNETES_SERVICE_HOST")
     ? "kubernetes"
     : has("container")
@@ -151,10 +155,10 @@ export function backgroundOf(
   return { kind, folder, user: env("USER") || "sluice", hasStoreVariable: has("SLUICE_STORE") };
 }
 
-/** Shown instead of the command where no other process can add a key. */
+/** Text instead of the command if the store is in memory, so that no other process can add a key. */
 export const MEMORY_KEYS = 'list it in "keys" of the configuration, as the store is in memory';
 
-/** The keys in use, and the command that adds one. */
+/** Returns the text of a later start: the keys in use, and the command that adds one. */
 export function laterStartText({ origin, admin, link, keys, configured, addCommand }: LaterStart): string {
   const lines = keys.oldest.map(({ name, createdAt, disabled }) =>
     `API key "${name}" exists since ${new Date(createdAt).toISOString().slice(0, 10)}${disabled ? " (disabled)" : ""}`
@@ -165,7 +169,7 @@ export function laterStartText({ origin, admin, link, keys, configured, addComma
   return `${listensText({ origin, admin, link })}\n\n${lines.join("\n")}\nAdd a key: ${addCommand}\n\n`;
 }
 
-/** The note after a link. */
+/** Note below a sign-in link. */
 const LINK_NOTE = '  (this link works once, within ten minutes; "sluice console" prints another one)';
 
 function listensText(

@@ -1,4 +1,4 @@
-/** `budgets`: spent, held and remaining amounts of the budgets of groups, keys and end users. */
+/** `budgets`: shows the spent, held and remaining amounts of the budgets of groups, keys and end users. */
 import { csvText } from "../csv.ts";
 import { parseUsd, roundUsd } from "../billing/money.ts";
 import type { BudgetLine, BudgetState } from "../billing/reports/schemas.ts";
@@ -8,13 +8,13 @@ import { withStore } from "./command_store.ts";
 import { formatOf, jsonText, writeOut } from "./output.ts";
 import { tableText } from "./table.ts";
 
-/** Members of a line in CSV, in their order. */
+/** Columns of the CSV output, in order. */
 const COLUMNS = [
   ...["scope", "name", "id", "group", "period"] as const,
   ...["budget_usd", "spent_usd", "held_usd", "left_usd", "resets_at", "user"] as const,
 ] satisfies (keyof BudgetLine)[];
 
-/** Prints budgets of the configuration and the store. @throws {UsageError} where a flag cannot be read */
+/** Prints the budgets that match the flags. @throws {UsageError} if a flag cannot be read */
 export function budgets({ config, values, switches }: ReportCommand): Promise<number> {
   const format = formatOf(switches);
   return withStore(config, async ({ ledger, keys }) => {
@@ -55,7 +55,7 @@ function table(lines: readonly BudgetLine[], isExact: boolean): string {
   });
 }
 
-/** The part of a budget that is spent or held, such as `42%`, rounded down: 100 % is all of it. */
+/** Returns the part of a budget that is spent or held, such as `42%`, rounded down so that 100 % means all of it. */
 function usedText({ budget_usd, spent_usd, held_usd }: BudgetState): string {
   const budget = parseUsd(budget_usd);
   return budget === 0n ? "-" : `${(parseUsd(spent_usd) + parseUsd(held_usd)) * 100n / budget}%`;

@@ -1,4 +1,7 @@
-/** `check`: models and groups of the configuration, and every warning. Loading it reports mistakes. */
+/**
+ * `check`: shows what a valid configuration would serve, and all warnings about it. Mistakes are reported by loading
+ * it.
+ */
 import { mayUse } from "../access/permissions.ts";
 import { createCatalog, pricingAt } from "../catalog/catalog.ts";
 import type { Model } from "../catalog/model.ts";
@@ -14,34 +17,34 @@ import { priceText } from "./price_text.ts";
 /** Input of `check` and its output format. */
 export interface CheckOptions {
   config: Config;
-  /** The file; absent: there is none. */
+  /** Path of the file; absent: the configuration is not from a file. */
   path?: string;
-  /** Name of the variable that holds the text; absent: none does. */
+  /** Name of the variable that holds the text; absent: it is not from a variable. */
   variable?: string;
-  /** For each model its index in the file; absent: they are the same. */
-  places?: readonly number[];
-  /** True: as JSON. */
+  /** For each model its index in the file's list; absent: the lists are the same. */
+  modelIndices?: readonly number[];
+  /** Whether to print JSON; absent: text. */
   json?: boolean;
-  /** True: a warning is a failure. */
+  /** Whether a warning is a failure; absent: it is not. */
   strict?: boolean;
-  /** Unix time in milliseconds; absent: the present. */
+  /** Unix time in milliseconds; absent: now. */
   now?: number;
 }
 
-/** Prints what would be served, and every warning. Returns 1 if there is one and `strict` is set. */
+/** Prints what would be served, and all warnings. Returns 1 if `strict` is set and there is a warning. */
 export async function check(
-  { config, path, variable, places, json = false, strict = false, now = Date.now() }: CheckOptions,
+  { config, path, variable, modelIndices, json = false, strict = false, now = Date.now() }: CheckOptions,
 ): Promise<number> {
-  const warnings = await allWarnings({ config, places }, now);
+  const warnings = await allWarnings({ config, modelIndices }, now);
   const { models } = createCatalog(config);
-  const all: CheckResult = { config, source: path ?? variable, models, warnings, now };
-  writeOut(json ? jsonText(checkObject(all)) : checkText(all));
+  const result: CheckResult = { config, source: path ?? variable, models, warnings, now };
+  writeOut(json ? jsonText(checkObject(result)) : checkText(result));
   return strict && warnings.length > 0 ? 1 : 0;
 }
 
 interface CheckResult {
   config: Config;
-  /** Absent: the configuration is built in. */
+  /** Path of the file or name of the variable; `undefined`: the configuration is built in. */
   source: string | undefined;
   models: readonly Model[];
   warnings: readonly Warning[];
@@ -93,7 +96,7 @@ function usableBy(group: Group, models: readonly Model[]): number {
   return models.filter((model) => mayUse({ group, rules: {} }, model.id)).length;
 }
 
-/** Lines about a group: its permissions, then its restrictions. */
+/** Returns the lines about a group: its permissions, then everything else that differs from the default. */
 function groupLines(name: string, { group, models }: { group: Group; models: readonly Model[] }): string[] {
   const eachKey = [
     ...(group.key_limits === undefined ? [] : [limitsText(group.key_limits)]),

@@ -1,20 +1,23 @@
-/** The store that commands read beside the running gateway. */
+/** Opens the store for commands, which may run while a gateway uses it. */
 import type { Config } from "../config.ts";
 import { addressWithoutPassword, type StoreAddress } from "../config/address.ts";
 import { openStore } from "../store/open.ts";
 import { type Migrated, type Store, StoreError } from "../store/store.ts";
 import { writeErr } from "./output.ts";
 
-interface Use {
-  /** False for a command that changes something: it also migrates an older store. */
+interface StoreUse {
+  /** Whether the command only reads; absent: true. A command that writes also migrates an older store. */
   readOnly?: boolean;
 }
 
-/** Opens the store of the configuration, acts on it, and closes it. @throws {StoreError} if there is none */
+/**
+ * Opens the store of the configuration, runs a function with it, and closes it.
+ * @throws {StoreError} if there is none
+ */
 export async function withStore(
   config: Pick<Config, "store">,
   act: (store: Store) => Promise<number>,
-  { readOnly = true }: Use = {},
+  { readOnly = true }: StoreUse = {},
 ): Promise<number> {
   if (config.store.kind !== "postgres") requireFile(config.store);
   const store = await openStore(config.store, { readOnly, migrated: reportMigration });
@@ -25,15 +28,15 @@ export async function withStore(
   }
 }
 
-/** Reports on standard error that a store was migrated, and the copy of its file. */
+/** Reports on standard error that a store was migrated, and where the copy of its old file is. */
 export function reportMigration({ from, to, copy }: Migrated): void {
   const backupNote = copy === undefined ? "" : `; the file as it was before is "${copy}"`;
   writeErr(`Migrated the store from schema version ${from} to ${to}${backupNote}\n`);
 }
 
 /**
- * The path of the store's file.
- * @throws {StoreError} if there is none: a command that only reads must not create one
+ * Returns the path of the store's file.
+ * @throws {StoreError} if there is no file: a command that only reads must not create one
  */
 export function requireFile(address: StoreAddress): string {
   if (address.kind === "memory") {
@@ -47,15 +50,15 @@ export function requireFile(address: StoreAddress): string {
     );
   }
   const { path } = address;
-  if (!isThere(path)) throw new StoreError(`Cannot read the store "${path}": there is no such file`);
+  if (!fileExists(path)) throw new StoreError(`Cannot read the store "${path}": there is no such file`);
   return path;
 }
 
-function isThere(path: string): boolean {
+function fileExists(path: string): boolean {
   try {
     return Deno.statSync(path).isFile;
   } catch (error) {
-    // Opening the file reports every other error.
+    // Any other error is reported when the file is opened.
     return !(error instanceof Deno.errors.NotFound);
   }
 }

@@ -1,6 +1,6 @@
-/** The commands and flags of the program, with their help texts. */
+/** The commands and flags of the program, with their help texts. docs/reference/cli.md is generated from them. */
 
-/** Flags that take a value: its placeholder and the help text. */
+/** Flags that take a value, each with the placeholder of its value and its help text. */
 export const VALUE_FLAGS = {
   config: ["FILE", "Configuration file (default: SLUICE_CONFIG, else ./sluice.jsonc if it exists)"],
   store: [
@@ -95,29 +95,32 @@ export type Flag = ValueFlag | Switch;
 export interface CommandSyntax {
   /** Placeholder of the only operand; absent: the command takes none. */
   operand?: string;
-  /** The operand may be left out. */
+  /** Whether the operand may be left out; absent: it may not. */
   isOptional?: boolean;
   flags: readonly Flag[];
-  /** One line for the help. */
+  /** Description in one line. */
   about: string;
-  /** Whole command lines for the help. */
+  /** Complete command lines. */
   examples: readonly [string, ...string[]];
-  /** Help texts of flags that mean something else here. */
+  /** Help texts of flags that mean something else for this command. */
   help?: Partial<Record<Flag, string>>;
 }
 
-const LISTEN: readonly Flag[] = ["config", "store", "limits-store", "hostname", "port", "admin-port"];
-const FILES: readonly Flag[] = ["config", "store"];
-const RULES: readonly Flag[] = [
+/** Flags of commands that need the whole configuration. */
+const CONFIG_FLAGS: readonly Flag[] = ["config", "store", "limits-store", "hostname", "port", "admin-port"];
+/** Flags of commands that need the store. */
+const STORE_FLAGS: readonly Flag[] = ["config", "store"];
+/** Flags with the rules of a key. */
+const RULE_FLAGS: readonly Flag[] = [
   ...["group", "expires", "models", "endpoints", "ips"] as const,
   ...["rpm", "tpm", "concurrency", "report-only", "budget", "period"] as const,
   ...["user-budget", "user-period", "require-user"] as const,
 ];
 
-/** Every command, in the order of the help. */
+/** All commands, in the order of the help. */
 export const COMMANDS = {
   "serve": {
-    flags: LISTEN,
+    flags: CONFIG_FLAGS,
     about: "Start the gateway (the default command)",
     examples: ["sluice", "sluice serve --config /etc/sluice/sluice.jsonc --port 8080"],
   },
@@ -133,7 +136,7 @@ export const COMMANDS = {
   },
   "keys add": {
     operand: "NAME",
-    flags: [...FILES, ...RULES],
+    flags: [...STORE_FLAGS, ...RULE_FLAGS],
     about: "Create an API key and print it once",
     examples: [
       "sluice keys add ci --group team --expires 90d",
@@ -141,58 +144,58 @@ export const COMMANDS = {
     ],
   },
   "keys list": {
-    flags: [...FILES, "json"],
+    flags: [...STORE_FLAGS, "json"],
     about: "List the API keys of the store",
     examples: ["sluice keys list", "sluice keys list --json"],
   },
   "keys show": {
     operand: "NAME_OR_ID",
-    flags: [...FILES, "json"],
+    flags: [...STORE_FLAGS, "json"],
     about: "Show a key and its rules",
     examples: ["sluice keys show ci"],
   },
   "keys change": {
     operand: "NAME_OR_ID",
-    flags: [...FILES, ...RULES, "enforce"],
+    flags: [...STORE_FLAGS, ...RULE_FLAGS, "enforce"],
     about: "Change the group, expiry or rules of a key; the value unset removes one",
     examples: ["sluice keys change ci --rpm 120", "sluice keys change ci --budget unset --expires unset"],
   },
   "keys disable": {
     operand: "NAME_OR_ID",
-    flags: FILES,
+    flags: STORE_FLAGS,
     about: "Refuse a key until it is enabled again",
     examples: ["sluice keys disable ci"],
   },
   "keys enable": {
     operand: "NAME_OR_ID",
-    flags: FILES,
+    flags: STORE_FLAGS,
     about: "Accept a disabled key again",
     examples: ["sluice keys enable ci"],
   },
   "keys revoke": {
     operand: "NAME_OR_ID",
-    flags: FILES,
+    flags: STORE_FLAGS,
     about: "Revoke a key permanently",
     examples: ["sluice keys revoke key_FJJUXxbndaOn"],
   },
   "keys rotate": {
     operand: "NAME_OR_ID",
-    flags: [...FILES, "overlap"],
+    flags: [...STORE_FLAGS, "overlap"],
     about: "Give a key a new secret and print it once; the old one stays valid for a while",
     examples: ["sluice keys rotate ci --overlap 7d"],
   },
   "keys export": {
-    flags: FILES,
+    flags: STORE_FLAGS,
     about: "Print all keys as JSON lines, with hashes instead of secrets, for keys import",
     examples: ["sluice keys export --store sqlite:data/sluice.db > keys.jsonl"],
   },
   "keys import": {
-    flags: FILES,
+    flags: STORE_FLAGS,
     about: "Add exported keys from standard input to the store; keys that are there already stay as they are",
     examples: ["sluice keys import --store postgres://sluice@db.example.com/sluice < keys.jsonl"],
   },
   "budgets": {
-    flags: [...FILES, "scope", "group", "key", "user", "limit", "exact", "json", "csv"],
+    flags: [...STORE_FLAGS, "scope", "group", "key", "user", "limit", "exact", "json", "csv"],
     about: "Show the budgets of groups, keys and end users: spent, held, left, and when they reset",
     examples: ["sluice budgets", "sluice budgets --key app --user u-17", "sluice budgets --csv > budgets.csv"],
     help: {
@@ -204,7 +207,7 @@ export const COMMANDS = {
   },
   "usage": {
     flags: [
-      ...FILES,
+      ...STORE_FLAGS,
       ...["since", "until", "month", "last-month", "today", "yesterday"] as const,
       ...["by", "group", "model", "key", "user", "tag", "exact", "json", "csv"] as const,
       ...["upstream", "invoice", "prices", "tolerance"] as const,
@@ -220,7 +223,7 @@ export const COMMANDS = {
   },
   "requests": {
     flags: [
-      ...[...FILES, "since", "until", "key", "group", "model", "upstream", "endpoint", "status"] as const,
+      ...[...STORE_FLAGS, "since", "until", "key", "group", "model", "upstream", "endpoint", "status"] as const,
       ...["failed", "reason", "user", "tag", "min-cost", "min-ms", "sort", "limit", "cursor"] as const,
       ...["follow", "json", "csv"] as const,
     ],
@@ -240,12 +243,12 @@ export const COMMANDS = {
   },
   "explain": {
     operand: "REQUEST_ID",
-    flags: [...FILES, "json"],
+    flags: [...STORE_FLAGS, "json"],
     about: "Show a request and how its price adds up",
     examples: ["sluice explain req_f2325b96ca8464c6000003"],
   },
   "audit": {
-    flags: [...FILES, "changes", "limit", "cursor", "json"],
+    flags: [...STORE_FLAGS, "changes", "limit", "cursor", "json"],
     about: "Recalculate the whole ledger and list every difference, or show who changed what",
     help: { limit: "Most changes, up to 1000 (default: 50)" },
     examples: ["sluice audit", "sluice audit --store sqlite:data/backup.db", "sluice audit --changes --limit 10"],
@@ -280,23 +283,23 @@ export const COMMANDS = {
     ],
   },
   "prune": {
-    flags: FILES,
+    flags: STORE_FLAGS,
     about: "Delete requests older than ledger.keep_days now; the sums per day stay",
     examples: ["sluice prune"],
   },
   "backup": {
     operand: "FILE",
-    flags: FILES,
+    flags: STORE_FLAGS,
     about: "Copy the store to a new file; the gateway may be running",
     examples: ["sluice backup data/backup.db"],
   },
   "check": {
-    flags: [...LISTEN, "json", "strict"],
+    flags: [...CONFIG_FLAGS, "json", "strict"],
     about: "Check the configuration and show what it would serve",
     examples: ["sluice check", "sluice check --config new.jsonc --strict"],
   },
   "doctor": {
-    flags: [...LISTEN, "json", "url", "key", "model", "long"],
+    flags: [...CONFIG_FLAGS, "json", "url", "key", "model", "long"],
     about: "Look for problems: files, clock, stores, upstreams, and with --url proxies in front",
     help: { key: "API key of the gateway at --url", model: "Model to test streams with (default: sluice/echo)" },
     examples: ["sluice doctor", "sluice doctor --url https://llm.example.com --key sk-sluice-…"],
@@ -331,12 +334,12 @@ export const COMMANDS = {
     examples: ["sluice translate --from chat --to messages < request.json"],
   },
   "console": {
-    flags: LISTEN,
+    flags: CONFIG_FLAGS,
     about: "Print a link that signs in to the console of the gateway that runs on this machine",
     examples: ["sluice console", "sluice console --port 8080"],
   },
   "health": {
-    flags: LISTEN,
+    flags: CONFIG_FLAGS,
     about: "Check whether the gateway of this configuration is alive",
     examples: ["sluice health --port 8790"],
   },
@@ -353,17 +356,17 @@ export const COMMANDS = {
 /** A command's name. */
 export type CommandName = keyof typeof COMMANDS;
 
-/** True for a flag without a value. */
+/** Returns whether a flag takes no value. */
 export function isSwitch(flag: Flag): flag is Switch {
   return Object.hasOwn(SWITCHES, flag);
 }
 
-/** True for the first word of commands that have two. */
+/** Returns whether a word is the first of commands with two words, such as `keys`. */
 export function isFamily(word: string): boolean {
   return Object.keys(COMMANDS).some((name) => name.startsWith(`${word} `));
 }
 
-/** True for the name of a command. */
+/** Returns whether a text is the name of a command. */
 export function isCommand(text: string): text is CommandName {
   return Object.hasOwn(COMMANDS, text);
 }

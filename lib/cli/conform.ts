@@ -1,17 +1,18 @@
-/** `conform`: our suite of wire facts against any gateway. */
+/** `conform`: tests how well any gateway conforms to the protocols. */
 import { reportJson, reportText, runSuite, SUITE_PARTS, type SuitePart, UnreachableGateway } from "../conform/mod.ts";
 import { rememberSecret } from "../secret.ts";
 import { type Invocation, UsageError } from "./arguments.ts";
 import { writeErr, writeOut } from "./output.ts";
 
 /** Default number of concurrent checks. */
-const CONCURRENCY = 4;
+const DEFAULT_CONCURRENCY = 4;
+/** Largest number of concurrent checks. */
 const MAX_CONCURRENCY = 32;
 
-/** Time for one request, in milliseconds: models that think take a while. */
+/** Longest duration of one request, in milliseconds. Models that reason take a while. */
 const TIMEOUT_MS = 120_000;
 
-/** Runs the suite and prints the report. Returns 1 where anything failed. @throws {UsageError} */
+/** Runs the suite and prints the report. Returns 1 if a check failed. @throws {UsageError} if a flag is wrong */
 export async function conform(
   { operand, values, switches }: Pick<Invocation, "operand" | "values" | "switches">,
   env: (name: string) => string | undefined,
@@ -19,7 +20,7 @@ export async function conform(
   const origin = parseOrigin(operand);
   const key = values.key ?? (env("SLUICE_CONFORM_KEY") || undefined);
   if (key === undefined) throw new UsageError("Expected --key or the environment variable SLUICE_CONFORM_KEY");
-  // A value that no header can carry would be quoted in the error of `fetch`.
+  // For a value that no header can carry, the error of `fetch` would quote the key.
   if (!/^[\x21-\x7e]+$/.test(key)) throw new UsageError("Expected a key of visible ASCII characters");
   rememberSecret(key);
   if (values.model === undefined) throw new UsageError("Expected --model");
@@ -44,7 +45,10 @@ export async function conform(
   }
 }
 
-/** Parses the gateway's address, with or without the `/v1` that SDKs need. */
+/**
+ * Parses the address of a gateway, and drops the `/v1` that SDKs need.
+ * @throws {UsageError} for any other text
+ */
 export function parseOrigin(text: string): string {
   const url = URL.parse(text);
   const isPlain = url !== null && /^https?:$/.test(url.protocol) && url.username === "" && url.search === "";
@@ -61,7 +65,7 @@ function readPart(text: string): SuitePart {
 }
 
 function readConcurrency(text: string | undefined): number {
-  if (text === undefined) return CONCURRENCY;
+  if (text === undefined) return DEFAULT_CONCURRENCY;
   const count = /^\d{1,3}$/.test(text) ? Number(text) : 0;
   if (count < 1 || count > MAX_CONCURRENCY) {
     throw new UsageError(`Expected --concurrency from 1 to ${MAX_CONCURRENCY}, not "${text}"`);

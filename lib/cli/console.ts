@@ -6,7 +6,7 @@ import { statusAt } from "./health.ts";
 import { withStore } from "./command_store.ts";
 import { writeErr, writeOut } from "./output.ts";
 
-/** Prints a new link. Returns 1 if there is no console for it. @throws {StoreError} */
+/** Prints a new link. Returns 1 if no console would accept it. @throws {StoreError} if the store cannot be opened */
 export async function printSignInLink({ config }: { config: Config }): Promise<number> {
   const at = originOf(config.admin?.listen ?? config.listen);
   const why = whyNoLink(config, at) ?? await whyNoConsole(at);
@@ -22,6 +22,7 @@ export async function printSignInLink({ config }: { config: Config }): Promise<n
   }, { readOnly: false });
 }
 
+/** Returns the reason why the configuration allows no link; `undefined` if it allows one. */
 function whyNoLink(config: Config, at: string): string | undefined {
   if (!acceptsSignInLinks(config)) {
     return config.admin === undefined
@@ -32,7 +33,7 @@ function whyNoLink(config: Config, at: string): string | undefined {
   return 'Cannot make a link: the store is "memory:", which only the running gateway can see; start it again for a link';
 }
 
-/** The reason why the running gateway cannot accept the link; `undefined` if it can. */
+/** Returns the reason why no running gateway would accept a link; `undefined` if one would. */
 async function whyNoConsole(at: string): Promise<string | undefined> {
   const status = await statusAt(`${at}${SIGN_IN_PATH}`, "HEAD");
   if (status === undefined) return `No gateway answers at ${at}: start it with "sluice", or name its port with --port`;

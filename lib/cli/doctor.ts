@@ -1,4 +1,4 @@
-/** `doctor`: checks an installation. */
+/** `doctor`: checks an installation and prints the findings. */
 import { ConfigError } from "../config.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import { runChecks } from "../doctor/run_checks.ts";
@@ -10,11 +10,12 @@ import { originOf } from "./banner.ts";
 import { parseOrigin } from "./conform.ts";
 import { counted, jsonText, writeOut } from "./output.ts";
 
-/** Time for each step, in milliseconds. */
+/** Longest duration of each step, in milliseconds. */
 const TIMEOUT_MS = 10_000;
-/** The silence of --long, in milliseconds. */
-const LONG_MS = 90_000;
-const ECHO = "sluice/echo";
+/** Duration of the silence that `--long` tests, in milliseconds. */
+const LONG_SILENCE_MS = 90_000;
+/** Default model of test streams. */
+const ECHO_MODEL = "sluice/echo";
 
 /** Inputs other than the command line. */
 export interface DoctorSources {
@@ -22,13 +23,13 @@ export interface DoctorSources {
   env: (name: string) => string | undefined;
 }
 
-/** Runs all checks and prints the findings. Returns 1 if there is an error among them. @throws {UsageError} */
+/** Runs all checks and prints the findings. Returns 1 if one is an error. @throws {UsageError} if a flag is wrong */
 export async function doctor(
   { values, switches }: Pick<Invocation, "values" | "switches">,
   { load, env }: DoctorSources,
 ): Promise<number> {
   const url = values.url === undefined ? undefined : parseOrigin(values.url);
-  const { key, model = ECHO } = values;
+  const { key, model = ECHO_MODEL } = values;
   for (const flag of ["key", "model"] as const) {
     if (url === undefined && values[flag] !== undefined) throw new UsageError(`Expected --url beside --${flag}`);
   }
@@ -38,7 +39,7 @@ export async function doctor(
   }
   let isServing: Promise<boolean> | undefined;
   let loaded: LoadedConfig | undefined;
-  const findings = await find();
+  const findings = await findAll();
   if (loaded !== undefined) isServing ??= isAlive(originOf(loaded.config.listen));
   const next = nextStep(findings, { flags: values, isServing: await isServing ?? false, ...(loaded && { loaded }) });
   writeOut(
@@ -46,11 +47,11 @@ export async function doctor(
   );
   return findings.some(({ level }) => level === "error") ? 1 : 0;
 
-  async function find(): Promise<Finding[]> {
+  async function findAll(): Promise<Finding[]> {
     try {
       loaded = await load();
       const { config, path } = loaded;
-      const long = switches.has("long") ? { longMs: LONG_MS } : {};
+      const long = switches.has("long") ? { longMs: LONG_SILENCE_MS } : {};
       return await runChecks({
         config,
         path,
@@ -81,7 +82,7 @@ function countOf(findings: readonly Finding[]): Record<Level, number> {
   return { ok: count("ok"), warning: count("warning"), error: count("error") };
 }
 
-/** A line for each finding, and one more for what to do about it. */
+/** Returns a line for each finding and one for its advice, then the counts. */
 function textOf(findings: readonly Finding[]): string {
   const lines = findings.flatMap(({ about, level, what, advice }) => [
     `${level.padEnd(7)}  ${about}: ${what}`,

@@ -1,4 +1,4 @@
-/** The next step after a run of the doctor, in one line. */
+/** Recommends the next step after a run of `doctor`, in one line. */
 import { EMBEDDED_UPSTREAM } from "../catalog/embedded.ts";
 import type { ConfigFlags, LoadedConfig } from "../config/load.ts";
 import type { Finding } from "../doctor/finding.ts";
@@ -6,13 +6,13 @@ import { addCommand, originOf, programName } from "./banner.ts";
 
 interface Installation {
   flags: ConfigFlags;
-  /** True if a gateway answers at the address of the configuration. */
+  /** Whether a gateway answers at the address of the configuration. */
   isServing: boolean;
-  /** Absent: the configuration has mistakes. */
+  /** The configuration; absent: it has mistakes. */
   loaded?: LoadedConfig;
 }
 
-/** Says what to do next. */
+/** Returns the next step. */
 export function nextStep(findings: readonly Finding[], { flags, isServing, loaded }: Installation): string {
   const program = programName(Deno.build.standalone);
   const config = flags.config === undefined ? "" : ` --config ${flags.config}`;

@@ -1,4 +1,4 @@
-/** `explain`: one request and its price, line by line. */
+/** `explain`: shows a request and how its price adds up, line by line. */
 import type { Config } from "../config.ts";
 import { explainRequest } from "../billing/reports/explain.ts";
 import { explanationText } from "../billing/reports/explain_text.ts";
@@ -7,7 +7,7 @@ import type { Invocation } from "./arguments.ts";
 import { jsonText, writeErr, writeOut } from "./output.ts";
 import { withStore } from "./command_store.ts";
 
-/** Explains the request with this id, with or without `req_`. */
+/** Prints the explanation of the request with an id, with or without `req_`. Returns 1 if there is none. */
 export function explain(
   { config, operand: id, switches }: Pick<Invocation, "operand" | "switches"> & { config: Config },
 ): Promise<number> {

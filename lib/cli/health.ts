@@ -1,13 +1,13 @@
-/** `health`: checks that a gateway is running, for container engines without curl in the image. */
+/** `health`: checks that a gateway is running, for health checks of containers, whose image has no curl. */
 import type { Config } from "../config.ts";
 import { originOf } from "./banner.ts";
 import { writeErr, writeOut } from "./output.ts";
 
 const TIMEOUT_MS = 4_000;
 
-/** Asks `/healthz` at the address that the configuration listens on. Returns 1 for any answer but 200, and for none. */
+/** Requests `/healthz` at the address of the configuration. Returns 1 if the answer is not 200, or if there is none. */
 export async function health({ listen, admin }: Pick<Config, "listen" | "admin">): Promise<number> {
-  // On a shared port any of the processes might answer.
+  // Any process might answer on a shared port, so the admin listener is used if there is one.
   const url = `${originOf(listen.reuse_port ? admin?.listen ?? listen : listen)}/healthz`;
   const status = await statusAt(url);
   if (status === 200) {
@@ -18,7 +18,9 @@ export async function health({ listen, admin }: Pick<Config, "listen" | "admin">
   return 1;
 }
 
-/** The status of an answer, without following redirects; `undefined` if there is none within four seconds. */
+/**
+ * Returns the status of the answer at a URL, without following redirects; `undefined` if none comes within 4 seconds.
+ */
 export async function statusAt(url: string, method: "GET" | "HEAD" = "GET"): Promise<number | undefined> {
   try {
     const response = await fetch(url, { method, signal: AbortSignal.timeout(TIMEOUT_MS), redirect: "manual" });

@@ -1,13 +1,15 @@
-/** The help texts: one of all commands, and one of each. */
+/** Makes the help texts: of the whole program, of a family of commands, and of each command. */
 import { COMMANDS, type CommandSyntax, type Flag, isSwitch, SWITCHES, VALUE_FLAGS } from "./commands.ts";
 
-/** The help of a command, of all commands that begin with this word, or of the whole program. */
+/**
+ * Returns the help of a command, or of all commands that begin with a word; without `command`, of the whole program.
+ */
 export function helpText(command = ""): string {
   const all = Object.entries<CommandSyntax>(COMMANDS);
-  const exact = all.find(([name]) => name === command);
-  if (exact !== undefined) return commandHelp(...exact);
-  const matching = all.filter(([name]) => command === "" || name.startsWith(`${command} `));
-  const commands = columns(matching.map(([name, syntax]) => [withOperand(name, syntax), syntax.about]));
+  const entry = all.find(([name]) => name === command);
+  if (entry !== undefined) return commandHelp(...entry);
+  const listed = all.filter(([name]) => command === "" || name.startsWith(`${command} `));
+  const commands = columns(listed.map(([name, syntax]) => [withOperand(name, syntax), syntax.about]));
   const usage = command === "" ? "sluice [COMMAND] [FLAGS]" : `sluice ${command} COMMAND [FLAGS]`;
   return `Sluice: one gateway in front of every model.
 

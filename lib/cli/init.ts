@@ -1,4 +1,4 @@
-/** `init`: writes a first configuration for one vendor. */
+/** `init`: writes a first configuration for one vendor, from flags or from answers to questions. */
 import { mayUse } from "../access/permissions.ts";
 import { type CatalogModel, loadSnapshot } from "../catalog/snapshot.ts";
 import { ConfigError } from "../config.ts";
@@ -19,16 +19,19 @@ export interface InitSources {
   now: () => number;
 }
 
-/** Name of an environment variable in upper case: vendors' keys have lower-case letters or hyphens. */
-const VARIABLE = /^[A-Z_][A-Z0-9_]{0,63}$/;
+/**
+ * An upper-case variable name. A vendor's key, typed by mistake, has lower-case letters or hyphens and does not match.
+ */
+const VARIABLE_NAME = /^[A-Z_][A-Z0-9_]{0,63}$/;
 
-/** Most models that a question lists. */
-const MAX_LISTED = 30;
+/** Largest number of models that a question lists. */
+const MAX_LISTED_MODELS = 30;
 
 /**
- * Asks for what the flags do not say, checks the configuration, and writes it. Returns 1 if the file exists or cannot be
- * written.
- * @throws {UsageError} for a wrong answer or flag @throws {ConfigError} if the answers make no valid configuration
+ * Asks for what the flags leave out, validates the configuration, and writes it. Returns 1 if the file exists or cannot
+ * be written.
+ * @throws {UsageError} for a wrong answer or flag
+ * @throws {ConfigError} if the answers do not make a valid configuration
  */
 export async function init(
   { values, switches }: Pick<Invocation, "values" | "switches">,
@@ -44,7 +47,7 @@ export async function init(
   const text = initText(answers, Math.floor(now() / 1000));
   const { config } = await readConfig({ text, path }, {
     flags: {},
-    // The key may not be set yet.
+    // The variable with the key may not be set yet, which is no mistake here.
     env: (name) => name === answers.keyEnv ? env(name) || "placeholder" : undefined,
     readTextFile: (file) => Deno.readTextFile(file),
   });
@@ -69,14 +72,14 @@ export async function init(
   return 0;
 }
 
-/** The next step in one line: the variable if it is not set, and the start. */
+/** Returns the next step: to start the gateway and, if necessary, to set the variable with the key first. */
 function nextStep(keyEnv: string | undefined, { env, config }: { env: ReadEnvironment; config: string | undefined }) {
   const start = `${programName(Deno.build.standalone)} serve${config === undefined ? "" : ` --config ${config}`}`;
   const isSet = keyEnv === undefined || (env(keyEnv) ?? "") !== "";
   return isSet ? `Next: run ${start}` : `Next: export ${keyEnv}=… and run ${start}`;
 }
 
-/** The command that prints what was asked for. */
+/** Returns the command that prints the same configuration instead of writing it. */
 function printCommand({ vendor, baseUrl, keyEnv, models }: InitAnswers): string {
   const names = models.map((model) => typeof model === "string" ? model : model.name).join(",");
   return [
@@ -91,18 +94,23 @@ async function readAnswers(
   { ask, env }: Pick<InitSources, "ask" | "env">,
 ): Promise<InitAnswers> {
   const names = Object.keys(VENDORS);
-  const known = names.find((name) => (env(usualVariable(name)) ?? "") !== "") ?? "openai";
-  const vendor = values.vendor ?? answer(ask, `Vendor (${names.join(", ")})`, known) ??
+  // A vendor whose key is in the environment is the most likely one.
+  const likely = names.find((name) => (env(defaultVariable(name)) ?? "") !== "") ?? "openai";
+  const vendor = values.vendor ?? answer(ask, `Vendor (${names.join(", ")})`, likely) ??
     missing("vendor", `one of ${names.join(", ")}`);
   if (!isVendorName(vendor)) throw new UsageError(`Unknown vendor "${vendor}"; known: ${names.join(", ")}`);
-  const { baseUrl: usual, keyless = false } = vendorOf(vendor);
+  const { baseUrl: vendorUrl, keyless = false } = vendorOf(vendor);
   const baseUrl = values["base-url"] ??
-    (usual === undefined ? answer(ask, "Address, such as http://10.0.0.7:8000/v1", "") : undefined);
-  if (usual === undefined && (baseUrl ?? "") === "") missing("base-url", `the address of the ${vendor} host`);
+    (vendorUrl === undefined ? answer(ask, "Address, such as http://10.0.0.7:8000/v1", "") : undefined);
+  if (vendorUrl === undefined && (baseUrl ?? "") === "") missing("base-url", `the address of the ${vendor} host`);
   const variable = values["key-env"] ??
-    answer(ask, "Environment variable that holds the key, not the key itself", keyless ? "" : usualVariable(vendor)) ??
-    (keyless ? "" : usualVariable(vendor));
-  if (variable !== "" && !VARIABLE.test(variable)) {
+    answer(
+      ask,
+      "Environment variable that holds the key, not the key itself",
+      keyless ? "" : defaultVariable(vendor),
+    ) ??
+    (keyless ? "" : defaultVariable(vendor));
+  if (variable !== "" && !VARIABLE_NAME.test(variable)) {
     throw new UsageError(
       "Expected the name of an environment variable in upper case, such as OPENAI_API_KEY, not the key itself",
     );
@@ -123,7 +131,7 @@ async function readModels(
   const ids = listed.map(({ row }) => row.id);
   const all = ids[0] === undefined ? "" : `${ids[0].slice(0, ids[0].indexOf("/"))}/*`;
   if (flag === undefined && ask !== undefined && ids.length > 0) {
-    writeErr(`Models of the catalog: ${ids.slice(-MAX_LISTED).join(", ")}\n`);
+    writeErr(`Models of the catalog: ${ids.slice(-MAX_LISTED_MODELS).join(", ")}\n`);
   }
   const text = flag ?? answer(ask, 'Models, separated by commas; "*" stands for any text', all) ?? all;
   const names = text.split(",").map((name) => name.trim()).filter((name) => name !== "");
@@ -131,33 +139,39 @@ async function readModels(
   return names.map((name) => listed.length === 0 ? unlisted(vendor, name) : listedName(name, { vendor, listed }));
 }
 
-/** The id of a model of the catalog, or a glob that matches one. */
+/**
+ * Returns the id of a catalog model with this id or name, or the glob itself if it matches one.
+ * @throws {UsageError}
+ */
 function listedName(name: string, { vendor, listed }: { vendor: string; listed: readonly CatalogModel[] }): string {
-  const found = listed.find(({ row, model }) => row.id === name || model === name)?.row.id;
-  if (found !== undefined) return found;
+  const id = listed.find(({ row, model }) => row.id === name || model === name)?.row.id;
+  if (id !== undefined) return id;
   const matches = listed.some(({ row }) => mayUse({ group: { models: [name] }, rules: {} }, row.id));
   if (name.includes("*") && matches) return name;
   throw new UsageError(`"${name}" is not in the catalog's models of ${vendor}; see "sluice models list"`);
 }
 
-/** A model of a vendor that the catalog does not know. A name without a vendor gets the upstream's. */
+/** Returns a model of a vendor that the catalog does not have. A name without a vendor gets that of the upstream. */
 function unlisted(vendor: VendorName, name: string): UnlistedModel {
   return { id: name.includes("/") ? name : `${vendor}/${name}`, name };
 }
 
-/** The answer, or the usual one if it is empty; `undefined` without a terminal. @throws {UsageError} at the end of input */
-function answer(ask: InitSources["ask"], question: string, usual: string): string | undefined {
+/**
+ * Asks a question. Returns the default if the answer is empty; `undefined` without a terminal.
+ * @throws {UsageError} at the end of the input
+ */
+function answer(ask: InitSources["ask"], question: string, byDefault: string): string | undefined {
   if (ask === undefined) return undefined;
-  const text = ask(`${question}${usual === "" ? "" : ` [${usual}]`}: `);
+  const text = ask(`${question}${byDefault === "" ? "" : ` [${byDefault}]`}: `);
   if (text === null) throw new UsageError("The input ended before the last question");
-  return text.trim() === "" ? usual : text.trim();
+  return text.trim() === "" ? byDefault : text.trim();
 }
 
 function missing(flag: string, what: string): never {
   throw new UsageError(`Expected --${flag}: ${what}`);
 }
 
-function usualVariable(vendor: string): string {
+function defaultVariable(vendor: string): string {
   return `${vendor.toUpperCase().replaceAll("-", "_")}_API_KEY`;
 }
 
@@ -171,7 +185,10 @@ async function exists(path: string): Promise<boolean> {
   }
 }
 
-/** Asks at the terminal, on standard error: standard output may be a file. */
+/**
+ * Asks a question at the terminal and returns the line that is typed; `null` at the end of the input. The question goes
+ * to standard error, because standard output may be a file.
+ */
 export function askAtTerminal(question: string): string | null {
   writeErr(question);
   const bytes: number[] = [];

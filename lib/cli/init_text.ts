@@ -1,7 +1,7 @@
-/** The text of a new configuration. */
+/** Writes the text of a first configuration, with comments. */
 import type { VendorName } from "../upstreams/vendors.ts";
 
-/** Answers that a configuration is made of. */
+/** The operator's answers. */
 export interface InitAnswers {
   vendor: VendorName;
   /** Address of the upstream; absent: the vendor's own. */
@@ -19,7 +19,10 @@ export interface UnlistedModel {
   name: string;
 }
 
-/** Writes a commented configuration. `created`: Unix time of the models that the catalog does not have, in seconds. */
+/**
+ * Returns the text of a configuration.
+ * @param created `created` of models that the catalog does not have, Unix time in seconds
+ */
 export function initText({ vendor, baseUrl, keyEnv, models }: InitAnswers, created: number): string {
   const upstream = {
     vendor,
@@ -72,7 +75,7 @@ function unlistedText({ id, name }: UnlistedModel, vendor: string, created: numb
     }`;
 }
 
-/** JSON on one line, with a space after each colon and comma. The values are names and addresses. */
+/** Formats a value as JSON on one line, with a space after each colon and comma. Arrays are not supported. */
 function json(value: unknown): string {
   if (typeof value !== "object" || value === null) return JSON.stringify(value);
   return `{ ${Object.entries(value).map(([name, member]) => `${JSON.stringify(name)}: ${json(member)}`).join(", ")} }`;

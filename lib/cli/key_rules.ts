@@ -1,4 +1,4 @@
-/** Reads the rules of a key from flags. Their values are checked where the key is stored. */
+/** Reads the rules and the expiry of a key from flags. The rules are validated when the key is stored. */
 import type { KeyRules } from "../config.ts";
 import { readFlags, UsageError } from "./arguments.ts";
 import type { Switch, ValueFlag } from "./commands.ts";
@@ -13,47 +13,55 @@ export interface KeyRuleFlags {
 /** The value that removes a rule. */
 const UNSET = "unset";
 
-const LISTS = ["models", "endpoints", "ips"] as const;
+/** Flags with lists. The rules have the same names. */
+const LIST_FLAGS = ["models", "endpoints", "ips"] as const;
 
-const LIMITS = [["rpm", "requests_per_minute"], ["tpm", "tokens_per_minute"], ["concurrency", "concurrency"]] as const;
+/** Flags with limits, and the names of the limits. */
+const LIMIT_FLAGS = [["rpm", "requests_per_minute"], ["tpm", "tokens_per_minute"], [
+  "concurrency",
+  "concurrency",
+]] as const;
 
 /**
- * The rules of a key after these flags; `undefined` if no flag is about rules. Not checked.
- * @throws {UsageError} for a flag with a value of another kind, or about a rule that the key does not have
+ * Returns all rules of a key after the change that flags request, not yet validated; `undefined` if no flag is about
+ * rules.
+ * @param present the rules that the key has
+ * @throws {UsageError} if the value of a flag has the wrong form, or if the key lacks the rule that it is about
  */
 export function parseKeyRules(
   { values, switches }: KeyRuleFlags,
   present: KeyRules,
 ): Record<string, unknown> | undefined {
-  const lists = LISTS.flatMap((name) => values[name] === undefined ? [] : [[name, readList(values[name])]]);
-  const limits = typedLimits({ values, switches }, present.limits);
-  const budget = typedBudget(values, present.budget);
-  const userBudget = typedUserBudget(values, present.user_budget);
+  const lists = LIST_FLAGS.flatMap((name) => values[name] === undefined ? [] : [[name, readList(values[name])]]);
+  const limits = changedLimits({ values, switches }, present.limits);
+  const budget = changedBudget(values, present.budget);
+  const userBudget = changedUserBudget(values, present.user_budget);
   if (lists.length === 0 && (limits ?? budget ?? userBudget) === undefined) return undefined;
   const rules = { ...present, ...Object.fromEntries(lists), ...limits, ...budget, ...userBudget };
   return Object.fromEntries(Object.entries(rules).filter(([, rule]) => rule !== undefined));
 }
 
 /**
- * The expiry that the flag names; `null`: never. `undefined` without the flag.
- * @throws {UsageError} for any other text
+ * Returns the expiry that a flag sets, as Unix time in milliseconds; `null`: the expiry is removed; `undefined` without
+ * the flag.
+ * @throws {UsageError} if it cannot be read
  */
 export async function parseExpiry(text: string | undefined, now: number): Promise<number | null | undefined> {
   if (text === undefined) return undefined;
   return text === UNSET ? null : await readFlags(() => parseMoment(text, now));
 }
 
-/** The rule in an object, with the value `undefined` if it is removed. */
-type Typed<Name extends string> = Partial<Record<Name, unknown>> | undefined;
+/** A changed rule by its name, with the value `undefined` if it is removed; `undefined`: no flag changes it. */
+type ChangedRule<Name extends string> = Partial<Record<Name, unknown>> | undefined;
 
-function typedLimits({ values, switches }: KeyRuleFlags, present: KeyRules["limits"]): Typed<"limits"> {
-  const limitFlags = LIMITS.flatMap(([flag, name]) =>
+function changedLimits({ values, switches }: KeyRuleFlags, present: KeyRules["limits"]): ChangedRule<"limits"> {
+  const fromFlags = LIMIT_FLAGS.flatMap(([flag, name]) =>
     values[flag] === undefined ? [] : [[name, readNumber(flag, values[flag])]]
   );
   const reportOnly = switches.has("report-only");
   if (reportOnly && switches.has("enforce")) throw new UsageError("--report-only and --enforce exclude each other");
-  if (limitFlags.length === 0 && !reportOnly && !switches.has("enforce")) return undefined;
-  const { report_only = false, ...all } = { ...present, ...Object.fromEntries(limitFlags) };
+  if (fromFlags.length === 0 && !reportOnly && !switches.has("enforce")) return undefined;
+  const { report_only = false, ...all } = { ...present, ...Object.fromEntries(fromFlags) };
   const limits = Object.entries(all).filter(([, limit]) => limit !== undefined);
   if (limits.length === 0 && (reportOnly || switches.has("enforce"))) {
     throw new UsageError("--report-only and --enforce are about limits, and the key has none of its own");
@@ -64,21 +72,21 @@ function typedLimits({ values, switches }: KeyRuleFlags, present: KeyRules["limi
   };
 }
 
-function typedBudget({ budget, period }: KeyRuleFlags["values"], present: KeyRules["budget"]): Typed<"budget"> {
+function changedBudget({ budget, period }: KeyRuleFlags["values"], present: KeyRules["budget"]): ChangedRule<"budget"> {
   if (budget === undefined && period === undefined) return undefined;
   if (budget === UNSET) return { budget: undefined };
   const usd = budget ?? present?.usd;
   if (usd === undefined) {
     throw new UsageError("--period is about a budget, and the key has none of its own: add --budget");
   }
-  const span = period ?? present?.period;
-  return { budget: { usd, ...(span !== undefined && { period: span }) } };
+  const newPeriod = period ?? present?.period;
+  return { budget: { usd, ...(newPeriod !== undefined && { period: newPeriod }) } };
 }
 
-function typedUserBudget(
+function changedUserBudget(
   { "user-budget": amount, "user-period": period, "require-user": required }: KeyRuleFlags["values"],
   present: KeyRules["user_budget"],
-): Typed<"user_budget"> {
+): ChangedRule<"user_budget"> {
   if (amount === undefined && period === undefined && required === undefined) return undefined;
   if (amount === UNSET) return { user_budget: undefined };
   if (required !== undefined && required !== "yes" && required !== "no") {

@@ -1,4 +1,4 @@
-/** Keys as text for the operator. */
+/** Formats keys, limits and budgets as text for the operator. */
 import type { PublicKey } from "../access/key_admin.ts";
 import { roundUsd } from "../billing/money.ts";
 import type { KeyWithBudget } from "../billing/reports/budget_report.ts";
@@ -7,7 +7,7 @@ import type { Budget, UserBudget } from "../config.ts";
 import type { Limits } from "../catalog/model.ts";
 import { tableText } from "./table.ts";
 
-/** Keys, one per line. */
+/** Formats keys as a table. */
 export function keysTable(keys: readonly KeyWithBudget[]): string {
   const rows = keys.map(({ id, name, group, state, created_at, expires_at, last_used_at, budget }) => [
     id,
@@ -23,7 +23,7 @@ export function keysTable(keys: readonly KeyWithBudget[]): string {
   return tableText([header, ...rows]);
 }
 
-/** All public facts of a key, one per line. `budget` absent: the budget of the group is not shown. */
+/** Formats all public facts of a key, one per line. Without `budget`, spent amounts are not shown. */
 export function keyText(
   { id, name, group, state, rules, budget, ...key }: PublicKey & Partial<Pick<KeyWithBudget, "budget">>,
 ): string {

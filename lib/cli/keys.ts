@@ -1,4 +1,4 @@
-/** `keys`: creates, lists, changes, rotates and revokes API keys of the store. */
+/** `keys`: creates, lists, changes, rotates, revokes, exports and imports API keys of the store. */
 import { changeKey, createKey, type KeyAdmin, publicKey, revokeKey, rotateKey } from "../access/key_admin.ts";
 import { importKeys, readKeyLines, writeKeyLines } from "../access/key_transfer.ts";
 import type { Config } from "../config.ts";
@@ -15,19 +15,22 @@ import { type KeyReport, listKeys, showKey } from "./list_keys.ts";
 import { writeErr, writeOut } from "./output.ts";
 import { reportMigration, requireFile } from "./command_store.ts";
 
-/** Default time for which the old and the new secret of a key are both valid. */
-const USUAL_OVERLAP = "24h";
+/** Default time during which the old and the new secret of a key are both valid. */
+const DEFAULT_OVERLAP = "24h";
 
 /** Commands about keys. */
 export type KeysCommand = Extract<CommandName, `keys ${string}`>;
 
-/** The command line of a command, and the access to the keys. */
+/** The command line, and access to the keys. */
 interface KeysInvocation extends Pick<Invocation, "operand" | "values" | "switches"> {
   admin: KeyAdmin & KeyReport["admin"];
 }
 
-/** Actions of the commands. Only a new key goes to standard output, so that a script can read it. */
-const ACTIONS: Readonly<Record<KeysCommand, (job: KeysInvocation) => Promise<void>>> = {
+/**
+ * The actions of the commands. Texts beside a new key go to standard error, so that a script can read the key from
+ * standard output.
+ */
+const ACTIONS: Readonly<Record<KeysCommand, (invocation: KeysInvocation) => Promise<void>>> = {
   async "keys add"({ admin, operand: name, values, switches }) {
     const group = values.group ?? "default";
     const rules = parseKeyRules({ values, switches }, {});
@@ -45,7 +48,7 @@ const ACTIONS: Readonly<Record<KeysCommand, (job: KeysInvocation) => Promise<voi
   "keys list": listKeys,
   "keys show": showKey,
   async "keys change"({ admin, operand, values, switches }) {
-    // An empty change throws if the key cannot be changed.
+    // An empty change reads the key, and throws if it cannot be changed.
     const { rules: present } = await changeKey(admin, operand, {});
     const rules = parseKeyRules({ values, switches }, present);
     const expiresAt = await parseExpiry(values.expires, admin.now());
@@ -72,7 +75,7 @@ const ACTIONS: Readonly<Record<KeysCommand, (job: KeysInvocation) => Promise<voi
     writeOut(`Key "${name}" (${id}) is revoked\n`);
   },
   async "keys rotate"({ admin, operand, values }) {
-    const overlapMs = await readFlags(() => parseDuration(values.overlap ?? USUAL_OVERLAP));
+    const overlapMs = await readFlags(() => parseDuration(values.overlap ?? DEFAULT_OVERLAP));
     const { key, record } = await rotateKey(admin, operand, { overlapMs });
     const { name, id, former_until } = publicKey(record, admin.now());
     const former = former_until === null
@@ -94,10 +97,10 @@ const ACTIONS: Readonly<Record<KeysCommand, (job: KeysInvocation) => Promise<voi
 const READING: ReadonlySet<KeysCommand> = new Set(["keys list", "keys show", "keys export"]);
 
 /**
- * Runs a command and returns the exit code. A running gateway applies changes in its file at the next request, and in its
- * database within two seconds.
- * @throws {StoreError} where the store cannot be opened
- * @throws {UsageError} where the value of a flag is invalid
+ * Runs a command and returns the exit code. Changes apply to a running gateway with its next request if the store is a
+ * file, and within two seconds if it is a database.
+ * @throws {StoreError} if the store cannot be opened
+ * @throws {UsageError} if the value of a flag is invalid
  */
 export async function keys(
   command: KeysCommand,
@@ -125,7 +128,7 @@ export async function keys(
   }
 }
 
-/** Prints warnings. Nothing is refused, as models may be added later. */
+/** Prints warnings about the rules of a key. They refuse nothing, because models may be added later. */
 function reportWarnings(config: Config, record: Parameters<typeof keyWarnings>[1]): void {
   for (const warning of keyWarnings(config, record)) writeErr(`Warning: ${warningText(warning)}\n`);
 }

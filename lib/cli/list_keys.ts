@@ -1,4 +1,4 @@
-/** `keys list` and `keys show`: the keys of the store, with their budgets. */
+/** `keys list` and `keys show`: show keys of the store with their budgets. */
 import { findKey, keyPages } from "../access/key_admin.ts";
 import { keysWithBudgets, type KeyWithBudget } from "../billing/reports/budget_report.ts";
 import type { Config } from "../config.ts";
@@ -8,19 +8,19 @@ import type { Invocation } from "./arguments.ts";
 import { keysTable, keyText } from "./key_text.ts";
 import { jsonText, writeOut } from "./output.ts";
 
-/** The command line of a command, and the store that it reads. */
+/** The command line, and the store to read. */
 export interface KeyReport extends Pick<Invocation, "operand" | "switches"> {
   admin: { config: Config; store: Store; now: () => number };
 }
 
-/** Prints every key of the store, the oldest first. */
+/** Prints all keys of the store, the oldest first. */
 export async function listKeys({ admin, switches }: KeyReport): Promise<void> {
   const keys: KeyWithBudget[] = [];
   for await (const page of keyPages(admin.store.keys)) keys.push(...await withBudgets(admin, page));
   writeOut(switches.has("json") ? jsonText(keys) : keysTable(keys));
 }
 
-/** Prints one key. @throws {GatewayError} `not_found` */
+/** Prints the key with a name or id. @throws {GatewayError} `not_found` if there is none */
 export async function showKey({ admin, operand, switches }: KeyReport): Promise<void> {
   for (const key of await withBudgets(admin, [await findKey(admin.store, operand)])) {
     writeOut(switches.has("json") ? jsonText(key) : keyText(key));

@@ -1,4 +1,4 @@
-/** Opens the ports of a gateway, or explains to the operator why that fails. */
+/** Opens the listeners of a gateway, or explains to the operator why that fails. */
 import { messageOf } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
 import { PhaseTimers } from "../phase_timers.ts";
@@ -8,7 +8,7 @@ import { describeCause } from "../server/cause.ts";
 import { createClientTracker } from "../server/client_tracker.ts";
 import { type Listener, listenersOf } from "../server/surface.ts";
 
-/** A listener's server. */
+/** The server of a listener. */
 export type Server = Deno.HttpServer<Deno.NetAddr>;
 
 /** A port that cannot be opened. The message is for the operator. */
@@ -21,14 +21,14 @@ export interface ListenParts extends Pick<AppOptions, "routes" | "drain" | "clie
   listener: Listener;
 }
 
-/** Opens every listener, or none of them: that of the clients first. @throws {ListenError} */
+/** Opens all listeners, the clients' first; if one fails, none stays open. @throws {ListenError} if one fails */
 export async function listenAll(
   current: () => Gateway,
   options: Pick<AppOptions, "routes" | "drain">,
 ): Promise<[Server, ...Server[]]> {
   const parts = { ...options, clients: createClientTracker({ monotonic: () => performance.now() }) };
-  const [clients, ...others] = listenersOf(current().config, current());
-  const servers: [Server, ...Server[]] = [listen(current, { ...parts, listener: clients })];
+  const [clientListener, ...others] = listenersOf(current().config, current());
+  const servers: [Server, ...Server[]] = [listen(current, { ...parts, listener: clientListener })];
   try {
     for (const listener of others) servers.push(listen(current, { ...parts, listener }));
     return servers;
@@ -43,7 +43,11 @@ export async function shutdownAll(servers: readonly Server[]): Promise<void> {
   await Promise.all(servers.map((server) => server.shutdown()));
 }
 
-/** Serves the gateway of the moment. @throws {ListenError} */
+/**
+ * Opens a listener.
+ * @param current returns the gateway that serves a new request; it changes when the configuration is reloaded
+ * @throws {ListenError} if the address cannot be used
+ */
 export function listen(current: () => Gateway, { listener, ...parts }: ListenParts): Server {
   const { hostname, port, reusePort, surface } = listener;
   if (reusePort && Deno.build.os !== "linux") {
@@ -58,17 +62,17 @@ export function listen(current: () => Gateway, { listener, ...parts }: ListenPar
       hostname,
       port,
       reusePort,
-      // The start text has the address.
+      // The default prints the address, which the start text has already.
       onListen: () => {},
       onError: (error) => {
         current().log({ level: "error", event: "response_failed", ...describeCause(error) });
         return new Response(null, { status: 500 });
       },
     }, app);
-    // Keeps the timer running between requests: starting and stopping it costs 15,000 instructions per request.
+    // The timer stays armed between requests: arming and clearing it costs 15,000 instructions per request.
     timers.hold();
-    const leave = () => timers.release();
-    server.finished.then(leave, leave);
+    const release = () => timers.release();
+    server.finished.then(release, release);
     return server;
   } catch (cause) {
     throw cannotListen(listener, cause);

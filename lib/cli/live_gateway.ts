@@ -1,4 +1,4 @@
-/** The gateway of a process whose configuration may change while it serves. */
+/** Runs a gateway whose configuration can change while it serves, and starts the reloads. */
 import { createLocalAdmin, hasLocalConsole } from "../access/sign_in_link.ts";
 import type { LogEntry } from "../log_events.ts";
 import { isOnDeploy } from "../config/deno_deploy.ts";
@@ -18,21 +18,23 @@ export interface LiveGatewayParts extends ReloadableConfig {
   /** Absent: limits are counted in this process alone. */
   limiter?: Limiter;
   sharedResponses?: GatewayParts["sharedResponses"];
-  /** Present: a console that only sign-in links open. */
+  /** Admin settings of a console that only sign-in links open; absent: no such console. */
   localAdmin?: GatewayParts["localAdmin"];
   /** Unix time in milliseconds. */
   now: () => number;
   log: (entry: LogEntry) => void;
 }
 
-/** Reads the spending of groups, which a store of one process then keeps in memory. */
+/**
+ * Reads what groups have spent, if the store is not shared. Such a store keeps these amounts in memory from then on.
+ */
 export async function readLocalBudgets(
   { store, config, now }: Pick<Gateway, "store" | "config"> & { now: number },
 ): Promise<void> {
   if (store.shared === undefined) await readGroupBudgets({ ledger: store.ledger, config, now });
 }
 
-/** Logs that a new configuration is in force. Its modules are loaded with the first reload. */
+/** Writes a reload to the log of changes. The modules for this are loaded only at the first reload. */
 async function logReload(
   gateway: Gateway,
   { before, origin }: { before: Gateway["config"]; origin: ChangeOrigin },
@@ -43,13 +45,15 @@ async function logReload(
   await logChange(gateway, { ...origin, action: "reload_configuration", ...values });
 }
 
-/** The admin side of a console that only sign-in links open, where this process is to have one. */
+/**
+ * Returns admin settings of a console that only sign-in links open; `undefined` if this process has no such console.
+ */
 export function localAdminOf(config: Gateway["config"]): Gateway["localAdmin"] {
   if (isOnDeploy((name) => Deno.env.get(name))) return undefined;
   return hasLocalConsole(config, Deno.stdout.isTerminal()) ? createLocalAdmin() : undefined;
 }
 
-/** Starts a gateway that every reload replaces. Returns a getter of the present one. */
+/** Creates a gateway that every reload replaces. Returns a function that returns the present one. */
 export function startLiveGateway(
   { loaded, load, latest, store, limiter, sharedResponses, localAdmin, now, log }: LiveGatewayParts,
 ): () => Gateway {
@@ -69,7 +73,7 @@ export function startLiveGateway(
     const old = gateway;
     gateway = reconfigureGateway(old, config);
     void retireGateway(old);
-    // The node that put a shared configuration into the store has logged it.
+    // A shared configuration was logged by the node that stored it.
     if (trigger === "store") return;
     void logReload(gateway, { before: old.config, origin: origin ?? { author: "configuration", at: now() } });
   }
@@ -77,26 +81,26 @@ export function startLiveGateway(
 }
 
 /**
- * Reloads on SIGHUP, when the file changes, and when the configuration in the store changes. Returns a function that stops
- * it. On Deno Deploy there is neither a signal nor a file that changes.
+ * Reloads the configuration on SIGHUP, and when the file or the store's configuration changes. Returns a function that
+ * stops this. Deno Deploy has neither signals nor a file that changes.
  */
 export function startReloading(
   { reloader, config, store }: Pick<Gateway, "reloader" | "config" | "store">,
   path = DEFAULT_FILE,
 ): () => void {
-  const reloading = createReloadRequests(reloader);
-  const ends = [reloading.end];
+  const reloads = createReloadRequests(reloader);
+  const ends = [reloads.end];
   const configs = config.nodes.config === "store" ? store.shared?.configs : undefined;
   if (configs !== undefined) {
-    ends.push(configs.watch(() => reloading.ask("store")));
-    // Catches a configuration that was published between the start and the watch.
-    reloading.ask("store");
+    ends.push(configs.watch(() => reloads.request("store")));
+    // Another node may have stored a configuration between the start and the watch.
+    reloads.request("store");
   }
   if (!isOnDeploy((name) => Deno.env.get(name))) {
-    const onSignal = () => reloading.ask("signal");
+    const onSignal = () => reloads.request("signal");
     const hasSignal = Deno.build.os !== "windows";
     if (hasSignal) Deno.addSignalListener("SIGHUP", onSignal);
-    const endWatch = watchFile({ path, changed: () => reloading.ask("file") });
+    const endWatch = watchFile({ path, changed: () => reloads.request("file") });
     ends.push(endWatch, () => hasSignal && Deno.removeSignalListener("SIGHUP", onSignal));
   }
   return () => {

@@ -5,7 +5,7 @@ import { openSharedConfig } from "../config/shared_config.ts";
 import type { LogEntry } from "../log_events.ts";
 import { type Store, StoreError } from "../store/store.ts";
 
-/** The configuration at the start, and the functions that load it again. */
+/** The configuration at the start, and the functions for reloading it. */
 export interface ReloadableConfig extends Pick<ReloaderParts, "load" | "latest"> {
   loaded: LoadedConfig;
 }
@@ -20,9 +20,10 @@ export interface ReloadableConfigParts {
 }
 
 /**
- * Loads the configuration from the source that the node's own file names. A reload fails if a file that existed at the
- * start is missing, and reads the environment again.
- * @throws {ConfigError} where it has mistakes @throws {StoreError} where the store is out of reach
+ * Loads the configuration from the source that the node's own file names: this file, or the store. A reload reads the
+ * environment again. It fails if the file existed at the start and is missing.
+ * @throws {ConfigError} if the configuration has mistakes
+ * @throws {StoreError} if the store is unreachable
  */
 export async function openLoadedConfig(
   { loaded, flags, store, log }: ReloadableConfigParts,
@@ -45,43 +46,45 @@ export async function openLoadedConfig(
   });
 }
 
-/** Time until a reload is retried after the store was unreachable, in milliseconds. */
+/** Time after which a reload is retried if the store was unreachable, in milliseconds. */
 const RETRY_MS = 1_000;
 
-/** Requests for reloads that run in the background. */
+/** Runs reloads in the background. */
 export interface ReloadRequests {
-  ask(trigger: Exclude<ReloadTrigger, "admin">): void;
+  /** Starts a reload, which is retried while the store is unreachable. */
+  request(trigger: Exclude<ReloadTrigger, "admin">): void;
   /** Stops the retries. */
   end(): void;
 }
 
-/** Requests reloads and retries them while the store is unreachable. */
+/** Creates the means to run reloads in the background. */
 export function createReloadRequests(reloader: Pick<Reloader, "reload">, retryMs = RETRY_MS): ReloadRequests {
   /** Triggers of reloads that have not succeeded yet. */
-  const open = new Set<Parameters<ReloadRequests["ask"]>[0]>();
+  const pending = new Set<Parameters<ReloadRequests["request"]>[0]>();
   let timer: ReturnType<typeof setTimeout> | undefined;
-  let isOver = false;
+  let hasEnded = false;
 
-  async function reload(trigger: Parameters<ReloadRequests["ask"]>[0]): Promise<void> {
+  async function reload(trigger: Parameters<ReloadRequests["request"]>[0]): Promise<void> {
     const reloaded = await reloader.reload(trigger);
     if (reloaded.outcome !== "refused" || reloaded.isAway !== true) {
-      // Earlier triggers are in the store with it, or were refused.
-      if (trigger === "store") open.delete(trigger);
-      else open.clear();
+      // A reload of the node's own file makes all earlier triggers obsolete; one of the store's configuration only its
+      // own.
+      if (trigger === "store") pending.delete(trigger);
+      else pending.clear();
       return;
     }
-    open.add(trigger);
-    if (isOver || timer !== undefined) return;
+    pending.add(trigger);
+    if (hasEnded || timer !== undefined) return;
     timer = setTimeout(() => {
       timer = undefined;
-      for (const trigger of [...open]) void reload(trigger);
+      for (const trigger of [...pending]) void reload(trigger);
     }, retryMs);
   }
 
   return {
-    ask: (trigger) => void reload(trigger),
+    request: (trigger) => void reload(trigger),
     end() {
-      isOver = true;
+      hasEnded = true;
       clearTimeout(timer);
     },
   };

@@ -1,20 +1,22 @@
-/** The log: one JSON object per line, of bounded length, written without blocking. */
+/** The log: one JSON object per line, with values of bounded length, written without blocking. */
 import type { LogEntry } from "../log_events.ts";
 import { redactWholeSecrets } from "../redact.ts";
 
-/** Levels from the least to the most urgent. */
+/** Levels, the least urgent first. */
 const LEVELS = ["info", "warn", "error"] as const;
 
-/** Longest value of one fact, in UTF-16 units; longer ones are cut and marked with `...`. */
-const MAX_UNITS = 4_096;
+/** Longest value of a fact, in UTF-16 code units. Longer ones are cut and end with `...`. */
+const MAX_VALUE_UNITS = 4_096;
 
-/** Lines that wait for their reader, in UTF-16 units. Lines beyond it are dropped and counted. */
-const MAX_WAITING = 8_388_608;
+/**
+ * Largest size of the lines that wait for their reader, in UTF-16 code units. Further lines are dropped and counted.
+ */
+const MAX_WAITING_UNITS = 8_388_608;
 
-/** Longest wait for the last lines to be written at the end of the process, in milliseconds. */
+/** Longest wait for the last lines to be written, at the end of the process, in milliseconds. */
 const FLUSH_MS = 1_000;
 
-/** Characters that JSON leaves unescaped although terminals or line readers may interpret them. */
+/** Characters that JSON does not escape, although terminals or line readers may interpret them. */
 const UNSAFE = /[\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
 
 /** Parts of a log. */
@@ -22,28 +24,29 @@ export interface LogOptions {
   write: (line: string) => void;
   /** Unix time in milliseconds. */
   now: () => number;
-  /** Lines below it are not written; asked for each. Absent: all are. */
+  /** Returns the lowest level that is written; it is called for each line. Absent: `info`. */
   level?: () => LogEntry["level"];
 }
 
-/** Makes a log that writes lines with the time of their event. */
+/** Creates a log whose lines begin with the time. */
 export function createLog({ write, now, level = () => "info" }: LogOptions): (entry: LogEntry) => void {
   return (entry) => {
     if (LEVELS.indexOf(entry.level) < LEVELS.indexOf(level())) return;
-    // Lines about successes are most of the log and hold no text of an upstream, which might contain a secret.
-    const isOwn = entry.level === "info" && entry.kind === undefined;
-    const plain = isOwn ? JSON.stringify(entry) : "";
-    // In a line this short no value is longer. With a replacer JSON.stringify takes twice the time.
-    const facts = isOwn && plain.length <= MAX_UNITS
-      ? plain
-      : JSON.stringify(entry, isOwn ? bounded : boundedAndRedacted);
+    // Most lines report success. They contain no text of an upstream, which may contain a secret, so they need no
+    // redaction.
+    const isSuccess = entry.level === "info" && entry.kind === undefined;
+    const json = isSuccess ? JSON.stringify(entry) : "";
+    // No value in a short line is too long. The check of values with a replacer doubles the time of `JSON.stringify`.
+    const facts = isSuccess && json.length <= MAX_VALUE_UNITS
+      ? json
+      : JSON.stringify(entry, isSuccess ? bounded : boundedAndRedacted);
     const text = `{"time":"${new Date(now()).toISOString()}",${facts.slice(1)}`;
     write(`${text.replace(UNSAFE, escapeUnit)}\n`);
   };
 }
 
 function bounded(_name: string, value: unknown): unknown {
-  return typeof value === "string" && value.length > MAX_UNITS ? `${value.slice(0, MAX_UNITS)}...` : value;
+  return typeof value === "string" && value.length > MAX_VALUE_UNITS ? `${value.slice(0, MAX_VALUE_UNITS)}...` : value;
 }
 
 function boundedAndRedacted(name: string, value: unknown): unknown {
@@ -54,47 +57,47 @@ function escapeUnit(unit: string): string {
   return `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`;
 }
 
-/** Lines on their way to where a log is written. */
+/** Writes lines of a log in the background. */
 export interface LogWriter {
-  /** Takes a line. Never waits and never throws. */
+  /** Queues a line. Never waits and never throws. */
   write(line: string): void;
-  /** Lines that were lost, as they were not read fast enough or not at all. */
+  /** Number of lines that were lost because the reader was too slow or gone. */
   readonly lost: number;
-  /** Resolves when all lines are written, or after a second. */
+  /** Resolves when all lines are written, or after one second. */
   flush(): Promise<void>;
 }
 
 /**
- * Writes lines in batches: lines that arrive during a write go with the next one. A slow reader delays nothing; lines
- * for a closed one are lost.
+ * Creates a writer that writes lines in batches: lines that arrive during a write are written together next. A slow
+ * reader delays nothing; lines for a closed one are lost.
  */
 export function createLogWriter(
   stream: { write(bytes: Uint8Array): Promise<number> },
-  { maxWaiting = MAX_WAITING, flushMs = FLUSH_MS }: { maxWaiting?: number; flushMs?: number } = {},
+  { maxWaitingUnits = MAX_WAITING_UNITS, flushMs = FLUSH_MS }: { maxWaitingUnits?: number; flushMs?: number } = {},
 ): LogWriter {
   const encoder = new TextEncoder();
   let waiting: string[] = [];
-  let units = 0;
+  let waitingUnits = 0;
   let lost = 0;
-  let reported = 0;
+  let reportedLost = 0;
   let writing: Promise<void> | undefined;
 
   async function drain(): Promise<void> {
-    // The lines of one turn of the event loop go together.
+    // Lines of the same turn of the event loop are written together.
     await Promise.resolve();
     while (waiting.length > 0) {
       const lines = waiting;
       waiting = [];
-      units = 0;
-      if (lost > reported) {
-        lines.push(`${JSON.stringify({ level: "warn", event: "log_lines_lost", lines: lost - reported })}\n`);
+      waitingUnits = 0;
+      if (lost > reportedLost) {
+        lines.push(`${JSON.stringify({ level: "warn", event: "log_lines_lost", lines: lost - reportedLost })}\n`);
       }
-      reported = lost;
+      reportedLost = lost;
       try {
         let bytes = encoder.encode(lines.join(""));
         while (bytes.length > 0) bytes = bytes.subarray(await stream.write(bytes));
       } catch {
-        // The reader has closed the pipe, or the disk is full. The gateway goes on without its log.
+        // The reader has closed the pipe, or the disk is full. The gateway continues without its log.
         lost += lines.length;
       }
     }
@@ -103,12 +106,12 @@ export function createLogWriter(
 
   return {
     write(line) {
-      if (units + line.length > maxWaiting) {
+      if (waitingUnits + line.length > maxWaitingUnits) {
         lost++;
         return;
       }
       waiting.push(line);
-      units += line.length;
+      waitingUnits += line.length;
       writing ??= drain();
     },
     get lost() {
@@ -116,9 +119,9 @@ export function createLogWriter(
     },
     async flush() {
       if (writing === undefined) return;
-      const late = Promise.withResolvers<void>();
-      const timer = setTimeout(late.resolve, flushMs);
-      await Promise.race([writing, late.promise]);
+      const timeout = Promise.withResolvers<void>();
+      const timer = setTimeout(timeout.resolve, flushMs);
+      await Promise.race([writing, timeout.promise]);
       clearTimeout(timer);
     },
   };

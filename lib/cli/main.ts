@@ -1,4 +1,4 @@
-/** The command line: reads it, loads the configuration, runs the command. */
+/** The entry point of the command line: parses it, loads the configuration, and runs the command. */
 import denoJson from "../../deno.json" with { type: "json" };
 import { ConfigError } from "../config.ts";
 import { loadConfig, type LoadedConfig, PLAIN_VARIABLES } from "../config/load.ts";
@@ -10,8 +10,9 @@ import { writeErr, writeOut } from "./output.ts";
 import { type LoadRoutes, runConfigured } from "./run_configured.ts";
 
 /**
- * Runs one command and returns its exit code: 0 done, 1 the command failed, 2 the command line was wrong. Loads only the
- * modules of that command. Problems go to standard error, one line each; an internal error has its stack there.
+ * Runs a command and returns its exit code: 0 for success, 1 if the command failed, 2 if the command line was wrong.
+ * Only the modules of that command are loaded. Problems go to standard error, one line each; an internal error with its
+ * stack.
  */
 export async function main(args: readonly string[], loadRoutes: LoadRoutes): Promise<number> {
   try {
@@ -25,19 +26,19 @@ export async function main(args: readonly string[], loadRoutes: LoadRoutes): Pro
       writeErr(`${error.message}\n`);
       return 1;
     }
-    // The runtime's own report could show a password that a driver quotes.
+    // Not left to the runtime, whose report could show a password that a driver quotes. `writeErr` removes it.
     writeErr(`${Deno.inspect(error)}\n`);
     return 1;
   }
 }
 
-/** Runs the commands that work without a valid configuration here, all others in `runConfigured`. */
+/** Runs a command that works without a valid configuration, or leaves the others to `runConfigured`. */
 async function run(invocation: Invocation, loadRoutes: LoadRoutes): Promise<number> {
   const { command } = invocation;
   if (command === "help") return print(helpText(invocation.operand));
   if (command === "version") return print(`sluice ${denoJson.version}\n`);
   if (command === "fault") return await (await import("./fault.ts")).fault(invocation);
-  // Tests another gateway, so the configuration is not needed.
+  // `conform` tests any gateway, so it needs no configuration.
   if (command === "conform") {
     return await (await import("./conform.ts")).conform(invocation, (name) => Deno.env.get(name));
   }
@@ -46,7 +47,7 @@ async function run(invocation: Invocation, loadRoutes: LoadRoutes): Promise<numb
     const ask = Deno.stdin.isTerminal() ? { ask: askAtTerminal } : {};
     return await init(invocation, { ...ask, env: (name) => Deno.env.get(name), now: Date.now });
   }
-  // The doctor reports a broken configuration as a finding.
+  // `doctor` loads the configuration itself, to report a broken one as a finding.
   if (command === "doctor") {
     const { doctor } = await import("./doctor.ts");
     return await doctor(invocation, { load: () => load(invocation), env: (name) => Deno.env.get(name) });
@@ -57,16 +58,19 @@ async function run(invocation: Invocation, loadRoutes: LoadRoutes): Promise<numb
 function load({ command, values }: Invocation): Promise<LoadedConfig> {
   return loadConfig({
     flags: values,
-    env: USE_SECRETS.has(command) ? (name) => Deno.env.get(name) : envWithout,
+    env: SECRET_COMMANDS.has(command) ? (name) => Deno.env.get(name) : envWithPlaceholders,
     readTextFile: (path) => Deno.readTextFile(path),
   });
 }
 
 /** Commands that need the secrets of the configuration. All others work without them. */
-const USE_SECRETS: ReadonlySet<CommandName> = new Set(["serve", "check", "doctor", "alerts test"]);
+const SECRET_COMMANDS: ReadonlySet<CommandName> = new Set(["serve", "check", "doctor", "alerts test"]);
 
-/** The environment, with a placeholder for each secret that is not set: an address, as the secret may be one. */
-function envWithout(name: string): string | undefined {
+/**
+ * Reads the environment, with a placeholder for each secret that is not set. The placeholder is an address, because the
+ * secret may have to be one.
+ */
+function envWithPlaceholders(name: string): string | undefined {
   const value = Deno.env.get(name);
   if (value !== undefined && value !== "") return value;
   if (PLAIN_VARIABLES.has(name)) return value;

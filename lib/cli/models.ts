@@ -1,4 +1,4 @@
-/** `models`: the catalog of the release, and differences of the configuration from it or from a public price list. */
+/** `models`: shows the catalog, and how the configuration differs from it or from a public price list. */
 import { listDifferences, type ListedDifference, matchModels } from "../catalog/price_differences.ts";
 import { type ListedModel, listSnapshot, readPriceList } from "../catalog/price_lists.ts";
 import { type CatalogModel, type CatalogSnapshot, loadCatalog } from "../catalog/snapshot.ts";
@@ -15,7 +15,7 @@ import { tableText } from "./table.ts";
 /** Names of the commands. */
 export type ModelsCommand = Extract<CommandName, `models ${string}`>;
 
-/** Runs one of the commands. Returns the exit code: 1 where the configuration differs, or a model is unknown. */
+/** Runs one of the commands. Returns the exit code: 1 if the configuration differs or a model is unknown. */
 export async function models(
   command: ModelsCommand,
   { config, operand, switches, values }: Pick<Invocation, "operand" | "switches" | "values"> & { config: Config },
@@ -66,19 +66,19 @@ function cellsOf({ vendor, date, row }: CatalogModel): string[] {
 }
 
 function show({ models }: CatalogSnapshot, id: string): number {
-  const found = models.find(({ row }) => row.id === id);
-  if (found === undefined) {
+  const model = models.find(({ row }) => row.id === id);
+  if (model === undefined) {
     writeErr(`"${id}" is not in the catalog; "sluice models list" shows it\n`);
     return 1;
   }
-  writeOut(jsonText(found));
+  writeOut(jsonText(model));
   return 0;
 }
 
-/** LiteLLM's list has 2,600 models of 30 members, models.dev's 5,000. */
+/** Limits for parsing a list. LiteLLM's has 2,600 models with 30 members each, models.dev's has 5,000 models. */
 const LIST_LIMITS = { ...JSON_LIMITS, nodes: 2_000_000 };
 
-/** @throws {UsageError} for a file that is no price list */
+/** Reads a price list. @throws {UsageError} if the file cannot be read or is no price list */
 async function readList(path: string): Promise<ListedModel[]> {
   try {
     return readPriceList(parseJson(await Deno.readTextFile(path), LIST_LIMITS));
@@ -87,7 +87,7 @@ async function readList(path: string): Promise<ListedModel[]> {
   }
 }
 
-/** Prints the differences. It changes nothing: operators write their own prices. */
+/** Prints the differences. Nothing is changed, because operators set their own prices. Returns 1 if there are any. */
 function compare(
   config: Config,
   list: readonly ListedModel[],
@@ -142,7 +142,7 @@ function printCatalog(
   return 0;
 }
 
-/** Facts of the list about a model, as members of its row. */
+/** Returns what the list says about a model as members of its row in the configuration. */
 function rowOf({ model, listed }: ReturnType<typeof matchModels>[number]): Record<string, unknown> {
   const { context_length, max_completion_tokens, pricing } = listed;
   return {

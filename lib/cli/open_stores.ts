@@ -1,4 +1,4 @@
-/** Opens the stores of a gateway, with the options of its nodes. */
+/** Opens the stores of a gateway with the options of the configuration. */
 import type { Config } from "../config.ts";
 import type { Gateway, GatewayParts } from "../gateway.ts";
 import { type LimiterOptions, openLimiter } from "../limits/open_limiter.ts";
@@ -7,7 +7,10 @@ import { openStore } from "../store/open.ts";
 import { lostEntry } from "../store/sqlite/accounts.ts";
 import type { SharedStoreOptions } from "../store/store.ts";
 
-/** Opens the store of keys and ledger, the limiter, and the responses that nodes share. @throws {StoreError} */
+/**
+ * Opens the store of keys and ledger, the limiter, and the responses that nodes share.
+ * @throws {StoreError} if one cannot be opened
+ */
 export async function openStores(
   config: Config,
   log: Gateway["log"],

@@ -1,9 +1,12 @@
-/** The address of Deno's OpenTelemetry exporter. */
+/** Checks the address that Deno's OpenTelemetry exporter sends to. */
 import { isWithin } from "../access/networks.ts";
 import { type Config, ConfigError } from "../config.ts";
 import { allowedAddresses, BlockedAddress, metadataGuard } from "../upstreams/address_guard.ts";
 
-/** Deno's own exporter accepts no address guard, so its address is checked once. @throws {ConfigError} */
+/**
+ * Checks the exporter's address once, at the start, because the exporter has no address guard of its own.
+ * @throws {ConfigError} if the address is not allowed
+ */
 export async function checkExporter(privateNetworks: Config["private_networks"]): Promise<void> {
   const address = URL.parse(Deno.env.get("OTEL_EXPORTER_OTLP_ENDPOINT") ?? "");
   if (address === null || (Deno.env.get("OTEL_DENO") ?? "") === "") return;
@@ -14,7 +17,7 @@ export async function checkExporter(privateNetworks: Config["private_networks"])
       },
     });
   } catch (error) {
-    // A collector that is not running yet is no error.
+    // Other errors are ignored: the collector may start later.
     if (error instanceof BlockedAddress) throw new ConfigError([`OTEL_EXPORTER_OTLP_ENDPOINT: ${error.message}`]);
   }
 }

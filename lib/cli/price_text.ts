@@ -1,10 +1,10 @@
-/** The prices of a model as text. */
+/** Formats the prices of a model as text. */
 import { formatUsd, parseUsd } from "../billing/money.ts";
 import type { Model } from "../catalog/model.ts";
 import type { TieredPrices } from "../catalog/price_schema.ts";
 import { pricingAt } from "../catalog/catalog.ts";
 
-/** Prices in force, per million tokens: `USD per million tokens: prompt 1.25, completion 10`. */
+/** Formats the prices at `now` (Unix milliseconds): `USD per million tokens: prompt 1.25, completion 10`, or `free`. */
 export function priceText(model: Model, now: number): string {
   const pricing = pricingAt(model, now);
   const {
@@ -18,7 +18,7 @@ export function priceText(model: Model, now: number): string {
     window,
   } = pricing;
   const names = ["input_cache_read", "input_cache_write_5m", "input_cache_write_1h"] as const;
-  const plain = [
+  const simplePrices = [
     prompt,
     completion,
     input_image,
@@ -26,7 +26,8 @@ export function priceText(model: Model, now: number): string {
     ...names.map((name) => pricing[name]),
     ...Object.values(hosted_tools),
   ];
-  const isFree = (service_tiers ?? context_tiers) === undefined && plain.every((price) => parseUsd(price) === 0n);
+  const isFree = (service_tiers ?? context_tiers) === undefined &&
+    simplePrices.every((price) => parseUsd(price) === 0n);
   if (isFree) return "free";
   const prices: [name: string, price: string][] = [
     ["prompt", prompt],

@@ -4,12 +4,12 @@ import { DAY_MS, dayOf } from "../store/days.ts";
 import { counted, writeOut } from "./output.ts";
 import { withStore } from "./command_store.ts";
 
-/** The first day whose entries are kept, in days since 1970-01-01: today, and `keep_days` whole days before it. */
+/** Returns the first day whose entries are kept, in days since 1970-01-01: `keep_days` days before today. */
 export function firstKeptDay({ ledger }: Pick<Config, "ledger">, now: number): number {
   return dayOf(now) - ledger.keep_days;
 }
 
-/** Prunes all of them; the gateway may be running. */
+/** Prunes all old entries. A gateway may be running meanwhile. */
 export function prune({ config }: { config: Config }): Promise<number> {
   return withStore(config, async ({ ledger, operators }) => {
     const before = await ledger.start();

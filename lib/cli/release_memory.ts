@@ -1,19 +1,21 @@
 /**
- * Releases memory after a peak. V8 collects only when it needs room, so the process would keep the memory of a peak; its own
- * idle collections (`--memory-reducer`) make every request after a pause 1.5 times as expensive.
+ * Releases memory after a peak of requests. V8 collects garbage only when it needs space, so the process would keep the
+ * memory of the peak. V8's own collections when idle (`--memory-reducer`) make requests after a pause 1.5 times as
+ * expensive.
  */
 import type { LogEntry } from "../log_events.ts";
 
-/** Time between two checks, in milliseconds, and calm checks in a row before memory is released. */
-const CHECK_MS = 5_000;
+/** Interval between two checks, in milliseconds. */
+const CHECK_INTERVAL_MS = 5_000;
+/** Number of calm checks in a row before memory is released. */
 const CALM_CHECKS = 9;
 
-/** Growth of the heap that is worth the pause of a collection, in bytes. */
-const GROWN_BYTES = 48 * 1024 * 1024;
+/** Growth of the heap, in bytes, from which a collection is worth its pause. */
+const MIN_GROWTH_BYTES = 48 * 1024 * 1024;
 
 /**
- * Open requests of a peak. Lighter traffic never causes a collection: V8 drops compiled code with it, so that the next
- * seconds cost up to 1.8 times as much.
+ * Concurrent requests that count as a peak. Without a peak there is no collection, because it also drops compiled code,
+ * so that requests of the next seconds cost up to 1.8 times as much.
  */
 const PEAK_REQUESTS = 32;
 
@@ -21,17 +23,18 @@ const MIB = 1024 * 1024;
 
 /** Measurements and actions of the release. */
 export interface MemoryReleaseParts {
-  /** Requests under way. */
+  /** Number of requests in flight. */
   running: () => number;
   /** Size of the heap, in bytes. */
   heapBytes: () => number;
   /** Runs a full garbage collection. Returns false if the runtime does not allow it. */
   collect: () => boolean;
+  /** Time in milliseconds that never goes back. */
   monotonic: () => number;
   log: (entry: LogEntry) => void;
 }
 
-/** Checks every five seconds. Returns a function that stops it. */
+/** Starts a check every five seconds. Returns a function that stops it. */
 export function startMemoryRelease(parts: Pick<MemoryReleaseParts, "running" | "log">): () => void {
   const check = createMemoryRelease({
     ...parts,
@@ -39,32 +42,34 @@ export function startMemoryRelease(parts: Pick<MemoryReleaseParts, "running" | "
     collect,
     monotonic: () => performance.now(),
   });
-  const timer = setInterval(check, CHECK_MS);
+  const timer = setInterval(check, CHECK_INTERVAL_MS);
   return () => clearInterval(timer);
 }
 
-/** Creates a check that runs a collection when it is calm after a peak. */
+/**
+ * Creates the check. It runs a collection when requests have been few for a while after a peak, and the heap is large.
+ */
 export function createMemoryRelease({ running, heapBytes, collect, monotonic, log }: MemoryReleaseParts): () => void {
-  let minBytes = heapBytes();
-  let maxBytes = 0;
-  let calm = 0;
+  let minHeap = heapBytes();
+  let maxRequests = 0;
+  let calmChecks = 0;
   return () => {
-    const [now, heap] = [running(), heapBytes()];
-    minBytes = Math.min(minBytes, heap);
-    maxBytes = Math.max(maxBytes, now);
-    const isCalm = maxBytes >= PEAK_REQUESTS && now <= maxBytes / 4;
-    calm = isCalm && heap - minBytes >= GROWN_BYTES ? calm + 1 : 0;
-    if (calm < CALM_CHECKS) return;
+    const [requests, heap] = [running(), heapBytes()];
+    minHeap = Math.min(minHeap, heap);
+    maxRequests = Math.max(maxRequests, requests);
+    const isCalm = maxRequests >= PEAK_REQUESTS && requests <= maxRequests / 4;
+    calmChecks = isCalm && heap - minHeap >= MIN_GROWTH_BYTES ? calmChecks + 1 : 0;
+    if (calmChecks < CALM_CHECKS) return;
     const startedAt = monotonic();
     if (collect()) {
       const facts = { heap_before_mb: Math.round(heap / MIB), heap_after_mb: Math.round(heapBytes() / MIB) };
       log({ level: "info", event: "memory_released", ...facts, took_ms: Math.round(monotonic() - startedAt) });
     }
-    [minBytes, maxBytes, calm] = [heapBytes(), now, 0];
+    [minHeap, maxRequests, calmChecks] = [heapBytes(), requests, 0];
   };
 }
 
-/** V8 has this function where it is started with `--expose-gc`. */
+/** Runs a full collection, if V8 was started with `--expose-gc`, which defines `gc`. */
 function collect(): boolean {
   const gc: unknown = Reflect.get(globalThis, "gc");
   if (typeof gc !== "function") return false;

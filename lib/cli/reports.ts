@@ -1,4 +1,4 @@
-/** Commands that report on the ledger. */
+/** The commands that report on the ledger, by name. */
 import type { Config } from "../config.ts";
 import type { Invocation } from "./arguments.ts";
 import { audit } from "./audit.ts";
@@ -7,7 +7,7 @@ import { explain } from "./explain.ts";
 import { requests } from "./requests.ts";
 import { usage } from "./usage.ts";
 
-/** Reports by their commands. Each returns the exit code. */
+/** The functions that run these commands. Each returns the exit code. */
 export const REPORTS: Readonly<
   Record<
     "audit" | "budgets" | "explain" | "requests" | "usage",

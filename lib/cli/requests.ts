@@ -1,4 +1,4 @@
-/** `requests`: single requests of the ledger, once or continuously. */
+/** `requests`: lists requests of the ledger, once or continuously. */
 import { csvText } from "../csv.ts";
 import { roundUsd } from "../billing/money.ts";
 import {
@@ -14,10 +14,10 @@ import { withStore } from "./command_store.ts";
 import { type Format, formatOf, jsonText, writeErr, writeOut } from "./output.ts";
 import { tableText } from "./table.ts";
 
-/** Pause between two reads of new requests, in milliseconds. */
-const FOLLOW_MS = 1_000;
+/** Pause between two reads of new entries, in milliseconds. */
+const POLL_MS = 1_000;
 
-/** Flags, and their parameters of a search. */
+/** Parameters of the search by the names of their flags. */
 const PARAMETERS = {
   since: "since",
   until: "until",
@@ -37,7 +37,7 @@ const PARAMETERS = {
   cursor: "cursor",
 } as const satisfies Partial<Record<keyof Invocation["values"], keyof RequestTexts>>;
 
-/** Prints requests. @throws {UsageError} where a flag cannot be read */
+/** Prints the requests that match the flags. @throws {UsageError} if a flag cannot be read */
 export function requests({ config, values, switches }: ReportCommand): Promise<number> {
   const format = formatOf(switches);
   const texts = textsOf({ values, switches });
@@ -57,12 +57,12 @@ export function requests({ config, values, switches }: ReportCommand): Promise<n
   });
 }
 
-/** Prints requests as they are entered, until the process is ended. */
+/** Prints requests as they are entered in the ledger, until the process is killed. */
 async function follow(parts: RequestParts, texts: RequestTexts, format: Format): Promise<never> {
   const unusable = (["sort", "cursor", "limit"] as const).find((name) => texts[name] !== undefined);
   if (unusable !== undefined) throw new UsageError(`Cannot use --${unusable} together with --follow`);
   let after_seq = String(await parts.ledger.lastSeq());
-  // Columns only grow, as each line is printed at once.
+  // Lines are printed immediately, so a column can become wider but not narrower.
   const widths = HEADER.map(({ length }) => length);
   if (format !== "json") writeOut(format === "csv" ? csvText([REQUEST_COLUMNS]) : tableText([HEADER], { widths }));
   for (;;) {
@@ -72,7 +72,7 @@ async function follow(parts: RequestParts, texts: RequestTexts, format: Format):
     else writeOut(tableText(data.map(cells), { right: RIGHT, widths }));
     const isLast = String(last_seq) === after_seq;
     after_seq = String(last_seq);
-    if (isLast) await new Promise((resolve) => setTimeout(resolve, FOLLOW_MS));
+    if (isLast) await new Promise((resolve) => setTimeout(resolve, POLL_MS));
   }
 }
 
@@ -89,7 +89,9 @@ function find(parts: RequestParts, texts: RequestTexts) {
   return readFlags(() => findRequests(parts, texts, { now: Date.now() }));
 }
 
+/** Titles of the table's columns. */
 const HEADER = ["RECEIVED", "KEY", "GROUP", "MODEL", "UPSTREAM", "STATUS", "OUTCOME", "MS", "COST USD", "ID"];
+/** Columns that are aligned to the right. */
 const RIGHT = [HEADER.indexOf("MS"), HEADER.indexOf("COST USD")];
 
 function cells(

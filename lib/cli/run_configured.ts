@@ -13,7 +13,12 @@ export type ConfiguredInvocation = Invocation & { command: Exclude<CommandName, 
 /** Imports the routes that the gateway serves. */
 export type LoadRoutes = () => Promise<{ routes: readonly Route[] }>;
 
-/** Runs one command and returns its exit code. @throws {UsageError} @throws {ConfigError} @throws {StoreError} */
+/**
+ * Runs a command and returns its exit code.
+ * @throws {UsageError} if the command line is wrong
+ * @throws {ConfigError} if the command finds a mistake in the configuration
+ * @throws {StoreError} if the store cannot be used
+ */
 export async function runConfigured(
   invocation: ConfiguredInvocation,
   loaded: LoadedConfig,

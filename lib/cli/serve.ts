@@ -1,4 +1,4 @@
-/** `serve`: opens the store, listens, prints how to connect, and shuts down after the open requests. */
+/** `serve`: runs the gateway. Opens the stores and listeners, prints how to connect, and shuts down on a signal. */
 import type { Config } from "../config.ts";
 import type { ConfigFlags } from "../config/load.ts";
 import { closeGateway, type Gateway, stopRequests, stopTextRequests } from "../gateway.ts";
@@ -14,31 +14,31 @@ import { openServeLog } from "./serve_log.ts";
 import { listenForStopSignals, type ShutdownOutcome, shutDownServer, type StopSignals } from "./shutdown.ts";
 import { welcome } from "./welcome.ts";
 
-/** Longest time for closing the store after a second signal, in milliseconds: it survives without. */
-const CUT_MS = 200;
+/** Time to close the store after a second signal, in milliseconds. The store is not harmed if that takes longer. */
+const CLOSE_MS = 200;
 
 /**
- * When the modules that the start leaves out are loaded, in milliseconds after it. From then on an update of the files
- * does not change the running program.
+ * Time after the start at which the remaining modules are loaded, in milliseconds. From then on an update of the files
+ * does not affect the running program.
  */
-const LOAD_AFTER_MS = 1_000;
+const LOAD_DELAY_MS = 1_000;
 
 const never = new Promise<never>(() => {});
 
 /** Options of `serve`. */
 export interface ServeOptions {
   config: Config;
-  /** The configuration's file; absent: there is none. */
+  /** Path of the configuration file; absent: there is none. */
   path?: string;
   routes: readonly Route[];
-  /** Flags of the command line: reloads use them, and the command that adds a key needs the same. */
+  /** Flags of the command line. Reloads use them, and so does the printed command that adds a key. */
   flags: ConfigFlags;
 }
 
-/** Serves until a signal stops it. Returns the exit code. @throws {StoreError} where the store cannot be opened */
+/** Serves until a signal stops it. Returns the exit code. @throws {StoreError} if the store cannot be opened */
 export async function serve({ config, path, routes, flags }: ServeOptions): Promise<number> {
   let level = () => config.log.level;
-  const { log, lines, alerts, forget } = openServeLog(() => level());
+  const { log, lines, alerts, stopErrorLog } = openServeLog(() => level());
   const stores = await openStores(config, log);
   const { store } = stores;
   const loaded = { config, path };
@@ -50,8 +50,8 @@ export async function serve({ config, path, routes, flags }: ServeOptions): Prom
   const endMaintenance = startMaintenance(current, log);
   let signals: StopSignals | undefined;
   let code = 0;
-  // A module that cannot be loaded fails the requests that need it.
-  const loading = setTimeout(() => void loadHandlers(routes).catch(() => {}), LOAD_AFTER_MS);
+  // A failure is ignored here: it is reported by the requests that need the module.
+  const loading = setTimeout(() => void loadHandlers(routes).catch(() => {}), LOAD_DELAY_MS);
   try {
     await readLocalBudgets({ store, config, now: Date.now() });
     const servers = await listenAll(current, { routes, drain });
@@ -74,13 +74,13 @@ export async function serve({ config, path, routes, flags }: ServeOptions): Prom
     code = 1;
   } finally {
     clearTimeout(loading);
-    forget();
+    stopErrorLog();
     endMaintenance();
-    // The signal listeners stay: a repetition of the first signal would otherwise kill the process while it writes.
-    const cut = signals?.second.then(() => new Promise<void>((resolve) => setTimeout(resolve, CUT_MS)));
+    // The signal listeners stay: without them, a repetition of the first signal would kill the process while it writes.
+    const closeLimit = signals?.second.then(() => new Promise<void>((resolve) => setTimeout(resolve, CLOSE_MS)));
     const isClosed = await Promise.race([
       alerts.end().then(() => close(current())).then(() => true),
-      cut?.then(() => false) ?? never,
+      closeLimit?.then(() => false) ?? never,
     ]);
     if (!isClosed) code = 1;
     await lines.flush();
@@ -88,13 +88,13 @@ export async function serve({ config, path, routes, flags }: ServeOptions): Prom
   return code;
 }
 
-interface Ending {
+interface ShutdownContext {
   servers: readonly Server[];
   drain: Drain;
   second: Promise<void>;
 }
 
-function end(gateway: Gateway, { servers, drain, second }: Ending): Promise<ShutdownOutcome> {
+function end(gateway: Gateway, { servers, drain, second }: ShutdownContext): Promise<ShutdownOutcome> {
   const { ready_delay_ms, drain_seconds, images_drain_seconds } = gateway.config.shutdown;
   return shutDownServer({
     server: { shutdown: () => shutdownAll(servers) },

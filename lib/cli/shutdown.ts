@@ -1,29 +1,29 @@
-/** Shuts the server down: open requests may finish, within limits. */
+/** Shuts the server down: running requests may finish within time limits. */
 import type { LogEntry } from "../log_events.ts";
 import type { Drain } from "../server/drain.ts";
 import type { InFlightRequests } from "../billing/in_flight_requests.ts";
 
-/** Longest time for the last bytes to reach clients after everything has ended, in milliseconds. */
+/** Time for the last bytes to reach clients after all requests have ended, in milliseconds. */
 const LAST_BYTES_MS = 800;
 
 /**
- * Signals within this time count as one, in milliseconds: Ctrl-C goes to every process of the terminal, and `deno task`
- * forwards it to the program that has received it already.
+ * Time within which signals count as one, in milliseconds. Ctrl-C goes to every process of the terminal, and `deno
+ * task` also forwards it to the program, which then gets it twice.
  */
 const SAME_SIGNAL_MS = 300;
 
-/** The signals of the system that ask for an end. */
+/** Signals that request the end of the process. */
 export interface StopSignals {
   /** Resolves at the first signal. */
   first: Promise<void>;
   /** Resolves at the next signal that is not a repetition of the first. */
   second: Promise<void>;
-  /** Removes the listeners. A process that exits keeps them, as without them the next signal would kill it. */
+  /** Removes the listeners. While a process shuts down it must keep them, or the next signal would kill it. */
   forget: () => void;
 }
 
 /**
- * Listens for SIGINT (Ctrl-C) and, where the system has it, SIGTERM.
+ * Listens for SIGINT (Ctrl-C) and, except on Windows, SIGTERM.
  * @param monotonic time in milliseconds
  */
 export function listenForStopSignals(monotonic: () => number = () => performance.now()): StopSignals {
@@ -47,42 +47,44 @@ export function listenForStopSignals(monotonic: () => number = () => performance
   };
 }
 
-/** Times of an end, in milliseconds. */
+/** Durations of the phases of a shutdown, in milliseconds. */
 export interface ShutdownTimes {
-  /** Everything is served still, and the gateway says that it is not ready. */
+  /** Time for which requests are still served while `/readyz` reports that the gateway is not ready. */
   readyDelayMs: number;
-  /** Longest time that answers get to finish. */
+  /** Longest time for running requests to finish. */
   drainMs: number;
-  /** The same for images; never less than for the others. */
+  /** The same for image requests; never less than `drainMs` in effect. */
   imagesDrainMs: number;
 }
 
-/** Parts that are shut down. */
+/** The parts to shut down, and the times to wait. */
 export interface ShutdownParts {
   server: { shutdown(): Promise<void> };
   drain: Drain;
   inFlight: Pick<InFlightRequests, "count" | "whenDone">;
-  /** Ends the texts that are still under way. */
+  /** Ends the text requests that are still running. */
   stopTexts: () => Promise<void>;
-  /** Ends whatever is still under way. */
+  /** Ends all requests that are still running. */
   stopAll: () => Promise<void>;
-  /** Resolves when the operator asks to stop immediately. */
+  /** Resolves when the operator wants to stop immediately. */
   second: Promise<void>;
   times: ShutdownTimes;
   log: (entry: LogEntry) => void;
 }
 
-/** `drained`: all requests finished. `late`: some were ended by the timeout. `cut`: the operator stopped the wait. */
+/**
+ * `drained`: all requests finished. `late`: some were ended after the time limit. `cut`: the operator ended the wait.
+ */
 export type ShutdownOutcome = "drained" | "late" | "cut";
 
 /**
- * Reports that it is not ready, then accepts no new requests and waits for the open ones. After the timeout the
- * remaining ones end with an error of their protocol.
+ * Reports that the gateway is not ready, then refuses new requests and waits for the running ones. After the time
+ * limit, the remaining ones end with an error.
  */
-export async function shutDownServer(ending: ShutdownParts): Promise<ShutdownOutcome> {
-  const { inFlight, log, second } = ending;
+export async function shutDownServer(parts: ShutdownParts): Promise<ShutdownOutcome> {
+  const { inFlight, log, second } = parts;
   log({ level: "info", event: "stopping", texts: inFlight.count("text"), images: inFlight.count("images") });
-  const outcome = await Promise.race([endAll(ending), second.then(() => "cut" as const)]);
+  const outcome = await Promise.race([endAll(parts), second.then(() => "cut" as const)]);
   log({ level: "info", event: "stopped", outcome });
   return outcome;
 }
@@ -92,28 +94,28 @@ async function endAll({ server, drain, inFlight, stopTexts, stopAll, times }: Sh
   drain.beginShutdown();
   if (readyDelayMs > 0) await settlesWithin(readyDelayMs, new Promise<void>(() => {}));
   drain.refuse();
-  const begin = performance.now();
-  const leftUntil = (limitMs: number): number => Math.max(0, begin + limitMs - performance.now());
+  const startedAt = performance.now();
+  const remainingMs = (limitMs: number): number => Math.max(0, startedAt + limitMs - performance.now());
 
-  // The listener closes when no body is arriving; new requests until then are refused with `retry-after`.
+  // The listener closes when no request body is arriving. Until then, new requests are refused with `retry-after`.
   const closed = settlesWithin(drainMs, drain.arrived()).then(() => server.shutdown());
   const ended = Promise.all([closed, inFlight.whenDone()]);
-  if (await settlesWithin(leftUntil(drainMs), ended)) return "drained";
-  let stopped = inFlight.count("text") > 0;
+  if (await settlesWithin(remainingMs(drainMs), ended)) return "drained";
+  let wereStopped = inFlight.count("text") > 0;
   await stopTexts();
-  const imaged = inFlight.whenDone("images").then(() => settlesWithin(LAST_BYTES_MS, ended));
-  await settlesWithin(leftUntil(Math.max(drainMs, times.imagesDrainMs)), imaged);
-  stopped ||= inFlight.count() > 0;
+  const imagesEnded = inFlight.whenDone("images").then(() => settlesWithin(LAST_BYTES_MS, ended));
+  await settlesWithin(remainingMs(Math.max(drainMs, times.imagesDrainMs)), imagesEnded);
+  wereStopped ||= inFlight.count() > 0;
   await stopAll();
-  return await settlesWithin(LAST_BYTES_MS, ended) && !stopped ? "drained" : "late";
+  return await settlesWithin(LAST_BYTES_MS, ended) && !wereStopped ? "drained" : "late";
 }
 
-/** True where it resolves within this time, in milliseconds. */
+/** Returns whether a promise resolves within `ms` milliseconds. */
 async function settlesWithin(ms: number, promise: Promise<unknown>): Promise<boolean> {
-  const late = Promise.withResolvers<false>();
-  const timer = setTimeout(() => late.resolve(false), ms);
+  const timeout = Promise.withResolvers<false>();
+  const timer = setTimeout(() => timeout.resolve(false), ms);
   try {
-    return await Promise.race([promise.then(() => true), late.promise]);
+    return await Promise.race([promise.then(() => true), timeout.promise]);
   } finally {
     clearTimeout(timer);
   }

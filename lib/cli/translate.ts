@@ -1,4 +1,4 @@
-/** `translate`: shows the body that an upstream would get for a request body, and the dropped parameters. */
+/** `translate`: shows the body that an upstream would receive for a request body, and the dropped parameters. */
 import { createCatalog } from "../catalog/catalog.ts";
 import type { Config } from "../config.ts";
 import { GatewayError } from "../errors.ts";
@@ -20,11 +20,13 @@ export interface TranslateOptions {
   bytes: Uint8Array<ArrayBuffer>;
 }
 
-/** Prints the upstream's body on standard output and the named losses on standard error. Returns the exit code. */
+/**
+ * Prints the upstream's body on standard output and the dropped parameters on standard error. Returns the exit code.
+ */
 export async function translate({ config, from, to, vendor, bytes }: TranslateOptions): Promise<number> {
   const target = translationTarget({ from, to, vendor });
   if (typeof target === "string") return fail(target);
-  const { codec, protocol, vendorName: name, vendor: known, quirk } = target;
+  const { codec, protocol, vendorName: name, vendor: facts, quirk } = target;
   try {
     const { value } = await parseBody(bytes);
     const catalog = createCatalog(config);
@@ -33,7 +35,7 @@ export async function translate({ config, from, to, vendor, bytes }: TranslateOp
       destinationOf(id) {
         const row = catalog.find(id) ?? anyModel(id);
         const model = row.targets[0]?.model ?? id;
-        const issuer = modelIssuer(model, { name, vendor: known, quirk });
+        const issuer = modelIssuer(model, { name, vendor: facts, quirk });
         return { protocol, model, row, issuer, quirk: quirkFor(quirk, protocol) };
       },
     });

@@ -1,36 +1,41 @@
-/** Resolves the protocols and the vendor that `translate` was asked for. */
+/** Resolves the protocols and the vendor that the flags of `translate` name. */
 import type { Protocol } from "../protocols/canonical/types.ts";
 import { CLIENT_CODECS } from "../protocols/client_codecs.ts";
 import type { Codec } from "../protocols/codec.ts";
 import { QUIRKS } from "../protocols/quirks/mod.ts";
 import { isVendorName, protocolsOf, type Vendor, type VendorName, vendorOf, VENDORS } from "../upstreams/vendors.ts";
 
-const TARGETS: Readonly<Record<Protocol, VendorName>> = {
+/** Default vendor of each protocol. */
+const DEFAULT_VENDORS: Readonly<Record<Protocol, VendorName>> = {
   chat: "openai-compatible",
   responses: "openai",
   messages: "anthropic",
   gemini: "gemini",
 };
 
-/** A protocol of clients, and one of a vendor. */
+/** The protocol of a client, and the vendor and protocol that its requests are translated to. */
 export interface TranslationTarget {
+  /** Codec of the client's protocol. */
   codec: Codec;
+  /** Protocol of the upstream. */
   protocol: Protocol;
   vendorName: VendorName;
   vendor: Vendor;
   quirk: typeof QUIRKS[VendorName];
 }
 
-/** Looks the names up. Returns the problem, in one line, if a name is unknown or the names do not fit each other. */
+/** Looks up the names. Returns the problem as a line of text if a name is unknown or the vendor lacks the protocol. */
 export function translationTarget(
   { from, to, vendor }: { from: string; to: string; vendor: string | undefined },
 ): TranslationTarget | string {
   if (!Object.hasOwn(CLIENT_CODECS, from)) {
     return `Unknown protocol "${from}"; known: ${Object.keys(CLIENT_CODECS).join(", ")}`;
   }
-  if (!Object.hasOwn(TARGETS, to)) return `Unknown protocol "${to}"; known: ${Object.keys(TARGETS).join(", ")}`;
+  if (!Object.hasOwn(DEFAULT_VENDORS, to)) {
+    return `Unknown protocol "${to}"; known: ${Object.keys(DEFAULT_VENDORS).join(", ")}`;
+  }
   const protocol = to as Protocol;
-  const name = vendor ?? TARGETS[protocol];
+  const name = vendor ?? DEFAULT_VENDORS[protocol];
   if (!isVendorName(name)) return `Unknown vendor "${name}"; known: ${Object.keys(VENDORS).join(", ")}`;
   const known: Vendor = vendorOf(name);
   const supported = protocolsOf(known);

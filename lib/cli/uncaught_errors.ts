@@ -1,8 +1,10 @@
-/** Keeps the process alive: a rejection that is not handled must not end every other request. */
+/**
+ * Logs uncaught errors and keeps the process alive, because one unhandled rejection must not end all other requests.
+ */
 import type { LogEntry } from "../log_events.ts";
 import { describeCause } from "../server/cause.ts";
 
-/** Logs uncaught errors and rejections, one line each. Returns a function that stops it. */
+/** Logs uncaught errors and unhandled rejections from now on. Returns a function that stops it. */
 export function logUncaughtErrors(log: (entry: LogEntry) => void): () => void {
   const onRejection = (event: PromiseRejectionEvent): void => {
     event.preventDefault();

@@ -1,4 +1,4 @@
-/** `usage --by upstream`: requests and costs at upstreams, and their differences from an invoice. */
+/** `usage --by upstream`: shows requests and costs at upstreams, or compares them with an invoice. */
 import { messageOf } from "../errors.ts";
 import { formatUsd, roundUsd } from "../billing/money.ts";
 import {
@@ -24,7 +24,7 @@ import { counted, type Format, formatOf, jsonText, writeErr, writeOut } from "./
 import { withStore } from "./command_store.ts";
 import { tableText } from "./table.ts";
 
-/** Flags that only mean something by upstream. */
+/** Flags that need `--by upstream`. */
 export const UPSTREAM_FLAGS = ["upstream", "invoice", "prices", "tolerance"] as const;
 
 interface UpstreamCommand extends ReportCommand {
@@ -40,7 +40,7 @@ interface Comparison {
 /**
  * Prints the requests of each upstream by model and day, or compares them with an invoice. Returns the exit code: 1 if a
  * number differs by more than the tolerance.
- * @throws {UsageError} if the flags do not fit each other or a file is invalid
+ * @throws {UsageError} if flags contradict each other or a file is invalid
  */
 export async function upstreamUsage(
   { config, models, values, switches, period }: UpstreamCommand,
@@ -70,7 +70,10 @@ export async function upstreamUsage(
   });
 }
 
-/** Prints why a report cannot be made and returns the exit code. @throws {UsageError} where a flag names something unknown */
+/**
+ * Prints why a report cannot be made, and returns the exit code.
+ * @throws {UsageError} if a flag names something that does not exist
+ */
 export function reportRangeError(error: RangeError): number {
   if (error instanceof ReportQueryError) {
     throw new UsageError(error.message, { cause: error });
@@ -88,15 +91,15 @@ async function comparisonOf(values: UpstreamCommand["values"], period: Period): 
     if (values.tolerance !== undefined) throw new UsageError("Cannot use --tolerance without --invoice");
     return undefined;
   }
-  const narrowed = (["key", "group", "model", "user", "tag"] as const).find((flag) => values[flag] !== undefined);
-  if (narrowed !== undefined) throw new UsageError(`Cannot use --${narrowed} with --invoice: an invoice is for all`);
+  const filter = (["key", "group", "model", "user", "tag"] as const).find((flag) => values[flag] !== undefined);
+  if (filter !== undefined) throw new UsageError(`Cannot use --${filter} with --invoice: an invoice is for all`);
   if (values.upstream === undefined) throw new UsageError("Cannot use --invoice without --upstream, which sent it");
   await readFlags(() => requireDays(invoice, period));
   return { invoice, tolerance };
 }
 
-/** Reads and parses a file, if one is named. @throws {UsageError} */
-async function read<Read>(path: string | undefined, reader: (text: string) => Read): Promise<Read | undefined> {
+/** Reads and parses a file; `undefined` without a path. @throws {UsageError} if the file cannot be read or parsed */
+async function read<Parsed>(path: string | undefined, parse: (text: string) => Parsed): Promise<Parsed | undefined> {
   if (path === undefined) return undefined;
   let text: string;
   try {
@@ -104,7 +107,7 @@ async function read<Read>(path: string | undefined, reader: (text: string) => Re
   } catch (error) {
     throw new UsageError(`Cannot read "${path}": ${messageOf(error)}`, { cause: error });
   }
-  return await readFlags(() => reader(text));
+  return await readFlags(() => parse(text));
 }
 
 async function sumsText(
@@ -144,16 +147,16 @@ function endCells({ images, unpriced, upstreamCost, cost }: UpstreamSum, usd: (a
   return [images, unpriced].map(String).concat([upstreamCost, cost, cost - upstreamCost].map(usd));
 }
 
-/** Every compared number, and the counts that cannot be compared. */
+/** Formats all compared numbers, and the counts that cannot be compared. */
 function comparedText(
   lines: readonly ComparedLine[],
   { format, sums }: { format: Format; sums: readonly UpstreamSum[] },
 ): string {
-  const all = (count: (sum: UpstreamSum) => number) => sums.reduce((total, sum) => total + count(sum), 0);
+  const total = (count: (sum: UpstreamSum) => number) => sums.reduce((total, sum) => total + count(sum), 0);
   const unverified = {
-    counted: all(({ counted }) => counted),
-    failed: all(({ failed }) => failed),
-    other_attempts: all(({ attempts, requests }) => attempts - requests),
+    counted: total(({ counted }) => counted),
+    failed: total(({ failed }) => failed),
+    other_attempts: total(({ attempts, requests }) => attempts - requests),
   };
   const ok = lines.every(({ within }) => within);
   if (format === "json") return jsonText({ ok, lines, unverified });

@@ -1,4 +1,4 @@
-/** `usage`: the bill of a period. */
+/** `usage`: shows usage and cost of a period. */
 import { createCatalog } from "../catalog/catalog.ts";
 import { roundUsd } from "../billing/money.ts";
 import { readPeriod } from "../billing/reports/period.ts";
@@ -12,14 +12,14 @@ import { withStore } from "./command_store.ts";
 import { tableText } from "./table.ts";
 import { reportRangeError, UPSTREAM_FLAGS, upstreamUsage } from "./upstream_usage.ts";
 
-/** Prints the sums of a period, the dearest first. @throws {UsageError} for a flag with a wrong value */
+/** Prints the sums of a period, the most expensive first. @throws {UsageError} if a flag is wrong */
 export async function usage({ config, values, switches }: ReportCommand): Promise<number> {
   const format = formatOf(switches);
   const { since, until } = values;
-  const flagPeriod = namedPeriod({ values, switches });
-  const period = await readFlags(() => readPeriod({ since, until, period: flagPeriod }, Date.now()));
+  const periodName = namedPeriod({ values, switches });
+  const period = await readFlags(() => readPeriod({ since, until, period: periodName }, Date.now()));
   if (values.by === "upstream") {
-    // With the embedded models, which have targets, too.
+    // The catalog also has the embedded models, whose targets count as well.
     return await upstreamUsage({ config, models: createCatalog(config).models, values, switches, period });
   }
   const upstreamFlag = UPSTREAM_FLAGS.find((flag) => values[flag] !== undefined);
@@ -47,7 +47,7 @@ function namedPeriod({ values, switches }: Omit<ReportCommand, "config">): strin
   return period;
 }
 
-/** Columns of the table after the name; all but the name are numbers. */
+/** Titles of the columns after the names. All of them have numbers. */
 const HEADER = [
   "REQUESTS",
   "FAILED",
@@ -76,17 +76,17 @@ function table(report: UsageReport, isExact: boolean): string {
   return `From ${shortened(since)} to ${shortened(until)}\n\n${tableText(rows, { right })}`;
 }
 
-/** A time with milliseconds only where they are not zero. */
-function shortened(moment: string): string {
-  return moment.replace(".000Z", "Z");
+/** Returns a time without milliseconds if they are zero. */
+function shortened(time: string): string {
+  return time.replace(".000Z", "Z");
 }
 
 function tableCells(
   { requests, failed, tokens, cached_percent: cached, images, ...amounts }: UsageFigures,
   usd: (text: string) => string,
 ): string[] {
-  const cacheWrites = tokens.input_cache_write_5m + tokens.input_cache_write_1h;
-  const input = [requests, failed, tokens.prompt, tokens.input_cache_read, cacheWrites].map(String);
+  const written = tokens.input_cache_write_5m + tokens.input_cache_write_1h;
+  const input = [requests, failed, tokens.prompt, tokens.input_cache_read, written].map(String);
   const share = cached === null ? "-" : `${cached}%`;
   const { cache_saved_usd, cost_usd, overrun_usd } = amounts;
   return [...input, share, usd(cache_saved_usd), `${tokens.completion}`, `${images}`, usd(cost_usd), usd(overrun_usd)];

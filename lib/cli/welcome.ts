@@ -1,4 +1,4 @@
-/** Prints how to connect to a gateway that has started. */
+/** Prints how to connect to a gateway that has started, and creates the first key. */
 import { issueKey } from "../access/keys.ts";
 import { addSignInLink } from "../access/sign_in_link.ts";
 import { mayUse } from "../access/permissions.ts";
@@ -14,7 +14,7 @@ import {
   DEPLOYED_ORIGIN,
   firstStartText,
   laterStartText,
-  MAX_KEYS_REPORTED,
+  MAX_LISTED_KEYS,
   MEMORY_KEYS,
   originOf,
   type Origins,
@@ -24,14 +24,14 @@ import { writeOut } from "./output.ts";
 
 function originsOf(
   { admin }: Pick<Config, "admin">,
-  [clients, operator = clients]: readonly [Server, ...Server[]],
+  [clientServer, adminServer = clientServer]: readonly [Server, ...Server[]],
 ): Origins {
   const originAt = ({ addr }: Server): string => isDeployed() ? DEPLOYED_ORIGIN : originOf(addr);
-  const origin = originAt(clients);
-  return admin === undefined ? { origin } : { origin, admin: originAt(operator) };
+  const origin = originAt(clientServer);
+  return admin === undefined ? { origin } : { origin, admin: originAt(adminServer) };
 }
 
-/** With a sign-in link, where such links alone lead into the console. */
+/** Adds a sign-in link if the console has no admin key. */
 async function withLink({ localAdmin, store, now }: Gateway, origins: Origins): Promise<Origins> {
   if (localAdmin === undefined) return origins;
   const origin = { author: "gateway", at: now() } as const;
@@ -41,15 +41,16 @@ async function withLink({ localAdmin, store, now }: Gateway, origins: Origins): 
 /** Inputs of the start text. */
 export interface WelcomeParts {
   gateway: Gateway;
-  /** That of the clients first. */
+  /** Servers of the listeners, the clients' first. */
   servers: readonly [Server, ...Server[]];
   /** Flags of the command line, for the command that adds a key. */
   flags: ConfigFlags;
 }
 
 /**
- * Prints how to connect. Creates the first key if there is none and the output is a terminal, as a log would keep the key;
- * only after the port is open, as a start that fails must not use up the one time that the key is shown.
+ * Prints how to connect. If there is no key and the output is a terminal, it creates the first key; a log would keep
+ * the key. It must be called after the port is open, because a key is shown only once and must not belong to a failed
+ * start.
  */
 export async function welcome({ gateway, servers, flags }: WelcomeParts): Promise<void> {
   const { store } = gateway;
@@ -58,7 +59,7 @@ export async function welcome({ gateway, servers, flags }: WelcomeParts): Promis
   const isFirst = configured.length === 0 && (await store.keys.summary(0)).total === 0;
   if (isFirst && Deno.stdout.isTerminal()) {
     const { key, record } = issueKey({ name: "default", group: "default", now: gateway.now() });
-    // False where another process was faster: its key is then listed below.
+    // `add` returns false if another process was faster. Its key is then listed below.
     if (await store.keys.add(record, { author: "gateway", at: gateway.now() })) {
       const model = gateway.catalog.models.find((model) => isUsable(gateway, model));
       writeOut(firstStartText({ ...origins, key, ...(model !== undefined && { model: model.id }) }));
@@ -73,7 +74,7 @@ export async function welcome({ gateway, servers, flags }: WelcomeParts): Promis
   const program = { isStandalone: Deno.build.standalone, isDeployed: isDeployed(), background };
   const command = gateway.config.store.kind === "memory" ? MEMORY_KEYS : addCommand(flags, program);
   writeOut(
-    laterStartText({ ...origins, keys: await store.keys.summary(MAX_KEYS_REPORTED), configured, addCommand: command }),
+    laterStartText({ ...origins, keys: await store.keys.summary(MAX_LISTED_KEYS), configured, addCommand: command }),
   );
 }
 
@@ -81,7 +82,7 @@ function isDeployed(): boolean {
   return isOnDeploy((name) => Deno.env.get(name));
 }
 
-/** True for a model that a key of the default group can be tried with. */
+/** Returns whether a key of the default group can try out a model. */
 function isUsable({ config, now }: Gateway, model: Model): boolean {
   const group = groupOf(config, "default");
   return group !== undefined && isLanguageModel(model) && !isExpired(model, now()) &&

@@ -7,11 +7,12 @@ export const STORE_PATTERN = /^(sqlite:.+|memory:|postgres(ql)?:\/\/.+)$/;
 /** Pattern of limits store addresses: `memory:` or a Redis or Valkey URL. */
 export const LIMITS_STORE_PATTERN = /^(memory:|rediss?:\/\/.+)$/;
 
-/** The patterns in words, for error messages. */
+/** The forms of a store address, for error messages. */
 export const STORE_FORMS = '"sqlite:PATH", "memory:" or "postgres://USER@HOST/DATABASE"';
+/** The forms of a limits store address, for error messages. */
 export const LIMITS_STORE_FORMS = '"memory:" or "redis://HOST"';
 
-/** Problem of an address that matches the pattern but cannot be parsed. */
+/** Error message for an address that matches its pattern but cannot be parsed. */
 export const INVALID_ADDRESS = "Expected an address: this one has no host, or an invalid port";
 
 /** Address of the store. A server's URL may contain a password. */
@@ -32,7 +33,7 @@ export function parseLimitsAddress(text: string): LimitsAddress {
   return text === "memory:" ? { kind: "memory" } : { kind: "redis", url: new Secret(text) };
 }
 
-/** An address that may be shown: without its password. */
+/** Returns an address without its password, for display. */
 export function addressWithoutPassword(address: StoreAddress | LimitsAddress): string {
   switch (address.kind) {
     case "memory":
@@ -50,7 +51,7 @@ export function isSameAddress(one: StoreAddress | LimitsAddress, other: StoreAdd
   return textOf(one) === textOf(other);
 }
 
-/** True if an address contains a password; `undefined` if it cannot be parsed. */
+/** Returns whether an address contains a password; `undefined` if it cannot be parsed. */
 export function containsPassword(text: string): boolean | undefined {
   if (!text.includes("://")) return false;
   const url = URL.parse(text);

@@ -1,6 +1,6 @@
 /**
- * Deno Deploy runs several short-lived instances without flags and durable disks. Variables of the platform replace the
- * flags, and settings that would keep state in an instance are rejected.
+ * Adapts the configuration to Deno Deploy, which runs several short-lived instances without flags and durable disks.
+ * Variables of the platform replace the flags, and settings that would keep state in an instance are rejected.
  */
 import type { Config } from "../config.ts";
 import { isObject, type Json } from "../json/mod.ts";
@@ -29,7 +29,9 @@ export function isOnDeploy(env: ReadEnvironment): boolean {
   return value !== "" && value !== "0" && value !== "false";
 }
 
-/** The environment, with the attached database as the default store and `REDIS_URL` as the default limits store. */
+/**
+ * Returns an environment with the attached database as the default store and `REDIS_URL` as the default limits store.
+ */
 export function deployEnv(env: ReadEnvironment): ReadEnvironment {
   return (name) => {
     const value = env(name);
@@ -39,13 +41,16 @@ export function deployEnv(env: ReadEnvironment): ReadEnvironment {
   };
 }
 
-/** The file with the platform's address as the default of `listen`. */
+/** Returns the configuration file with the platform's address as the default of `listen`. */
 export function deployFile(file: Json): Json {
   if (!isObject(file) || file.listen !== undefined && !isObject(file.listen)) return file;
   return { ...file, listen: { ...LISTEN, ...file.listen } };
 }
 
-/** Overrides for an instance: no journal on its disk, and a shutdown within the platform's time. */
+/**
+ * Returns the configuration without a journal, because the disk is not durable, and with a shutdown in the platform's
+ * time.
+ */
 export function deployConfig(config: Config): Config {
   const { shutdown } = config;
   return {
@@ -60,7 +65,8 @@ export function deployConfig(config: Config): Config {
 }
 
 /**
- * Problems of settings that an instance does not support, or would not share. `SLUICE_EPHEMERAL=yes` allows the latter.
+ * Returns the problems with settings that an instance does not support, or whose state it would not share with others.
+ * `SLUICE_EPHEMERAL=yes` allows the latter.
  */
 export function deployProblems(config: Config, env: ReadEnvironment): string[] {
   const problems: string[] = [];
@@ -83,14 +89,14 @@ export function deployProblems(config: Config, env: ReadEnvironment): string[] {
   return problems;
 }
 
-/** Returns whether the configuration sets any limit. Keys of the store may have limits of their own. */
+/** Returns whether the configuration sets any limit. Limits of keys in the store are not considered. */
 function hasLimits({ models, groups, keys }: Pick<Config, "models" | "groups" | "keys">): boolean {
   return models.some(({ limits }) => limits !== undefined) ||
     Object.values(groups).some(({ limits, key_limits }) => limits !== undefined || key_limits !== undefined) ||
     keys.some(({ rules }) => rules.limits !== undefined);
 }
 
-/** The address of the attached database; `undefined` if there is none. */
+/** Returns the address of the attached database; `undefined` if there is none. */
 function attachedDatabase(env: ReadEnvironment): string | undefined {
   const address = env("DATABASE_URL") ?? "";
   if (/^postgres(ql)?:/.test(address) && URL.canParse(address)) return withTls(address, env);

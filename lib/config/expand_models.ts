@@ -8,21 +8,22 @@ import { formatProblem } from "./problems.ts";
 export interface ExpandedConfig {
   file: Json;
   problems: string[];
-  /** For each model its index in the configured list; absent: the same. */
-  places?: readonly number[];
+  /** For each model its index in the file's list; absent: the lists are the same. */
+  modelIndices?: readonly number[];
 }
 
 /** Required members. A model that lacks one is completed from the catalog. */
-const REQUIRED = ["created", "context_length", "pricing", "targets"] as const;
+const REQUIRED_MEMBERS = ["created", "context_length", "pricing", "targets"] as const;
 
 /**
- * Objects that are merged member by member. Prices are replaced as a whole, because prices of two lists must not mix.
+ * Members whose objects are merged member by member. Prices are replaced as a whole, because prices from two lists must
+ * not mix.
  */
-const MERGED = ["architecture", "top_provider", "reasoning", "features"] as const;
+const MERGED_MEMBERS = ["architecture", "top_provider", "reasoning", "features"] as const;
 
 /**
- * Completes models that are ids, globs such as `"openai/*"`, or lack members. Complete models stay unchanged. Skips
- * malformed values, which the schema reports.
+ * Completes models that are ids or globs such as `"openai/*"`, or that lack members. Complete models stay unchanged.
+ * Malformed values are skipped; the schema reports them later.
  */
 export async function expandModels(file: Json, readTextFile: ReadText): Promise<ExpandedConfig> {
   if (!isObject(file) || !Array.isArray(file.models) || !file.models.some(isIncomplete)) return { file, problems: [] };
@@ -41,10 +42,10 @@ export async function expandModels(file: Json, readTextFile: ReadText): Promise<
 
 function isIncomplete(item: Json): boolean {
   return typeof item === "string" ||
-    isObject(item) && typeof item.id === "string" && REQUIRED.some((name) => item[name] === undefined);
+    isObject(item) && typeof item.id === "string" && REQUIRED_MEMBERS.some((name) => item[name] === undefined);
 }
 
-/** Requires a confirmation when a release brings another catalog, so that prices never change silently. */
+/** Reports a catalog of another date than `catalog_date`, so that a release never changes prices silently. */
 function dateProblems({ catalog_date }: JsonObject, { date }: CatalogSnapshot): string[] {
   if (typeof catalog_date !== "string" || catalog_date === date) return [];
   return [
@@ -60,15 +61,15 @@ class Expansion {
   readonly #file: JsonObject;
   readonly #catalog: readonly CatalogModel[];
   readonly #models: Json[] = [];
-  readonly #places: number[] = [];
-  /** Ids in the list so far, which globs skip. */
+  readonly #modelIndices: number[] = [];
+  /** Ids that are configured or already added. Globs skip them. */
   readonly #ids: Set<string>;
 
   constructor(file: JsonObject, { models }: CatalogSnapshot) {
     this.#file = file;
     this.#catalog = models;
-    const fileModels = Array.isArray(file.models) ? file.models.filter(isObject) : [];
-    this.#ids = new Set(fileModels.flatMap(({ id }) => typeof id === "string" ? [id] : []));
+    const configured = Array.isArray(file.models) ? file.models.filter(isObject) : [];
+    this.#ids = new Set(configured.flatMap(({ id }) => typeof id === "string" ? [id] : []));
   }
 
   add(item: Json, index: number): void {
@@ -77,18 +78,18 @@ class Expansion {
   }
 
   result(): Omit<ExpandedConfig, "problems"> {
-    return { file: { ...this.#file, models: this.#models }, places: this.#places };
+    return { file: { ...this.#file, models: this.#models }, modelIndices: this.#modelIndices };
   }
 
   #push(model: Json, index: number): void {
     this.#models.push(model);
-    this.#places.push(index);
+    this.#modelIndices.push(index);
   }
 
   #complete(model: JsonObject, index: number): JsonObject {
-    const found = this.#catalog.find(({ row }) => row.id === model.id);
-    if (found === undefined) {
-      if (REQUIRED.every((name) => model[name] === undefined)) {
+    const catalogModel = this.#catalog.find(({ row }) => row.id === model.id);
+    if (catalogModel === undefined) {
+      if (REQUIRED_MEMBERS.every((name) => model[name] === undefined)) {
         this.problems.push(formatProblem(
           ["models", index, "id"],
           `"${String(model.id)}" is not in the catalog (see "sluice models list"): configure it in full`,
@@ -96,13 +97,13 @@ class Expansion {
       }
       return model;
     }
-    const merged: JsonObject = { ...found.row, ...model };
-    for (const name of MERGED) {
-      const [inherited, own] = [found.row[name], model[name]];
-      if (isObject(inherited) && isObject(own)) merged[name] = { ...inherited, ...own };
+    const merged: JsonObject = { ...catalogModel.row, ...model };
+    for (const name of MERGED_MEMBERS) {
+      const [inCatalog, configured] = [catalogModel.row[name], model[name]];
+      if (isObject(inCatalog) && isObject(configured)) merged[name] = { ...inCatalog, ...configured };
     }
     if (model.targets !== undefined) return merged;
-    const target = this.#targetOf(found, index);
+    const target = this.#targetOf(catalogModel, index);
     return target === undefined ? merged : { ...merged, targets: [target] };
   }
 
@@ -116,13 +117,13 @@ class Expansion {
     }
     const reachable = matching.filter(({ vendor }) => this.#upstreamsOf(vendor).length > 0);
     // Without any upstream, report the vendor of the first model only.
-    for (const found of reachable.length > 0 ? reachable : matching.slice(0, 1)) {
-      if (this.#ids.has(found.row.id)) continue;
-      const target = this.#targetOf(found, index);
+    for (const model of reachable.length > 0 ? reachable : matching.slice(0, 1)) {
+      if (this.#ids.has(model.row.id)) continue;
+      const target = this.#targetOf(model, index);
       // One problem covers all models of a vendor.
       if (target === undefined) return;
-      this.#ids.add(found.row.id);
-      this.#push({ ...found.row, targets: [target] }, index);
+      this.#ids.add(model.row.id);
+      this.#push({ ...model.row, targets: [target] }, index);
     }
   }
 
@@ -146,11 +147,11 @@ class Expansion {
   }
 }
 
-/** Replaces the indices of models in a text by those in the file. */
-export function writtenPath(text: string, places: readonly number[] | undefined): string {
-  if (places === undefined) return text;
-  return text.replaceAll(/(?<![.\w])models\[(\d+)\]/g, (all, index) => {
-    const place = places[Number(index)];
-    return place === undefined ? all : `models[${place}]`;
+/** Replaces indices into the expanded models, such as `models[7]`, in a text by indices into the file's list. */
+export function pathInFile(text: string, modelIndices: readonly number[] | undefined): string {
+  if (modelIndices === undefined) return text;
+  return text.replaceAll(/(?<![.\w])models\[(\d+)\]/g, (path, index) => {
+    const fileIndex = modelIndices[Number(index)];
+    return fileIndex === undefined ? path : `models[${fileIndex}]`;
   });
 }

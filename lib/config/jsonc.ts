@@ -7,7 +7,7 @@ const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
 const WORD = /[A-Za-z_$][A-Za-z0-9_$]*/y;
 const WORDS: ReadonlyMap<string, Json> = new Map<string, Json>([["true", true], ["false", false], ["null", null]]);
 
-/** Parses a text. Duplicate members are errors. @throws {JsonError} with its position */
+/** Parses a text. @throws {JsonError} with the position of the mistake; a duplicate member is one */
 export function parseJsonc(text: string): Json {
   return new JsoncParser(text).parse();
 }
@@ -120,7 +120,7 @@ class JsoncParser {
   }
 }
 
-/** Line and column of a position, both counted from 1, as editors show them. */
+/** Returns the line and column of a position, both counted from 1, as editors show them. */
 export function lineAndColumnAt(text: string, position: number): { line: number; column: number } {
   const before = text.slice(0, position);
   const lineStart = before.lastIndexOf("\n") + 1;

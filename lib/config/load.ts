@@ -1,4 +1,4 @@
-/** Loads the configuration: a file, overridden by the environment, overridden by flags. */
+/** Loads the configuration from a file. Environment variables override the file, and flags override both. */
 import { type Config, ConfigError } from "../config.ts";
 import { messageOf } from "../errors.ts";
 import { isObject, type Json, JsonError } from "../json/mod.ts";
@@ -11,19 +11,19 @@ import {
   STORE_PATTERN,
 } from "./address.ts";
 import type { ReadEnvironment } from "../secret.ts";
-import { expandModels, writtenPath } from "./expand_models.ts";
+import { expandModels, pathInFile } from "./expand_models.ts";
 import { DEPLOY_VARIABLES, deployConfig, deployEnv, deployFile, deployProblems, isOnDeploy } from "./deno_deploy.ts";
 import { lineAndColumnAt, parseJsonc } from "./jsonc.ts";
 import { parseConfig } from "./parse.ts";
 import { rememberEnvironment } from "../secret.ts";
 
-/** Read if neither a flag nor the environment names a file, and it exists. */
+/** File that is read, if it exists, when neither a flag nor the environment names another. */
 export const DEFAULT_FILE = "sluice.jsonc";
 
 /** Variable with the text of the configuration, for platforms without files. */
 const TEXT_VARIABLE = "SLUICE_CONFIG_TEXT";
 
-/** Variables that are read in addition to those of flags and secrets; unset values are meaningful too. */
+/** Variables that are read in addition to those of flags and secrets. */
 export const PLAIN_VARIABLES: ReadonlySet<string> = new Set(["SLUICE_EPHEMERAL", TEXT_VARIABLE, ...DEPLOY_VARIABLES]);
 
 /** Largest configuration, in characters. */
@@ -46,7 +46,7 @@ export interface ConfigInputs {
   readTextFile: (path: string) => Promise<string>;
 }
 
-/** The origin of a configuration; an empty object: built in. */
+/** The origin of a configuration; an empty object for the built-in one. */
 export interface ConfigOrigin {
   /** Path of the file, if it came from one. */
   path?: string;
@@ -59,18 +59,19 @@ export interface ConfigOrigin {
 /** A configuration and its origin. */
 export interface LoadedConfig extends ConfigOrigin {
   config: Config;
-  /** For each model its index in the file; absent: the same. */
-  places?: readonly number[];
+  /** For each model its index in the file's list; absent: the lists are the same. */
+  modelIndices?: readonly number[];
 }
 
-/** The text of a configuration and its origin. Without `text`, no file is named and the default one does not exist. */
+/** The text of a configuration and its origin. */
 export interface ConfigText extends ConfigOrigin {
+  /** Absent: no file is named and the default one does not exist, so the built-in configuration applies. */
   text?: string;
 }
 
 /**
  * Loads the configuration from the first of: `--config FILE`, `SLUICE_CONFIG`, the text in `SLUICE_CONFIG_TEXT`, an
- * existing `./sluice.jsonc`, the built-in one. An empty `SLUICE_*` variable counts as unset.
+ * `./sluice.jsonc` if it exists, the built-in one. An empty `SLUICE_*` variable counts as unset.
  * @throws {ConfigError} with every problem
  */
 export async function loadConfig(sources: ConfigInputs): Promise<LoadedConfig> {
@@ -79,31 +80,31 @@ export async function loadConfig(sources: ConfigInputs): Promise<LoadedConfig> {
 }
 
 /**
- * Validates the text of a configuration, overridden by the environment and flags.
+ * Parses and validates the text of a configuration, and applies the overrides of the environment and flags.
  * @param change transforms the file before it is overridden
  * @throws {ConfigError} with every problem
  */
 export async function readConfig(
-  { text, ...place }: ConfigText,
+  { text, ...origin }: ConfigText,
   { flags, env: own, readTextFile, change = (file) => file }: ConfigInputs & {
     change?: (file: Json) => Json;
   },
 ): Promise<LoadedConfig> {
   const isDeployed = isOnDeploy(own);
   const env = isDeployed ? deployEnv(own) : own;
-  const file = change(text === undefined ? {} : parseFile(text, placeName(place)));
+  const file = change(text === undefined ? {} : parseFile(text, originName(origin)));
   const problems: string[] = passwordProblems(file);
   const merged = override(file, { flags, env, problems });
-  const { file: expanded, problems: unknown, places } = await expandModels(merged, readTextFile);
-  problems.push(...unknown);
+  const { file: expanded, problems: modelProblems, modelIndices } = await expandModels(merged, readTextFile);
+  problems.push(...modelProblems);
   try {
     const parsed = parseConfig(isDeployed ? deployFile(expanded) : expanded, env);
     const config = isDeployed ? deployConfig(parsed) : parsed;
     if (isDeployed) problems.push(...deployProblems(config, env));
-    if (problems.length === 0) return { config, ...place, ...(places !== undefined && { places }) };
+    if (problems.length === 0) return { config, ...origin, ...(modelIndices !== undefined && { modelIndices }) };
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    problems.push(...error.problems.map((problem) => writtenPath(problem, places)));
+    problems.push(...error.problems.map((problem) => pathInFile(problem, modelIndices)));
   }
   throw new ConfigError(problems);
 }
@@ -111,30 +112,30 @@ export async function readConfig(
 /** Finds the text that `loadConfig` reads. @throws {ConfigError} if it cannot be read */
 export async function findConfig({ flags, env: own, readTextFile }: ConfigInputs): Promise<ConfigText> {
   const env = isOnDeploy(own) ? deployEnv(own) : own;
-  const configuredPath = flags.config ?? (env("SLUICE_CONFIG") || undefined);
-  const envText = configuredPath === undefined ? env(TEXT_VARIABLE) || undefined : undefined;
-  if (envText !== undefined) return { text: envText, variable: TEXT_VARIABLE };
-  const text = await read(configuredPath, readTextFile);
-  return text === undefined ? {} : { text, path: configuredPath ?? DEFAULT_FILE };
+  const path = flags.config ?? (env("SLUICE_CONFIG") || undefined);
+  const inVariable = path === undefined ? env(TEXT_VARIABLE) || undefined : undefined;
+  if (inVariable !== undefined) return { text: inVariable, variable: TEXT_VARIABLE };
+  const text = await read(path, readTextFile);
+  return text === undefined ? {} : { text, path: path ?? DEFAULT_FILE };
 }
 
-/** The prefix of problems, which names the origin of the text. */
-function placeName({ path, variable, shared }: ConfigOrigin): string {
+/** Returns the name of a text's origin, with which the lines about syntax errors begin. */
+function originName({ path, variable, shared }: ConfigOrigin): string {
   if (shared !== undefined) return `store, version ${shared}`;
   return path ?? variable ?? DEFAULT_FILE;
 }
 
 async function read(
-  configuredPath: string | undefined,
+  path: string | undefined,
   readTextFile: ConfigInputs["readTextFile"],
 ): Promise<string | undefined> {
   try {
-    return await readTextFile(configuredPath ?? DEFAULT_FILE);
+    return await readTextFile(path ?? DEFAULT_FILE);
   } catch (error) {
     const missing = error instanceof Deno.errors.NotFound;
-    if (configuredPath === undefined && missing) return undefined;
+    if (path === undefined && missing) return undefined;
     const why = missing ? "there is no such file" : messageOf(error);
-    throw new ConfigError([`Cannot read the configuration "${configuredPath ?? DEFAULT_FILE}": ${why}`]);
+    throw new ConfigError([`Cannot read the configuration "${path ?? DEFAULT_FILE}": ${why}`]);
   }
 }
 
@@ -151,7 +152,7 @@ function parseFile(text: string, path: string): Json {
   }
 }
 
-/** Rejects passwords in the file: files get copied, committed and mailed; the environment does not. */
+/** Rejects passwords in the file: unlike the environment, files get copied, committed and mailed. */
 function passwordProblems(file: Json): string[] {
   if (!isObject(file)) return [];
   return (["store", "limits_store"] as const).flatMap((member) => {
@@ -171,7 +172,9 @@ interface Overrides {
   problems: string[];
 }
 
-/** Overrides the file by environment and flags. An invalid override is reported, and leaves the file's value. */
+/**
+ * Applies the overrides of environment and flags to the file. An invalid one is reported, and the file's value stays.
+ */
 function override(file: Json, { flags, env, problems }: Overrides): Json {
   if (!isObject(file)) return file;
   const listen = isObject(file.listen) ? { ...file.listen } : {};
@@ -202,7 +205,7 @@ function override(file: Json, { flags, env, problems }: Overrides): Json {
     problems.push(`${name}: Expected a port from 0 to 65535, not "${value}"`);
   }
 
-  /** Validates an address. The problem does not quote it, since it may contain a password. */
+  /** Returns whether an address is valid. The problem does not quote it, since it may contain a password. */
   function isUsable(pattern: RegExp, { value, name, forms }: { value: string; name: string; forms: string }): boolean {
     if (!pattern.test(value)) problems.push(`${name}: Expected ${forms}`);
     else if (containsPassword(value) === undefined) problems.push(`${name}: ${INVALID_ADDRESS}`);
@@ -210,13 +213,14 @@ function override(file: Json, { flags, env, problems }: Overrides): Json {
     return false;
   }
 
+  /** Calls `set` with the value of a flag or, if it is absent, of its environment variable, if that is set. */
   function pick(
     flag: Exclude<keyof ConfigFlags, "config">,
     set: (value: string, name: string) => void,
   ): void {
-    const typed = flags[flag];
+    const flagValue = flags[flag];
     const variable = `SLUICE_${flag.toUpperCase().replaceAll("-", "_")}`;
-    if (typed !== undefined) return set(typed, `--${flag}`);
+    if (flagValue !== undefined) return set(flagValue, `--${flag}`);
     const value = env(variable);
     if (value !== undefined && value !== "") set(value, variable);
   }

@@ -1,4 +1,4 @@
-/** Validates a parsed file and builds the configuration. */
+/** Validates a parsed configuration file and builds the `Config` with all defaults and secrets. */
 import { hashKey } from "../access/keys.ts";
 import { EMBEDDED_UPSTREAM } from "../catalog/embedded.ts";
 import {
@@ -18,16 +18,16 @@ import type { ReadEnvironment } from "../secret.ts";
 import { validateReferences } from "./validate_references.ts";
 import { schemaProblems } from "./problems.ts";
 
-/** Shortest webhook path that is redacted, in characters: shorter ones are ordinary words. */
-const MIN_PATH = 16;
+/** Shortest webhook path that is redacted, in characters. Shorter ones may be ordinary words. */
+const MIN_SECRET_PATH = 16;
 
 type ParsedAlerts = NonNullable<z.output<typeof configSchema>["alerts"]>;
 
-/** Without an environment every variable is unset. */
+/** An environment without any variable. */
 const NO_ENV: ReadEnvironment = () => undefined;
 
 /**
- * Validates a configuration and fills in all defaults. Only the hashes of keys are kept.
+ * Validates a configuration and fills in all defaults. Keys of clients and operators are reduced to their hashes.
  * @throws {ConfigError} with every problem
  */
 export function parseConfig(file: Json, env: ReadEnvironment = NO_ENV): Config {
@@ -69,13 +69,13 @@ export function parseConfig(file: Json, env: ReadEnvironment = NO_ENV): Config {
   };
 }
 
-function withSecrets({ webhook, secret, ...rest }: ParsedAlerts, env: ReadEnvironment): AlertsConfig {
+function withSecrets({ webhook, secret, ...others }: ParsedAlerts, env: ReadEnvironment): AlertsConfig {
   const address = env(webhook.env) ?? "";
-  // At Slack and others the path of a webhook is a secret.
+  // The path of a webhook is a secret at Slack and other services.
   const { pathname = "", search = "" } = URL.parse(address) ?? {};
-  if (pathname.length + search.length >= MIN_PATH) rememberSecret(pathname + search);
+  if (pathname.length + search.length >= MIN_SECRET_PATH) rememberSecret(pathname + search);
   return {
-    ...rest,
+    ...others,
     webhook: new Secret(address),
     ...(secret !== undefined && { secret: new Secret(env(secret.env) ?? "") }),
   };
@@ -83,6 +83,6 @@ function withSecrets({ webhook, secret, ...rest }: ParsedAlerts, env: ReadEnviro
 
 function withSecret(row: z.output<typeof upstreamSchema>, env: ReadEnvironment): UpstreamConfig {
   if (row.vendor === "embedded") return row;
-  const { api_key, ...rest } = row;
-  return api_key === undefined ? rest : { ...rest, api_key: new Secret(env(api_key.env) ?? "") };
+  const { api_key, ...others } = row;
+  return api_key === undefined ? others : { ...others, api_key: new Secret(env(api_key.env) ?? "") };
 }

@@ -1,11 +1,12 @@
-/** Describes the problems of a configuration, one line each, with the path of the member. */
+/** Words the problems that a schema finds in a configuration: one line each, with the path of the member. */
 import { z } from "zod";
 import { isObject, type Json, type JsonObject } from "../json/mod.ts";
 
 /** Path of a member: names and indices from the root. */
 export type Path = readonly PropertyKey[];
 
-const TYPES: Readonly<Record<string, string>> = {
+/** Types as error messages word them. */
+const TYPE_TEXTS: Readonly<Record<string, string>> = {
   object: "an object",
   record: "an object",
   array: "an array",
@@ -15,10 +16,10 @@ const TYPES: Readonly<Record<string, string>> = {
   boolean: "true or false",
 };
 
-/** Objects with at most this many members are described with all of them. */
-const MAX_MEMBERS_REPORTED = 4;
+/** Objects with more members than this are described without their members. */
+const MAX_LISTED_MEMBERS = 4;
 
-/** Formats a path, such as `models[1].pricing.prompt`; other names are quoted: `groups["a b"]`. */
+/** Formats a path, such as `models[1].pricing.prompt`. Names that are not identifiers are quoted: `groups["a b"]`. */
 export function pathText(path: Path): string {
   let text = "";
   for (const part of path) {
@@ -29,15 +30,15 @@ export function pathText(path: Path): string {
   return text;
 }
 
-/** Formats a problem. */
+/** Formats a problem as a line that begins with the path. */
 export function formatProblem(path: Path, message: string): string {
   return path.length === 0 ? message : `${pathText(path)}: ${message}`;
 }
 
-/** The problems that a schema found in a value, in order. */
+/** Returns a line for each problem that a schema found in a value, in order. */
 export function schemaProblems(schema: z.ZodType, error: z.ZodError, value: unknown): string[] {
   const shape = z.toJSONSchema(schema, { io: "input" }) as JsonObject;
-  // One problem per member and kind: zod reports a number that is too large twice.
+  // At most one line per member and kind of problem: zod reports a number that is too large twice.
   const lines = new Map<string, string>();
   for (const issue of error.issues) {
     for (const [path, message] of explain(issue, shape, value)) {
@@ -49,9 +50,9 @@ export function schemaProblems(schema: z.ZodType, error: z.ZodError, value: unkn
 
 function explain(issue: z.core.$ZodIssue, shape: JsonObject, root: unknown): [Path, string][] {
   const { path } = issue;
-  const found = valueAt(root, path);
+  const actual = valueAt(root, path);
   const schema = schemaAt(shape, { path, value: root });
-  if (found === undefined && issue.code !== "unrecognized_keys") {
+  if (actual === undefined && issue.code !== "unrecognized_keys") {
     const about = schema?.description;
     return [[path, typeof about === "string" ? `Missing (${about})` : "Missing"]];
   }
@@ -59,41 +60,41 @@ function explain(issue: z.core.$ZodIssue, shape: JsonObject, root: unknown): [Pa
     case "unrecognized_keys":
       return issue.keys.map((
         key,
-      ) => [[...path, key], `Unknown member; expected one of: ${membersOf(schema, found).join(", ")}`]);
+      ) => [[...path, key], `Unknown member; expected one of: ${membersOf(schema, actual).join(", ")}`]);
     case "invalid_type":
-      return [[path, `Expected ${typeText(issue.expected, schema)}, not ${showOther(found, issue.expected)}`]];
+      return [[path, `Expected ${typeText(issue.expected, schema)}, not ${showOther(actual, issue.expected)}`]];
     case "invalid_value":
-      return [[path, `Expected one of ${issue.values.map(show).join(", ")}, not ${show(found)}`]];
+      return [[path, `Expected one of ${issue.values.map(show).join(", ")}, not ${show(actual)}`]];
     case "invalid_union":
-      return [[path, `Expected one of ${issueOptions(issue).map(show).join(", ")}, not ${show(found)}`]];
+      return [[path, `Expected one of ${issueOptions(issue).map(show).join(", ")}, not ${show(actual)}`]];
     case "invalid_key":
       return [[path, issue.issues[0]?.message ?? issue.message]];
     case "too_small":
-      return [[path, `Expected at least ${issue.minimum}${unitOf(issue.origin)}, not ${sizeOf(found)}`]];
+      return [[path, `Expected at least ${issue.minimum}${unitOf(issue.origin)}, not ${sizeOf(actual)}`]];
     case "too_big":
-      return [[path, `Expected at most ${issue.maximum}${unitOf(issue.origin)}, not ${sizeOf(found)}`]];
+      return [[path, `Expected at most ${issue.maximum}${unitOf(issue.origin)}, not ${sizeOf(actual)}`]];
     default:
-      return [[path, isSecretive(path) ? issue.message : `${issue.message}, not ${show(found)}`]];
+      return [[path, mayBeSecret(path) ? issue.message : `${issue.message}, not ${show(actual)}`]];
   }
 }
 
-/** The name of a type; with the members of a small object, such as `{ "env": "NAME" }`. */
+/** Returns the name of a type. For a small object, such as `{ "env": "NAME" }`, it also names the members. */
 function typeText(expected: string, schema: JsonObject | undefined): string {
-  const text = TYPES[expected] ?? expected;
+  const text = TYPE_TEXTS[expected] ?? expected;
   const isOne = schema?.oneOf === undefined && schema?.anyOf === undefined;
-  const known = expected === "object" && isOne ? membersOf(schema, undefined) : [];
-  return known.length === 0 || known.length > MAX_MEMBERS_REPORTED ? text : `${text} with ${known.join(", ")}`;
+  const members = expected === "object" && isOne ? membersOf(schema, undefined) : [];
+  return members.length === 0 || members.length > MAX_LISTED_MEMBERS ? text : `${text} with ${members.join(", ")}`;
 }
 
 /**
  * Returns whether the value at a path may be a secret, which must not be printed: a key in place of a variable's name,
  * or an address with a password.
  */
-function isSecretive(path: Path): boolean {
+function mayBeSecret(path: Path): boolean {
   return path.at(-1) === "env" || path.length === 1 && (path[0] === "store" || path[0] === "limits_store");
 }
 
-/** The values of a discriminated union. */
+/** Returns the values that select the options of a discriminated union. */
 function issueOptions(issue: z.core.$ZodIssueInvalidUnion): unknown[] {
   return "options" in issue && Array.isArray(issue.options) ? issue.options : [];
 }
@@ -107,8 +108,8 @@ function sizeOf(value: unknown): string {
 }
 
 /**
- * Shows an unexpected value. Text in place of an object may be a secret, so only its type is shown. A number in place
- * of a string, a frequent mistake in prices, only lacks its quotes.
+ * Formats an unexpected value. A string in place of an object may be a secret, so only its type is shown. A number in
+ * place of a string, a frequent mistake in prices, only lacks its quotes.
  */
 function showOther(value: unknown, expected: string): string {
   if (expected === "string" && typeof value === "number") return `${show(value)} without quotes`;
@@ -131,29 +132,33 @@ function valueAt(root: unknown, path: Path): unknown {
   return value;
 }
 
-/** The part of a JSON Schema that describes the member at a path. */
+/** Returns the part of a JSON Schema that describes the member at a path; `undefined` if there is none. */
 function schemaAt(root: JsonObject, { path, value }: { path: Path; value: unknown }): JsonObject | undefined {
   let schema: Json | undefined = root;
   path.forEach((part, depth) => {
     if (!isObject(schema)) return;
-    const holder = optionFor(schema, valueAt(value, path.slice(0, depth)));
+    const parent = optionFor(schema, valueAt(value, path.slice(0, depth)));
     schema = typeof part === "number"
-      ? holder.items
-      : isObject(holder.properties)
-      ? holder.properties[String(part)]
-      : holder.additionalProperties;
+      ? parent.items
+      : isObject(parent.properties)
+      ? parent.properties[String(part)]
+      : parent.additionalProperties;
   });
   return isObject(schema) ? schema : undefined;
 }
 
-/** The option of a union that the value selects by its constant members, such as `vendor`; else the last. */
+/**
+ * Returns the option of a union that the value selects by its constant members, such as `vendor`; otherwise the first
+ * option, or the schema itself if it is no union.
+ */
 function optionFor(schema: JsonObject, value: unknown): JsonObject {
   const options = [schema.oneOf, schema.anyOf].flat().filter(isObject)
     .filter((option) => option.properties ?? option.items ?? option.additionalProperties);
-  return options.findLast((option) => fits(option, value)) ?? options[0] ?? schema;
+  return options.findLast((option) => isSelected(option, value)) ?? options[0] ?? schema;
 }
 
-function fits({ properties }: JsonObject, value: unknown): boolean {
+/** Returns whether the value has no member that contradicts a constant or an enum of the option. */
+function isSelected({ properties }: JsonObject, value: unknown): boolean {
   if (!isObject(properties) || !isObject(value)) return false;
   return Object.entries(properties).every(([name, property]) => {
     if (!isObject(property) || value[name] === undefined) return true;

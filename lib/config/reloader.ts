@@ -1,4 +1,4 @@
-/** Replaces the configuration while the gateway serves, and reports the outcome. */
+/** Reloads the configuration while the gateway serves, one reload at a time, and reports the outcome. */
 import type { Log } from "../log_events.ts";
 import { createHash } from "node:crypto";
 import { type Config, ConfigError } from "../config.ts";
@@ -9,94 +9,105 @@ import { StoreError } from "../store/store.ts";
 import type { LoadedConfig } from "./load.ts";
 import { keepRestartOnlySettings } from "./restart_only_settings.ts";
 
-/** Most reported problems of one file. */
+/** Largest number of problems that are reported for one file. */
 const MAX_PROBLEMS = 50;
 
 /** The cause of a reload. */
 export type ReloadTrigger = "signal" | "file" | "admin" | "store";
 
-/** Triggers by rank: a reload that serves several triggers runs as the highest of them. */
-const TRIGGERS: readonly ReloadTrigger[] = ["store", "file", "signal", "admin"];
+/** Triggers by rank, lowest first. If several wait for the same reload, it runs with the highest. */
+const TRIGGERS_BY_RANK: readonly ReloadTrigger[] = ["store", "file", "signal", "admin"];
 
 /** Status of the active configuration. */
 export interface ConfigStatus {
-  /** 1 at start; increases with every replacement. */
+  /** 1 at start; incremented by every change. */
   version: number;
   /** When it was activated, ISO 8601. */
   loaded_at: string;
   /** Path of the file, name of the variable, `store`, or `built in`. */
   source: string;
-  /** Absent: this node uses its own file. */
+  /** Version of the store's configuration; absent: this node uses its own file. */
   shared?: SharedConfigStatus;
-  /** Problems of the last rejected configuration; absent if the last one was accepted. */
+  /** Time and problems of the last reload if it was rejected; absent if it was accepted. */
   last_error?: { at: string; problems: string[] };
 }
 
 /** Status of a node that uses the store's configuration. */
 export interface SharedConfigStatus {
-  /** The active version; absent: this node cannot use any, and uses its own file. */
+  /** The active version; absent: this node could not use the store's and uses its own file. */
   version?: number;
   /** The latest known version in the store. */
   latest: number;
-  /** True if the latest version is active. */
+  /** Whether the latest version is active. */
   is_current: boolean;
 }
 
-/** The store of the configuration is unreachable. The message is for the operator. */
+/** The store that holds the configuration is unreachable. The message is for the operator. */
 export class ConfigStoreError extends StoreError {}
 
 /** The outcome of a reload. */
 export type ReloadResult =
-  | { outcome: "changed" | "unchanged"; /** Changes that need a new start. */ ignored: string[] }
+  | { outcome: "changed" | "unchanged"; /** Changed members that need a restart. */ ignored: string[] }
   | {
     outcome: "refused";
     problems: string[];
-    /** True: the store is unreachable, so a retry may succeed. */
+    /** Whether the store is unreachable, so that a retry may succeed; absent: false. */
     isAway?: boolean;
   };
 
-/** The trigger of a reload, and the operator who asked for it, if one did. */
+/** The trigger of a reload, and who requested it. */
 export interface ReloadCause {
   trigger: ReloadTrigger;
+  /** The operator who requested it; absent: none did. */
   origin?: ChangeOrigin;
 }
 
 /** Reloads the configuration. */
 export interface Reloader {
+  /** Returns the status of the active configuration. */
   status(): ConfigStatus;
   /**
-   * Reads the configuration as it is now or later. One reading at a time. Never rejects.
-   * @param origin the operator who asks; absent: none does
+   * Reads the configuration and applies it if it is valid. If a reload is running, another one follows, because the
+   * file may have changed after it was read. Never rejects.
+   * @param origin the operator who requested it; absent: none did
    */
   reload(trigger: ReloadTrigger, origin?: ChangeOrigin): Promise<ReloadResult>;
-  /** Reads what a reload would put in force, and changes nothing. Never rejects. */
+  /** Reads the configuration that a reload would apply, and changes nothing. Never rejects. */
   preview(): Promise<ConfigPreview>;
 }
 
-/** The result of a reload. `shared`: the nodes of the store share a configuration, which a reload would replace. */
+/**
+ * The effect that a reload would have. `shared`: nodes share the store's configuration, which a reload by an operator
+ * would replace, so nothing was read.
+ */
 export type ConfigPreview =
   | { outcome: "shared" }
   | { outcome: "refused"; problems: readonly string[] }
   | {
     outcome: "read";
-    /** The configuration as it is written, and where its models are. */
+    /** The configuration as read, and its origin. */
     loaded: LoadedConfig;
-    /** The configuration that would be in force. */
+    /** The configuration that would be active: as read, but with the settings that only a restart changes. */
     config: Config;
-    /** Members whose change needs a new start. */
+    /** Changed members that need a restart. */
     ignored: string[];
-    /** False: this is what is in force. */
+    /** Whether it differs from the active configuration. */
     isNew: boolean;
   };
 
 /** Parts of a reloader. */
 export interface ReloaderParts {
+  /** The configuration that the process started with. */
   first: LoadedConfig;
-  /** Reads and checks the configuration. @throws {ConfigError} @throws {ConfigStoreError} */
+  /**
+   * Reads and validates the configuration.
+   * @throws {ConfigError} if it is invalid
+   * @throws {ConfigStoreError} if the store that holds it is unreachable
+   */
   load: (trigger: ReloadTrigger) => Promise<LoadedConfig>;
-  /** The latest version in the store; absent if this node uses its own file. */
+  /** Returns the latest version in the store; absent if this node uses its own file. */
   latest?: () => number;
-  /** Builds what serves by it, and puts that in place, or throws and changes nothing. */
+  /** Makes the gateway serve with a configuration. If it throws, nothing has changed. */
   apply: (config: Config, from: ReloadCause) => void | Promise<void>;
   /** Unix time in milliseconds. */
   now: () => number;
@@ -111,36 +122,43 @@ export function createReloader(parts: ReloaderParts): Reloader {
 class ConfigReloader implements Reloader {
   readonly #parts: ReloaderParts;
   #status: ConfigStatus;
-  #inForce: string;
-  #shared: number | undefined;
-  #reading: Promise<ReloadResult> | undefined;
+  /** Digest of the active configuration. */
+  #activeDigest: string;
+  /** Active version of the store's configuration; `undefined`: the node's own file is active. */
+  #sharedVersion: number | undefined;
+  /** The running reload. */
+  #running: Promise<ReloadResult> | undefined;
+  /** The reload that follows the running one. */
   #next: Promise<ReloadResult> | undefined;
+  /** The highest-ranking cause of the next reload. */
   #nextCause: ReloadCause = { trigger: "store" };
 
   constructor(parts: ReloaderParts) {
     this.#parts = parts;
     this.#status = { version: 1, loaded_at: this.#time(), source: sourceOf(parts.first) };
-    this.#inForce = configDigest(parts.first.config);
-    this.#shared = parts.first.shared;
+    this.#activeDigest = configDigest(parts.first.config);
+    this.#sharedVersion = parts.first.shared;
   }
 
   status(): ConfigStatus {
     if (this.#parts.latest === undefined) return this.#status;
-    const last = this.#parts.latest();
-    const version = this.#shared === undefined ? {} : { version: this.#shared };
-    return { ...this.#status, shared: { ...version, latest: last, is_current: last === this.#shared } };
+    const latest = this.#parts.latest();
+    const version = this.#sharedVersion === undefined ? {} : { version: this.#sharedVersion };
+    return { ...this.#status, shared: { ...version, latest, is_current: latest === this.#sharedVersion } };
   }
 
   reload(trigger: ReloadTrigger, origin?: ChangeOrigin): Promise<ReloadResult> {
     const cause = { trigger, ...(origin !== undefined && { origin }) };
     if (this.#next !== undefined) {
-      if (TRIGGERS.indexOf(trigger) > TRIGGERS.indexOf(this.#nextCause.trigger)) this.#nextCause = cause;
+      if (TRIGGERS_BY_RANK.indexOf(trigger) > TRIGGERS_BY_RANK.indexOf(this.#nextCause.trigger)) {
+        this.#nextCause = cause;
+      }
       return this.#next;
     }
-    if (this.#reading !== undefined) {
+    if (this.#running !== undefined) {
       this.#nextCause = cause;
-      // The file that is being read may be older than this trigger.
-      this.#next = this.#reading.then(() => {
+      // The running reload may have read the file before this trigger.
+      this.#next = this.#running.then(() => {
         this.#next = undefined;
         return this.#start(this.#nextCause);
       });
@@ -154,7 +172,7 @@ class ConfigReloader implements Reloader {
     try {
       const loaded = await this.#parts.load("file");
       const { config, ignored } = keepRestartOnlySettings(this.#parts.first.config, loaded.config);
-      return { outcome: "read", loaded, config, ignored, isNew: configDigest(config) !== this.#inForce };
+      return { outcome: "read", loaded, config, ignored, isNew: configDigest(config) !== this.#activeDigest };
     } catch (error) {
       return { outcome: "refused", problems: problemsOf(error).slice(0, MAX_PROBLEMS) };
     }
@@ -170,12 +188,12 @@ class ConfigReloader implements Reloader {
       const loaded = await this.#parts.load(trigger);
       const { config, ignored } = keepRestartOnlySettings(this.#parts.first.config, loaded.config);
       const digest = configDigest(config);
-      const isNew = digest !== this.#inForce;
+      const isNew = digest !== this.#activeDigest;
       if (isNew) await this.#parts.apply(config, cause);
-      this.#inForce = digest;
-      this.#shared = loaded.shared;
-      const { last_error: _, ...rest } = this.#status;
-      this.#status = { ...rest, source: sourceOf(loaded) };
+      this.#activeDigest = digest;
+      this.#sharedVersion = loaded.shared;
+      const { last_error: _, ...status } = this.#status;
+      this.#status = { ...status, source: sourceOf(loaded) };
       if (!isNew) {
         this.#warn(ignored);
         if (trigger === "signal" || trigger === "admin") this.#logReload("reload_unchanged", trigger);
@@ -193,11 +211,16 @@ class ConfigReloader implements Reloader {
 
   #logReload(event: "reloaded" | "reload_unchanged", trigger: ReloadTrigger): void {
     const { version, source } = this.#status;
-    const facts = { trigger, version, source, ...(this.#shared !== undefined && { shared_version: this.#shared }) };
+    const facts = {
+      trigger,
+      version,
+      source,
+      ...(this.#sharedVersion !== undefined && { shared_version: this.#sharedVersion }),
+    };
     this.#parts.log({ level: "info", event, ...facts });
   }
 
-  /** Reloads are retried while the store is unreachable, so the failure is reported once. */
+  /** Rejects a reload because the store is unreachable. The failure is reported once, although reloads are retried. */
   #refuseForNow({ message }: ConfigStoreError, trigger: ReloadTrigger): ReloadResult {
     const isKnown = this.#status.last_error?.problems[0] === message;
     if (trigger !== "store" && !isKnown) this.#refuse([message], trigger);
@@ -228,15 +251,15 @@ class ConfigReloader implements Reloader {
   }
 
   #start(cause: ReloadCause): Promise<ReloadResult> {
-    const now = this.#read(cause).finally(() => {
-      if (this.#reading === now) this.#reading = undefined;
+    const reload = this.#read(cause).finally(() => {
+      if (this.#running === reload) this.#running = undefined;
     });
-    this.#reading = now;
-    return now;
+    this.#running = reload;
+    return reload;
   }
 }
 
-/** A reloader for a gateway with a fixed configuration, which rejects every reload. */
+/** Creates a reloader that rejects every reload, for a gateway with a fixed configuration. */
 export function createStaticReloader(now: () => number): Reloader {
   const status: ConfigStatus = { version: 1, loaded_at: new Date(now()).toISOString(), source: "built in" };
   const problems = ["Cannot reload the configuration: this gateway was started without a file"];
@@ -248,16 +271,17 @@ function sourceOf({ path, variable, shared }: LoadedConfig): string {
   return shared !== undefined ? "store" : path ?? variable ?? "built in";
 }
 
-/** SHA-256 of a configuration, hexadecimal. Secrets count by their hashes. */
+/** Returns the SHA-256 of a configuration, hexadecimal. It covers the values of secrets. */
 export function configDigest(config: Config): string {
   const text = JSON.stringify(config, function (this: Record<string, unknown>, name, value: unknown) {
-    const replaced = this[name];
-    return replaced instanceof Secret ? createHash("sha256").update(replaced.reveal()).digest("hex") : value;
+    // `value` is the result of `toJSON`, which hides a secret; `this[name]` is the secret itself.
+    const original = this[name];
+    return original instanceof Secret ? createHash("sha256").update(original.reveal()).digest("hex") : value;
   });
   return createHash("sha256").update(text).digest("hex");
 }
 
-/** Returns the problems of a configuration error; other errors are only named, as their texts are not for operators. */
+/** Returns the problems of a configuration error; the message of any other error. */
 function problemsOf(error: unknown): readonly string[] {
   if (error instanceof ConfigError) return error.problems;
   return [`Cannot use the configuration: ${messageOf(error)}`];

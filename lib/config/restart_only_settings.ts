@@ -1,8 +1,8 @@
-/** Settings that only a restart can change. */
+/** Keeps the settings that only a restart can change when the configuration is reloaded. */
 import type { Config } from "../config.ts";
 import { isSameAddress, type LimitsAddress, type StoreAddress } from "./address.ts";
 
-/** Paths of the members that a reload leaves as they were at the start. */
+/** Paths of the members that a reload does not change. */
 export const RESTART_ONLY = [
   "listen",
   "store",
@@ -19,30 +19,33 @@ export const RESTART_ONLY = [
 /** Path of a member that only a restart changes. */
 type RestartOnlyPath = (typeof RESTART_ONLY)[number];
 
-/** A configuration with the restart-only settings of another, and the names of ignored changes. */
+/** A new configuration with the restart-only settings of the first one, and the paths of the ignored changes. */
 export interface KeptSettings {
   config: Config;
   ignored: RestartOnlyPath[];
 }
 
-/** Keeps the settings that the store, the listeners and process-wide parts were created with. */
+/**
+ * Returns the next configuration with the settings of the first that the store, the listeners and other process-wide
+ * parts were created with.
+ */
 export function keepRestartOnlySettings(first: Config, next: Config): KeptSettings {
   const ignored: RestartOnlyPath[] = [];
-  const keep = <T>(path: RestartOnlyPath, [one, other]: readonly [T, T]): T => {
-    if (JSON.stringify(one) !== JSON.stringify(other)) ignored.push(path);
-    return one;
+  const keep = <T>(path: RestartOnlyPath, [current, changed]: readonly [T, T]): T => {
+    if (JSON.stringify(current) !== JSON.stringify(changed)) ignored.push(path);
+    return current;
   };
   const keepAddress = <Address extends StoreAddress | LimitsAddress>(
     path: RestartOnlyPath,
-    [one, other]: readonly [Address, Address],
+    [current, changed]: readonly [Address, Address],
   ): Address => {
-    if (!isSameAddress(one, other)) ignored.push(path);
-    return one;
+    if (!isSameAddress(current, changed)) ignored.push(path);
+    return current;
   };
-  const { admin, ...rest } = next;
+  const { admin, ...others } = next;
   const { images: { uploads, idempotency }, resource_limits: limits } = first;
   const config: Config = {
-    ...rest,
+    ...others,
     listen: keep("listen", [first.listen, next.listen]),
     store: keepAddress("store", [first.store, next.store]),
     limits_store: keepAddress("limits_store", [first.limits_store, next.limits_store]),
@@ -68,7 +71,10 @@ export function keepRestartOnlySettings(first: Config, next: Config): KeptSettin
   return { config: keptAdmin === undefined ? config : { ...config, admin: keptAdmin }, ignored };
 }
 
-/** The admin key may change or be removed; the admin listener is only opened at start. */
+/**
+ * Returns the admin settings after a reload. The admin keys may change, and the admin side may be removed, but it can
+ * be added, and its listener changed, only by a restart.
+ */
 function adminOf(
   first: Config,
   { admin, ignored }: { admin: Config["admin"]; ignored: RestartOnlyPath[] },

@@ -1,4 +1,4 @@
-/** A configuration shared by all nodes of a store: its latest text. */
+/** Loads the configuration that all nodes of a store share, and stores the file of a node as its next version. */
 import type { Log } from "../log_events.ts";
 import { ConfigError } from "../config.ts";
 import { isObject, type Json, type JsonObject } from "../json/mod.ts";
@@ -8,46 +8,48 @@ import type { ConfigText, LoadedConfig } from "./load.ts";
 import { configDigest, ConfigStoreError, type ReloadTrigger } from "./reloader.ts";
 
 /** Members that each node takes from its own file. */
-const OWN = ["listen", "store", "limits_store", "nodes"] as const;
-
-/** A line of the log. */
+const OWN_MEMBERS = ["listen", "store", "limits_store", "nodes"] as const;
 
 /** Parts of a node that uses the configuration of the store. */
 export interface SharedConfigParts {
   configs: SharedConfigs;
-  /** Finds the text of the node's own file. @throws {ConfigError} */
+  /** Reads the text of the node's own file. @throws {ConfigError} if it cannot be read */
   find: () => Promise<ConfigText>;
-  /** Parses a text with the node's flags and environment; `change` transforms it first. @throws {ConfigError} */
+  /**
+   * Parses a text with the node's flags and environment. `change` transforms the file first.
+   * @throws {ConfigError} if it is invalid
+   */
   read: (text: ConfigText, change?: (file: Json) => Json) => Promise<LoadedConfig>;
   log: Log;
 }
 
-/** The shared configuration, as used by one node. */
+/** The shared configuration as one node uses it. */
 export interface SharedConfigSource {
+  /** The configuration to start with. */
   readonly loaded: LoadedConfig;
   /**
-   * Loads the configuration to activate. A trigger by an operator on this node first validates the node's own file and
-   * stores its text for all nodes.
+   * Loads the configuration to activate. If an operator of this node triggered the reload, the node's own file is
+   * validated and stored for all nodes first.
    * @throws {ConfigError} if this node cannot use it
    * @throws {ConfigStoreError} if the store is unreachable
    */
   load(trigger: ReloadTrigger): Promise<LoadedConfig>;
-  /** The latest known version in the store. */
+  /** Returns the latest known version in the store. */
   latest(): number;
 }
 
 /**
- * Starts with the store's text, or stores the node's own if there is none yet. A node that cannot use the store's text
+ * Loads the store's configuration, or stores the node's own if there is none yet. A node that cannot use the store's
  * starts with its own.
  * @throws {ConfigError} if the node's own file is invalid
  * @throws {ConfigStoreError} if the store is unreachable, so that the active configuration is unknown
  */
 export async function openSharedConfig({ configs, find, read, log }: SharedConfigParts): Promise<SharedConfigSource> {
-  const started = await find();
-  const own = await read(started);
-  const ownFile = parseJsonc(textOf(started));
-  /** The text of this node's file that was last stored, or replaced by the store's text. */
-  let ownText = textOf(started);
+  const atStart = await find();
+  const own = await read(atStart);
+  const ownFile = parseJsonc(textOf(atStart));
+  /** The text of this node's file at the start, or when it was last stored. */
+  let ownText = textOf(atStart);
   let latest = 0;
 
   async function put(text: string): Promise<number> {
@@ -62,9 +64,9 @@ export async function openSharedConfig({ configs, find, read, log }: SharedConfi
 
   async function readLatest(): Promise<SharedConfig | undefined> {
     try {
-      const found = await configs.latest();
-      latest = found?.version ?? latest;
-      return found;
+      const shared = await configs.latest();
+      latest = shared?.version ?? latest;
+      return shared;
     } catch (cause) {
       throw new ConfigStoreError("Cannot read the shared configuration: the store is unreachable", { cause });
     }
@@ -74,17 +76,17 @@ export async function openSharedConfig({ configs, find, read, log }: SharedConfi
     return read({ text, shared: version }, (file) => withOwn(file, ownFile));
   }
 
-  /** Loads the store's text; the node's own if there is none or it is unusable. */
+  /** Loads the store's configuration; the node's own if there is none or it is unusable. */
   async function start(): Promise<LoadedConfig> {
-    const found = await readLatest();
-    if (found === undefined) {
+    const shared = await readLatest();
+    if (shared === undefined) {
       const version = await put(ownText);
       log({ level: "info", event: "shared_config_stored", version });
       return { ...own, shared: version };
     }
     let loaded: LoadedConfig;
     try {
-      loaded = await readShared(found);
+      loaded = await readShared(shared);
     } catch (error) {
       if (!(error instanceof ConfigError)) throw error;
       // The first reload after the start reports its problems.
@@ -104,14 +106,14 @@ export async function openSharedConfig({ configs, find, read, log }: SharedConfi
     loaded,
     latest: () => latest,
     async load(trigger) {
-      const found = trigger === "store" ? undefined : await find();
-      // A file that was touched but not changed must not replace what others stored since.
-      if (found !== undefined && (trigger !== "file" || textOf(found) !== ownText)) {
-        const own = await read(found);
-        return loaded = { ...own, shared: await put(textOf(found)) };
+      const ownFile = trigger === "store" ? undefined : await find();
+      // A file that was written but not changed must not replace a configuration that another node has stored since.
+      if (ownFile !== undefined && (trigger !== "file" || textOf(ownFile) !== ownText)) {
+        const own = await read(ownFile);
+        return loaded = { ...own, shared: await put(textOf(ownFile)) };
       }
       const shared = await readLatest();
-      // An emptied store changes nothing for running nodes.
+      // If the store was emptied, running nodes keep their configuration.
       return loaded = shared === undefined ? loaded : await readShared(shared);
     },
   };
@@ -121,19 +123,19 @@ function textOf({ text = "{}" }: ConfigText): string {
   return text;
 }
 
-/** Takes the node's own members from its file, including those missing in the text. */
+/** Replaces the members that each node has for itself by those of the node's own file. */
 function withOwn(file: Json, own: Json): Json {
   if (!isObject(file) || !isObject(own)) return file;
-  const isOwn: ReadonlySet<string> = new Set(OWN);
-  const shared = Object.entries(file).filter(([name]) => !isOwn.has(name));
-  const ownEntries = Object.entries(own).filter(([name]) => isOwn.has(name));
-  return Object.fromEntries([...shared, ...ownEntries].map(([name, value]) => [
+  const ownNames: ReadonlySet<string> = new Set(OWN_MEMBERS);
+  const sharedMembers = Object.entries(file).filter(([name]) => !ownNames.has(name));
+  const ownMembers = Object.entries(own).filter(([name]) => ownNames.has(name));
+  return Object.fromEntries([...sharedMembers, ...ownMembers].map(([name, value]) => [
     name,
     name === "admin" && isObject(value) ? adminWithOwn(value, own.admin) : value,
   ]));
 }
 
-/** The address of the admin side is the node's own; its key is shared. */
+/** Returns the shared admin settings with the node's own admin listener. */
 function adminWithOwn({ listen: _, ...admin }: JsonObject, own: Json | undefined): JsonObject {
   return isObject(own) && own.listen !== undefined ? { ...admin, listen: own.listen } : admin;
 }

@@ -5,19 +5,20 @@ import { isObject, type Json, type JsonObject } from "../json/mod.ts";
 import { isVendorName, type VendorName, vendorOf, VENDORS } from "../upstreams/vendors.ts";
 import { formatProblem, type Path, pathText } from "./problems.ts";
 
-/** The protocols of an upstream: configured, or those of its vendor. */
+/** Returns the configured protocols of an upstream, or those of its vendor. */
 function protocolsOf(row: JsonObject): readonly string[] {
   if (Array.isArray(row.protocols)) return row.protocols.filter((name) => typeof name === "string");
   const { vendor } = row;
   return isVendorName(vendor) ? vendorOf(vendor).protocols : [];
 }
 
+/** Yields the problems with names, targets and prices of the configured models. */
 export function* modelProblems(file: JsonObject): Generator<string> {
   yield* modelNameProblems(file);
   for (const [index, model] of objects(file.models)) {
     const path: Path = ["models", index];
-    for (const [place, target] of objects(model.targets)) {
-      yield* targetProblems(file, { target, makes: makesOf(model) }, [...path, "targets", place]);
+    for (const [targetIndex, target] of objects(model.targets)) {
+      yield* targetProblems(file, { target, kind: modelKindOf(model) }, [...path, "targets", targetIndex]);
     }
     yield* kindPriceProblems(model, path);
   }
@@ -36,8 +37,8 @@ function* modelNameProblems(file: JsonObject): Generator<string> {
     ...models.map(([index, { id }]): [Path, Json | undefined] => [["models", index, "id"], id]),
     ...models.flatMap(([index, { id, canonical_slug, aliases }]): [Path, Json | undefined][] => [
       [["models", index, "canonical_slug"], canonical_slug === id ? undefined : canonical_slug],
-      ...(Array.isArray(aliases) ? aliases : []).map((alias, place): [Path, Json] => [
-        ["models", index, "aliases", place],
+      ...(Array.isArray(aliases) ? aliases : []).map((alias, aliasIndex): [Path, Json] => [
+        ["models", index, "aliases", aliasIndex],
         alias,
       ]),
     ]),
@@ -55,10 +56,10 @@ function* modelNameProblems(file: JsonObject): Generator<string> {
  * image models bill images by size.
  */
 function kindPriceProblems(model: JsonObject, path: Path): string[] {
-  const makes = makesOf(model);
-  if (makes === undefined) return [];
-  const [member, kind] = makes === "text" ? ["input_image", "make images"] : ["context_tiers", "answer in text"];
-  const places: [Path, Json | undefined][] = [
+  const [member, purpose] = modelKindOf(model) === "text"
+    ? ["input_image", "make images"]
+    : ["context_tiers", "answer in text"];
+  const priceLists: [Path, Json | undefined][] = [
     [["pricing"], model.pricing],
     ...[...objects(model.price_changes)].map(([index, change]): [Path, Json] => [["price_changes", index], change]),
     ...[...objects(model.targets)].map(([index, { pricing }]): [Path, Json | undefined] => [
@@ -66,32 +67,33 @@ function kindPriceProblems(model: JsonObject, path: Path): string[] {
       pricing,
     ]),
   ];
-  const all = places.flatMap(([place, prices]): [Path, Json | undefined][] => [
-    [place, prices],
+  const withWindows = priceLists.flatMap(([pricesPath, prices]): [Path, Json | undefined][] => [
+    [pricesPath, prices],
     ...[...objects(isObject(prices) ? prices.time_windows : undefined)].map(([index, window]): [Path, Json] => [
-      [...place, "time_windows", index],
+      [...pricesPath, "time_windows", index],
       window,
     ]),
   ]);
-  return all.flatMap(([place, prices]) =>
+  return withWindows.flatMap(([pricesPath, prices]) =>
     isObject(prices) && prices[member] !== undefined
-      ? [formatProblem([...path, ...place, member], `Only for models that ${kind}`)]
+      ? [formatProblem([...path, ...pricesPath, member], `Only for models that ${purpose}`)]
       : []
   );
 }
 
-/** Returns the kind of a row's model. */
-function makesOf(model: JsonObject): ModelKind {
+/** Returns the kind of a configured model by its output modalities; `text` if they are absent or malformed. */
+function modelKindOf(model: JsonObject): ModelKind {
   const output = isObject(model.architecture) ? model.architecture.output_modalities : undefined;
   return Array.isArray(output) ? kindOfModalities(output) : "text";
 }
 
 interface TargetOfModel {
   target: JsonObject;
-  makes: ModelKind;
+  /** Kind of the model that has this target. */
+  kind: ModelKind;
 }
 
-function targetProblems(file: JsonObject, { target, makes }: TargetOfModel, path: Path): Iterable<string> {
+function targetProblems(file: JsonObject, { target, kind }: TargetOfModel, path: Path): Iterable<string> {
   if (typeof target.upstream !== "string") return [];
   const upstreams = isObject(file.upstreams) ? file.upstreams : {};
   const known = namesWith(upstreams, EMBEDDED_UPSTREAM);
@@ -100,9 +102,9 @@ function targetProblems(file: JsonObject, { target, makes }: TargetOfModel, path
   }
   const upstream = Object.hasOwn(upstreams, target.upstream) ? upstreams[target.upstream] : { vendor: "embedded" };
   if (!isObject(upstream)) return [];
-  if (upstream.vendor === "embedded") return embeddedTargetProblems({ target, makes }, path);
-  if (makes === "image") return imageTargetProblems(upstream, target, path);
-  if (makes === "embedding" || makes === "rerank") return retrievalTargetProblems(upstream, { target, makes }, path);
+  if (upstream.vendor === "embedded") return embeddedTargetProblems({ target, kind }, path);
+  if (kind === "image") return imageTargetProblems(upstream, target, path);
+  if (kind === "embedding" || kind === "rerank") return retrievalTargetProblems(upstream, { target, kind }, path);
   return textTargetProblems(upstream, target, path);
 }
 
@@ -121,33 +123,33 @@ function* textTargetProblems(upstream: JsonObject, target: JsonObject, path: Pat
   }
 }
 
-/** Requires a vendor with embeddings or reranking. */
+/** Requires a vendor that offers embeddings or reranking, by the kind of the model. */
 function retrievalTargetProblems(
   upstream: JsonObject,
-  { target, makes }: { target: JsonObject; makes: "embedding" | "rerank" },
+  { target, kind }: { target: JsonObject; kind: "embedding" | "rerank" },
   path: Path,
 ): string[] {
   const { vendor } = upstream;
   if (!isVendorName(vendor)) return [];
   const canDo = (name: VendorName) =>
-    makes === "embedding" ? vendorOf(name).embeddings !== undefined : vendorOf(name).rerank === true;
+    kind === "embedding" ? vendorOf(name).embeddings !== undefined : vendorOf(name).rerank === true;
   if (canDo(vendor)) return [];
   const able = (Object.keys(VENDORS) as VendorName[]).filter(canDo);
-  const what = makes === "embedding" ? "makes no embeddings" : "does not rerank";
+  const lack = kind === "embedding" ? "makes no embeddings" : "does not rerank";
   return [
     formatProblem(
       [...path, "upstream"],
-      `Upstream "${target.upstream}" ${what}: its vendor must be one of ${able.join(", ")}, or embedded`,
+      `Upstream "${target.upstream}" ${lack}: its vendor must be one of ${able.join(", ")}, or embedded`,
     ),
   ];
 }
 
-/** Requires vector facts on rows for embeddings, and equal vector lengths within a space. */
+/** Requires `embedding` exactly on models that make embeddings, and equal vector lengths within a vector space. */
 export function* embeddingProblems(file: JsonObject): Generator<string> {
-  const spaces = new Map<string, { dimensions: Json | undefined; holder: string }>();
+  const spaces = new Map<string, { dimensions: Json | undefined; firstModel: string }>();
   for (const [index, model] of objects(file.models)) {
     const path: Path = ["models", index, "embedding"];
-    const isEmbedding = makesOf(model) === "embedding";
+    const isEmbedding = modelKindOf(model) === "embedding";
     if (isEmbedding !== (model.embedding !== undefined)) {
       yield formatProblem(
         path,
@@ -155,23 +157,23 @@ export function* embeddingProblems(file: JsonObject): Generator<string> {
       );
     }
     if (!isObject(model.embedding)) continue;
-    const { space, dimensions, min_dimensions: minDimensions } = model.embedding;
-    if (typeof minDimensions === "number" && typeof dimensions === "number" && minDimensions > dimensions) {
+    const { space, dimensions, min_dimensions: min } = model.embedding;
+    if (typeof min === "number" && typeof dimensions === "number" && min > dimensions) {
       yield formatProblem([...path, "min_dimensions"], "More than `dimensions`");
     }
     if (typeof space !== "string") continue;
     const known = spaces.get(space);
-    if (known === undefined) spaces.set(space, { dimensions, holder: `models[${index}]` });
+    if (known === undefined) spaces.set(space, { dimensions, firstModel: `models[${index}]` });
     else if (known.dimensions !== dimensions) {
       yield formatProblem(
         [...path, "dimensions"],
-        `Vectors of the space "${space}" have ${known.dimensions} dimensions in ${known.holder}: one space has one length`,
+        `Vectors of the space "${space}" have ${known.dimensions} dimensions in ${known.firstModel}: one space has one length`,
       );
     }
   }
 }
 
-/** Requires an upstream and settings that can make images. */
+/** Requires an upstream that makes images, and no settings for texts. */
 function* imageTargetProblems(upstream: JsonObject, target: JsonObject, path: Path): Generator<string> {
   const { vendor } = upstream;
   if (isVendorName(vendor) && vendorOf(vendor).images !== true) {
@@ -186,20 +188,21 @@ function* imageTargetProblems(upstream: JsonObject, target: JsonObject, path: Pa
   }
 }
 
-function embeddedTargetProblems({ target, makes }: TargetOfModel, path: Path): string[] {
-  const known = makes === "other" ? [] : EMBEDDED_TARGETS[makes];
+function embeddedTargetProblems({ target, kind }: TargetOfModel, path: Path): string[] {
+  const known = kind === "other" ? [] : EMBEDDED_TARGETS[kind];
   if (typeof target.model !== "string" || known.includes(target.model)) return [];
-  const kind = {
+  const noun = {
     text: "language model",
     image: "image model",
     embedding: "embedding model",
     rerank: "rerank model",
     other: "model of this kind",
-  }[makes];
+  }[kind];
   const list = known.length === 0 ? "" : `; known: ${known.join(", ")}`;
-  return [formatProblem([...path, "model"], `The embedded upstream has no ${kind} "${target.model}"${list}`)];
+  return [formatProblem([...path, "model"], `The embedded upstream has no ${noun} "${target.model}"${list}`)];
 }
 
+/** Yields the objects of a list with their indices. Other items are skipped; the schema reports them. */
 export function* objects(list: Json | undefined): Iterable<[number, JsonObject]> {
   if (!Array.isArray(list)) return;
   for (const [index, item] of list.entries()) {
@@ -207,6 +210,7 @@ export function* objects(list: Json | undefined): Iterable<[number, JsonObject]>
   }
 }
 
+/** Returns the names in a record, and a name that always exists. */
 export function namesWith(record: JsonObject, always: string): string[] {
   return [...new Set([...Object.keys(record), always])];
 }

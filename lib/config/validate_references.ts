@@ -1,4 +1,4 @@
-/** Validates references between members of a configuration, and to the environment. */
+/** Validates references between members of a configuration, and references to environment variables. */
 import { embeddingProblems, modelProblems, namesWith, objects } from "./validate_models.ts";
 import type { ReadEnvironment } from "../secret.ts";
 import { listenSchema, secretSchema } from "../config.ts";
@@ -8,8 +8,8 @@ import { validatePrices } from "./validate_prices.ts";
 import { formatProblem, type Path } from "./problems.ts";
 
 /**
- * Validates references between members of the unparsed file. Skips malformed values, so that all problems are reported
- * together.
+ * Returns the problems with references in the unparsed file. Malformed values are skipped; the schema reports them, and
+ * all problems are shown together.
  */
 export function validateReferences(file: Json, env: ReadEnvironment): string[] {
   if (!isObject(file)) return [];
@@ -26,7 +26,7 @@ export function validateReferences(file: Json, env: ReadEnvironment): string[] {
   ];
 }
 
-/** Every protocol that any vendor speaks. */
+/** Protocols that at least one vendor speaks. */
 const PROTOCOLS: ReadonlySet<string> = new Set(Object.values(VENDORS).flatMap(protocolsOf));
 
 /** Requires a shared store for a shared configuration. */
@@ -116,8 +116,8 @@ function* keyProblems(file: JsonObject, env: ReadEnvironment): Generator<string>
 }
 
 /**
- * Lists the problems of the admin settings: weak keys, keys shared with clients, and an address used by another
- * listener.
+ * Yields the problems of the admin settings: weak keys, keys that clients have too, and an address that another
+ * listener uses.
  */
 function* adminProblems(file: JsonObject, env: ReadEnvironment): Generator<string> {
   const { admin } = file;
@@ -146,7 +146,7 @@ function* adminProblems(file: JsonObject, env: ReadEnvironment): Generator<strin
   }
 }
 
-/** Requires an address, and a key if the receiver verifies signatures. */
+/** Requires an address, and a signing key unless the format is `slack`. */
 function* alertProblems({ alerts }: JsonObject, env: ReadEnvironment): Generator<string> {
   if (!isObject(alerts)) return;
   const webhook = variableOf(alerts.webhook);
@@ -160,7 +160,7 @@ function* alertProblems({ alerts }: JsonObject, env: ReadEnvironment): Generator
   }
 }
 
-/** Describes the problem of a webhook without its value. */
+/** Returns the problem with a webhook's address, without quoting the address; `undefined` if there is none. */
 function webhookProblem(variable: string, value: string | undefined): string | undefined {
   const problem = upstreamSecretProblem(variable, value);
   if (problem !== undefined || value === undefined) return problem;
@@ -171,22 +171,22 @@ function webhookProblem(variable: string, value: string | undefined): string | u
   return `The environment variable "${variable}" must hold an http or https address without a user`;
 }
 
-/** Wildcard addresses. */
-const EVERYWHERE: readonly string[] = ["0.0.0.0", "::"];
+/** Addresses that listen on all interfaces. */
+const WILDCARD_ADDRESSES: readonly string[] = ["0.0.0.0", "::"];
 
-/** Returns whether one process cannot listen on both addresses. */
+/** Returns whether two addresses are the same, so that one process cannot listen on both. */
 function isSameAddress(one: JsonObject, other: JsonObject): boolean {
   const [a, b] = [listenSchema.safeParse(one).data, listenSchema.safeParse(other).data];
   if (a === undefined || b === undefined || a.port !== b.port || a.port === 0) return false;
-  return a.hostname === b.hostname || [a, b].some(({ hostname }) => EVERYWHERE.includes(hostname));
+  return a.hostname === b.hostname || [a, b].some(({ hostname }) => WILDCARD_ADDRESSES.includes(hostname));
 }
 
-/** The variable that holds a secret. An invalid name may be the secret itself, and is ignored. */
+/** Returns the name of the variable that holds a secret. An invalid name is ignored: it may be the secret itself. */
 function variableOf(secret: Json | undefined): string | undefined {
   return secretSchema.safeParse(secret).data?.env;
 }
 
-/** Describes the problem of a secret without its value. */
+/** Returns the problem with a secret that clients send, without quoting it; `undefined` if there is none. */
 function secretProblem(variable: string, value: string | undefined): string | undefined {
   if (value === undefined) return `The environment variable "${variable}" is not set`;
   if (value === "") return `The environment variable "${variable}" is empty`;
@@ -194,7 +194,7 @@ function secretProblem(variable: string, value: string | undefined): string | un
   return `The environment variable "${variable}" must hold 16 to 256 visible ASCII characters, no spaces`;
 }
 
-/** The problem of a secret that a header cannot carry, without its value. */
+/** Returns the problem with a secret that is sent in a header, without quoting it; `undefined` if there is none. */
 function upstreamSecretProblem(variable: string, value: string | undefined): string | undefined {
   if (value === undefined) return `The environment variable "${variable}" is not set`;
   if (value === "") return `The environment variable "${variable}" is empty`;

@@ -1,9 +1,9 @@
 /**
- * Detects changes of the configuration's file by polling, however it is written.
+ * Detects changes of the configuration file by polling, whether it is rewritten, replaced or linked anew.
  *
- * A watcher of its folder would open and close every file that changes there, and POSIX drops all locks of a process on a
- * file when it closes any descriptor of that file. A store in the same folder would lose its locks, and the next command
- * that closes the store would remove the WAL that this process writes to.
+ * Watching its folder would be unsafe: a watcher opens and closes every file that changes there, and POSIX drops all
+ * locks of a process on a file when it closes any descriptor of that file. A store in the same folder would lose its
+ * locks, and the next command that closes the store would remove the WAL that this process writes to.
  */
 
 /** Options of {@linkcode watchFile}. */
@@ -11,20 +11,20 @@ export interface WatchFileOptions {
   path: string;
   /** Called when the file may have changed. */
   changed: () => void;
-  /** Resolves after so many milliseconds, and once the signal aborts; absent: in real time. */
+  /** Resolves after `ms` milliseconds, or once the signal aborts; absent: with a real timer. */
   pause?: (ms: number, signal: AbortSignal) => Promise<void>;
 }
 
-/** Editors and tools write a file in several steps, which are done by then. */
+/** Time for which a file must stay unchanged before it is reported: editors and tools write a file in several steps. */
 const SETTLE_MS = 100;
-/** A file that is written continuously is reported after this many checks. */
-const MAX_SETTLES = 4;
-/** With the above, a change is noticed within a second. A check takes some microseconds. */
+/** A file that keeps changing is reported after this many checks. */
+const MAX_SETTLE_CHECKS = 4;
+/** Interval between two checks. A change is reported within a second; a check takes some microseconds. */
 const CHECK_MS = 250;
 
 /**
- * Watches a file, which may not exist yet or be a symbolic link that changes.
- * @returns stops it; resolves when the file is no longer looked at
+ * Watches a file, which may not exist yet, or may be a symbolic link whose target changes.
+ * @returns a function that stops watching and resolves when the last check is done
  */
 export function watchFile({ path, changed, pause = pauseFor }: WatchFileOptions): () => Promise<void> {
   const ending = new AbortController();
@@ -37,7 +37,7 @@ export function watchFile({ path, changed, pause = pauseFor }: WatchFileOptions)
       let state = await stateOf(path);
       if (signal.aborted || state === reported) continue;
       reported = undefined;
-      for (let checks = 0; checks < MAX_SETTLES && !signal.aborted && reported === undefined; checks++) {
+      for (let checks = 0; checks < MAX_SETTLE_CHECKS && !signal.aborted && reported === undefined; checks++) {
         await pause(SETTLE_MS, signal);
         const next = await stateOf(path);
         // An unsettled file is reported now and checked again: it may change within one tick of its timestamps.
@@ -68,7 +68,7 @@ function pauseFor(ms: number, signal: AbortSignal): Promise<void> {
   });
 }
 
-/** A fingerprint of the file's state; constant while it is missing. */
+/** Returns a fingerprint of the file's state; `none` while it is missing. */
 async function stateOf(path: string): Promise<string> {
   try {
     const { mtime, size, ino, dev } = await Deno.stat(path);

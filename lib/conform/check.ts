@@ -1,4 +1,4 @@
-/** A check: one claim about a gateway, decided by the bytes it sends. */
+/** The types of checks, each of which decides one claim about a gateway, and the helpers that they are made of. */
 import type { z } from "zod";
 import type { SuiteContext } from "./suite_context.ts";
 
@@ -18,28 +18,34 @@ export type TextPart = typeof TEXT_PARTS[number];
 
 /** A claim and the function that checks it. */
 export interface Check {
-  /** Such as `chat.stream.done`. */
+  /** Id of the check, such as `chat.stream.done`. */
   id: string;
   part: SuitePart;
   /** The claim, as a sentence. */
   title: string;
-  /** Consequence for clients if it is false. */
+  /** Why the claim matters to clients. */
   why: string;
-  /** True if the check needs a model that follows instructions. */
+  /** Whether the check needs a model that follows instructions; absent: no. */
   instructed?: true;
   run: CheckFunction;
 }
 
-/** Runs a check; may return a note. @throws {Mismatch} if it fails @throws {Skip} if it does not apply */
+/**
+ * Runs a check, and may return a note.
+ * @throws {Mismatch} if the check fails
+ * @throws {Skip} if it does not apply
+ */
 export type CheckFunction = (context: SuiteContext) => Promise<string | void>;
 
-/** Checks of one part, by id. */
+/** Checks of a part by their ids, without the name of the part. */
 export type Checks = Readonly<Record<string, CheckFunction>>;
 
-/** A failed check: the expected and the received. */
+/** A check failed. */
 export class Mismatch extends Error {
   override readonly name = "Mismatch";
+  /** The expectation, in words. */
   readonly expected: string;
+  /** The received value, as text. */
   readonly seen: string;
 
   constructor(expected: string, seen: string) {
@@ -49,37 +55,38 @@ export class Mismatch extends Error {
   }
 }
 
-/** A check that does not apply; the message is the reason. */
+/** A check does not apply. The message is the reason. */
 export class Skip extends Error {
   override readonly name = "Skip";
 }
 
-/** Fails the check unless the condition holds. `seen` is printed as JSON, cut to one line. */
-export function expectThat(
-  condition: boolean,
-  { expected, seen }: { expected: string; seen: unknown },
-): asserts condition {
+/** Requires a condition. @throws {Mismatch} if it is false, with `seen` as JSON, shortened to one line */
+export function must(condition: boolean, { expected, seen }: { expected: string; seen: unknown }): asserts condition {
   if (!condition) throw new Mismatch(expected, show(seen));
 }
 
-/** Parses a value by a schema. @throws {Mismatch} for the first invalid member */
+/**
+ * Parses a value by a schema.
+ * @param where name of the value in messages
+ * @throws {Mismatch} for the first invalid member
+ */
 export function shaped<T>(schema: z.ZodType<T>, value: unknown, where = "the body"): T {
-  const read = schema.safeParse(value);
-  if (read.success) return read.data;
-  const [issue] = read.error.issues;
+  const parsed = schema.safeParse(value);
+  if (parsed.success) return parsed.data;
+  const [issue] = parsed.error.issues;
   const path = issue?.path.map(String).join(".") ?? "";
   const location = path === "" ? where : `${where}: ${path}`;
-  const at = issue?.path.reduce<unknown>((inner, key) => Object(inner)[key], value);
-  throw new Mismatch(`${location} to be right (${issue?.message ?? "form"})`, show(at));
+  const member = issue?.path.reduce<unknown>((inner, key) => Object(inner)[key], value);
+  throw new Mismatch(`${location} to be right (${issue?.message ?? "form"})`, show(member));
 }
 
-/** Longest printed value, in characters. */
-const SHOWN = 200;
+/** Longest formatted value, in characters. */
+const MAX_SHOWN_CHARACTERS = 200;
 
-/** Prints a value in one line. */
+/** Formats a value in one line. */
 export function show(value: unknown): string {
   if (value === undefined) return "nothing";
   const text = typeof value === "string" ? value : JSON.stringify(value);
   const line = text.replaceAll(/\s+/g, " ");
-  return line.length > SHOWN ? `${line.slice(0, SHOWN)}…` : line;
+  return line.length > MAX_SHOWN_CHARACTERS ? `${line.slice(0, MAX_SHOWN_CHARACTERS)}…` : line;
 }

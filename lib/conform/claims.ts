@@ -1,9 +1,9 @@
-/** Every check of the suite: its claim about a gateway, and its importance to clients. */
+/** The claims about a gateway that the suite checks, and why they matter to clients. */
 import { type Check, type CheckFunction, type Checks, type SuitePart, TEXT_PARTS } from "./check.ts";
 
 /**
- * Rows of "id | claim | reason". `*` after an id marks a check that needs a model that follows instructions; `*.`
- * stands for each text protocol.
+ * Lines of "id | claim | reason". A `*` after an id marks a check that needs a model that follows instructions. Ids
+ * that begin with `*.` stand for all text protocols.
  */
 const CLAIMS = `
 models.list | The catalog is a list of models with id, object, created and owned_by | SDKs declare these types
@@ -201,19 +201,22 @@ rerank.error.model | A model that does not exist is 404 (or 400), in OpenAI's fo
 
 const ROWS = CLAIMS.trim().split("\n").map((line) => line.split(" | "));
 
-/** The checks of a part, in table order. @throws {Error} if a claim has no check, or a check no claim */
-export function checksOf(part: SuitePart, runs: Checks): Check[] {
-  const unclaimed = new Map<string, CheckFunction>(Object.entries(runs));
+/**
+ * Joins the claims of a part with their functions, in the order of the table.
+ * @throws {Error} if a claim has no function, or a function no claim
+ */
+export function checksOf(part: SuitePart, functions: Checks): Check[] {
+  const unused = new Map<string, CheckFunction>(Object.entries(functions));
   const own = ROWS.filter(([id = ""]) => id.startsWith(`${part}.`));
   const isText = TEXT_PARTS.some((protocol) => protocol === part);
   const shared = isText ? ROWS.filter(([id = ""]) => id.startsWith("*.")) : [];
   const checks = [...own, ...shared].map(([marked = "", title = "", why = ""]): Check => {
     const name = marked.replace(/ \*$/, "").replace(/^[^.]*\./, "");
-    const run = unclaimed.get(name);
+    const run = unused.get(name);
     if (run === undefined) throw new Error(`There is no check "${part}.${name}"`);
-    unclaimed.delete(name);
+    unused.delete(name);
     return { id: `${part}.${name}`, part, title, why, ...(marked.endsWith(" *") && { instructed: true }), run };
   });
-  if (unclaimed.size > 0) throw new Error(`There is no claim for ${part}: ${[...unclaimed.keys()].join(", ")}`);
+  if (unused.size > 0) throw new Error(`There is no claim for ${part}: ${[...unused.keys()].join(", ")}`);
   return checks;
 }

@@ -1,12 +1,13 @@
-/** Embeddings in OpenAI's format. */
+/** Checks of embeddings in OpenAI's format. */
 import { z } from "zod";
 import type { JsonObject } from "../json/mod.ts";
-import { type Checks, expectThat, shaped, Skip } from "./check.ts";
+import { type Checks, must, shaped, Skip } from "./check.ts";
 import { checkHeader } from "./http_checks.ts";
 import { answerOf, bodyOf, type ModelPart, refusalChecks } from "./model_part.ts";
 import { objectOf } from "./sse.ts";
 import type { SuiteContext } from "./suite_context.ts";
 
+/** Test inputs. The first two have the same meaning. */
 const TEXTS = ["A red apple on a table", "A red apple lies on the table", "Quarterly tax returns"];
 
 const listForm = z.object({
@@ -23,18 +24,18 @@ const usageForm = z.object({ prompt_tokens: z.number().int().min(1), total_token
 
 const FORM: ModelPart = { part: "embeddings", model: "embedding", members: { input: TEXTS } };
 
-/** The vectors of an answer by index. */
-async function vectors(context: SuiteContext, more: JsonObject = {}): Promise<(number[] | string)[]> {
-  const { data } = shaped(listForm, objectOf((await answerOf(FORM, context, more)).text, "the answer"));
+/** Requests the vectors of the test inputs, in order. @param members further members of the body */
+async function requestVectors(context: SuiteContext, members: JsonObject = {}): Promise<(number[] | string)[]> {
+  const { data } = shaped(listForm, objectOf((await answerOf(FORM, context, members)).text, "the answer"));
   const indices = data.map(({ index }) => index);
-  expectThat(indices.every((index, at) => index === at), { expected: "indices from 0 in order", seen: indices });
+  must(indices.every((index, at) => index === at), { expected: "indices from 0 in order", seen: indices });
   return data.map(({ embedding }) => embedding);
 }
 
-async function floats(context: SuiteContext): Promise<number[][]> {
-  const found = await vectors(context);
-  expectThat(found.every(Array.isArray), { expected: "arrays of numbers where no format is named", seen: found[0] });
-  return found as number[][];
+async function requestNumbers(context: SuiteContext): Promise<number[][]> {
+  const vectors = await requestVectors(context);
+  must(vectors.every(Array.isArray), { expected: "arrays of numbers where no format is named", seen: vectors[0] });
+  return vectors as number[][];
 }
 
 function dot(first: readonly number[] = [], second: readonly number[] = []): number {
@@ -44,37 +45,37 @@ function dot(first: readonly number[] = [], second: readonly number[] = []): num
 /** Checks of embeddings. */
 export const EMBEDDINGS: Checks = {
   async whole(context) {
-    const found = await floats(context);
-    expectThat(found.length === TEXTS.length, { expected: `${TEXTS.length} vectors`, seen: found.length });
-    const lengths = new Set(found.map(({ length }) => length));
-    expectThat(lengths.size === 1, { expected: "vectors of one length", seen: [...lengths] });
+    const vectors = await requestNumbers(context);
+    must(vectors.length === TEXTS.length, { expected: `${TEXTS.length} vectors`, seen: vectors.length });
+    const lengths = new Set(vectors.map(({ length }) => length));
+    must(lengths.size === 1, { expected: "vectors of one length", seen: [...lengths] });
   },
   async similar(context) {
-    const [first, near, far] = await floats(context);
-    const [close, distant] = [dot(first, near), dot(first, far)];
-    expectThat(close > distant, { expected: "the same words to be closer than others", seen: [close, distant] });
+    const [first, similar, different] = await requestNumbers(context);
+    const [high, low] = [dot(first, similar), dot(first, different)];
+    must(high > low, { expected: "the same words to be closer than others", seen: [high, low] });
   },
   async base64(context) {
-    const [expected] = await floats(context);
-    const [seen] = await vectors(context, { encoding_format: "base64" });
-    expectThat(typeof seen === "string", { expected: "base64", seen });
+    const [expected] = await requestNumbers(context);
+    const [seen] = await requestVectors(context, { encoding_format: "base64" });
+    must(typeof seen === "string", { expected: "base64", seen });
     const bytes = Uint8Array.from(atob(seen), (char) => char.charCodeAt(0));
     const numbers = Array.from(new Float32Array(bytes.buffer));
-    expectThat(numbers.length === expected?.length, { expected: `${expected?.length} floats`, seen: numbers.length });
+    must(numbers.length === expected?.length, { expected: `${expected?.length} floats`, seen: numbers.length });
     const cosine = dot(numbers, expected) / Math.sqrt(dot(numbers, numbers) * dot(expected, expected));
-    expectThat(cosine > 0.999, { expected: "the vector that comes as numbers", seen: numbers.slice(0, 4) });
+    must(cosine > 0.999, { expected: "the vector that comes as numbers", seen: numbers.slice(0, 4) });
   },
   async tokens(context) {
-    const ask = { path: context.path("embeddings"), body: bodyOf(FORM, context, { input: [[1, 2, 3], [4]] }) };
-    const answer = await context.ask(ask);
+    const body = bodyOf(FORM, context, { input: [[1, 2, 3], [4]] });
+    const answer = await context.ask({ path: context.path("embeddings"), body });
     if (answer.status === 400) throw new Skip("the model does not accept token inputs: 400");
     const { data } = shaped(listForm, objectOf(answer.text, "the answer"));
-    expectThat(data.length === 2, { expected: "2 vectors", seen: data.length });
+    must(data.length === 2, { expected: "2 vectors", seen: data.length });
   },
   async usage(context) {
     const { usage } = objectOf((await answerOf(FORM, context)).text, "the answer");
     const { prompt_tokens, total_tokens } = shaped(usageForm, usage, "usage");
-    expectThat(prompt_tokens === total_tokens, { expected: "total = prompt", seen: usage });
+    must(prompt_tokens === total_tokens, { expected: "total = prompt", seen: usage });
   },
   request_id: async (context) => checkHeader(await answerOf(FORM, context), "x-request-id", /^\S+$/),
   ...refusalChecks(FORM, {

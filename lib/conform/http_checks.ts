@@ -1,13 +1,13 @@
 /** Checks shared by all text protocols: streams, headers, errors, and clients that disconnect. */
 import { z } from "zod";
 import type { JsonObject } from "../json/mod.ts";
-import { expectThat, Mismatch, shaped, show, Skip } from "./check.ts";
+import { Mismatch, must, shaped, show, Skip } from "./check.ts";
 import { BAD_KEY, LONG, NO_MODEL, READY, UNKNOWN } from "./prompts.ts";
 import type { ProtocolChecks, ProtocolClient, VendorErrors } from "./protocol_client.ts";
 import { objectOf } from "./sse.ts";
 import type { HttpAnswer } from "./suite_context.ts";
 
-/** Size of a body beyond any usual limit, in bytes. */
+/** Size of a body that exceeds all usual limits, in bytes. */
 const LARGE_BYTES = 34 * 1024 * 1024;
 
 const openaiError = z.object({
@@ -24,6 +24,7 @@ const anthropicError = z.object({
   error: z.object({ type: z.string().min(1), message: z.string().min(1) }),
 });
 
+/** Expected `error.type` by status. */
 const ANTHROPIC_TYPES: Readonly<Record<number, string>> = {
   400: "invalid_request_error",
   401: "authentication_error",
@@ -35,6 +36,7 @@ const googleError = z.object({
   error: z.object({ code: z.number().int(), message: z.string().min(1), status: z.string().min(1) }),
 });
 
+/** Expected `error.status` by HTTP status. */
 const GOOGLE_STATUSES: Readonly<Record<number, string>> = {
   400: "INVALID_ARGUMENT",
   401: "UNAUTHENTICATED",
@@ -44,34 +46,34 @@ const GOOGLE_STATUSES: Readonly<Record<number, string>> = {
 
 const JSON_TYPE = /^application\/json\b/;
 
-/** The checks of errors, headers and behaviour under every protocol. */
+/** Checks of headers, streams, errors and disconnections for every text protocol. */
 export const HTTP_CHECKS: ProtocolChecks = {
   "whole.type": async (client) => checkHeader(await client.readyAnswer(), "content-type", JSON_TYPE),
-  "whole.request_id": async (client) => checkId(client, await client.readyAnswer()),
+  "whole.request_id": async (client) => checkRequestId(client, await client.readyAnswer()),
   "stream.type": async (client) =>
     checkHeader((await client.readyStream()).answer, "content-type", /^text\/event-stream\b/),
   "stream.cache": async (client) =>
     checkHeader((await client.readyStream()).answer, "cache-control", /no-cache|no-store/),
   "stream.buffering": async (client) => checkHeader((await client.readyStream()).answer, "x-accel-buffering", /^no$/),
-  "stream.request_id": async (client) => checkId(client, (await client.readyStream()).answer),
+  "stream.request_id": async (client) => checkRequestId(client, (await client.readyStream()).answer),
   async "stream.lines"(client) {
     const { faults, events, comments } = await client.readyStream();
-    expectThat(faults.length === 0, { expected: "a valid event stream", seen: faults.join("; ") });
-    const odd = events.find(({ data }) => data.startsWith(":") || data === "");
-    expectThat(odd === undefined, { expected: "keep-alives as comments, not as data", seen: odd?.data });
+    must(faults.length === 0, { expected: "a valid event stream", seen: faults.join("; ") });
+    const keepAlive = events.find(({ data }) => data.startsWith(":") || data === "");
+    must(keepAlive === undefined, { expected: "keep-alives as comments, not as data", seen: keepAlive?.data });
     return comments.length === 0 ? undefined : `${comments.length} comments`;
   },
   async "error.key"(client) {
-    const answer = await wrongKey(client);
+    const answer = await sendWrongKey(client);
     checkError(client.form, answer, [401]);
-    expectThat(!answer.text.includes(BAD_KEY), { expected: "an error without the key", seen: answer.text });
+    must(!answer.text.includes(BAD_KEY), { expected: "an error without the key", seen: answer.text });
   },
   "error.no_key": async (client) =>
     checkError(client.form, await client.post({ key: null, body: client.body(READY) }), [401]),
-  "error.request_id": async (client) => checkId(client, await wrongKey(client)),
-  "error.model": async (client) => checkNoModel(client, await unknownModel(client, {})),
+  "error.request_id": async (client) => checkRequestId(client, await sendWrongKey(client)),
+  "error.model": async (client) => checkNoModel(client, await sendUnknownModel(client, {})),
   async "error.early"(client) {
-    const answer = await unknownModel(client, { stream: true });
+    const answer = await sendUnknownModel(client, { stream: true });
     checkNoModel(client, answer);
     checkHeader(answer, "content-type", JSON_TYPE);
   },
@@ -79,7 +81,7 @@ export const HTTP_CHECKS: ProtocolChecks = {
   "error.member": async (client) =>
     checkError(client.form, await client.post({ body: client.form.incomplete(client.context.subject.model) }), [400]),
   async "error.large"(client) {
-    // The model does not exist, so a gateway without a limit generates nothing.
+    // The model does not exist, so that a gateway without a limit generates nothing.
     const answer = await client.post({
       body: client.body("a".repeat(client.context.subject.largeBytes ?? LARGE_BYTES), { model: NO_MODEL }),
     });
@@ -88,7 +90,7 @@ export const HTTP_CHECKS: ProtocolChecks = {
   },
   async "error.method"(client) {
     const answer = await client.post({ method: "PUT", body: "{}" });
-    expectThat(answer.status === 405, { expected: "status 405", seen: answer.status });
+    must(answer.status === 405, { expected: "status 405", seen: answer.status });
     checkHeader(answer, "allow", /\bPOST\b/);
   },
   async unknown(client) {
@@ -96,22 +98,22 @@ export const HTTP_CHECKS: ProtocolChecks = {
     if (answer.status === 400 && answer.text.includes(UNKNOWN)) {
       throw new Skip("it is refused by name, as the vendors' own servers do; newer clients may fail");
     }
-    expectThat(answer.status === 200, { expected: "status 200", seen: `${answer.status}: ${answer.text}` });
+    must(answer.status === 200, { expected: "status 200", seen: `${answer.status}: ${answer.text}` });
   },
   known: async (client) => void await client.context.good(client.request(client.body(READY, client.form.known))),
   async disconnect(client) {
     const { context } = client;
     const opened = await context.open(client.request(client.body(LONG, { stream: true })));
-    expectThat(opened.status === 200 && await opened.first(), { expected: "a stream", seen: opened.status });
+    must(opened.status === 200 && await opened.first(), { expected: "a stream", seen: opened.status });
     opened.disconnect();
     await context.good(client.request(client.body(READY)));
   },
 };
 
-function unknownModel(client: ProtocolClient, more: JsonObject): Promise<HttpAnswer> {
+function sendUnknownModel(client: ProtocolClient, members: JsonObject): Promise<HttpAnswer> {
   return client.once(
-    `no model ${JSON.stringify(more)}`,
-    () => client.post({ body: client.body(READY, { model: NO_MODEL, ...more }) }),
+    `no model ${JSON.stringify(members)}`,
+    () => client.post({ body: client.body(READY, { model: NO_MODEL, ...members }) }),
   );
 }
 
@@ -119,32 +121,32 @@ function checkNoModel({ form }: ProtocolClient, answer: HttpAnswer): void {
   checkError(form, answer, form.part === "messages" || form.part === "gemini" ? [404] : [404, 400]);
 }
 
-function wrongKey(client: ProtocolClient): Promise<HttpAnswer> {
+function sendWrongKey(client: ProtocolClient): Promise<HttpAnswer> {
   return client.once("wrong key", () => client.post({ key: BAD_KEY, body: client.body(READY) }));
 }
 
-/** Checks an error's status and body. */
+/** Checks the status and the body of an error. @throws {Mismatch} if one is wrong */
 export function checkError(
   { errors }: { errors: VendorErrors },
   { status, text }: HttpAnswer,
   statuses: readonly number[],
 ): void {
-  expectThat(statuses.includes(status), { expected: `status ${statuses.join(" or ")}`, seen: `${status}: ${text}` });
+  must(statuses.includes(status), { expected: `status ${statuses.join(" or ")}`, seen: `${status}: ${text}` });
   const body = objectOf(text, "the error");
   switch (errors) {
     case "openai":
       return void shaped(openaiError, body, "the error");
     case "anthropic": {
       const { error: { type } } = shaped(anthropicError, body, "the error");
-      return expectThat(type === ANTHROPIC_TYPES[status], {
+      return must(type === ANTHROPIC_TYPES[status], {
         expected: `error.type "${ANTHROPIC_TYPES[status]}"`,
         seen: type,
       });
     }
     case "google": {
       const { error } = shaped(googleError, body, "the error");
-      expectThat(error.code === status, { expected: `error.code ${status}`, seen: error.code });
-      expectThat(error.status === GOOGLE_STATUSES[status], {
+      must(error.code === status, { expected: `error.code ${status}`, seen: error.code });
+      must(error.status === GOOGLE_STATUSES[status], {
         expected: `error.status "${GOOGLE_STATUSES[status]}"`,
         seen: error.status,
       });
@@ -152,7 +154,7 @@ export function checkError(
   }
 }
 
-/** Checks the format of a header's value. */
+/** Checks the value of a header by a pattern. @throws {Mismatch} if it is missing or does not match */
 export function checkHeader({ header }: HttpAnswer, name: string, form: RegExp): void {
   const value = header(name);
   if (value === null || !form.test(value)) {
@@ -160,6 +162,6 @@ export function checkHeader({ header }: HttpAnswer, name: string, form: RegExp):
   }
 }
 
-function checkId({ form }: ProtocolClient, answer: HttpAnswer): void {
+function checkRequestId({ form }: ProtocolClient, answer: HttpAnswer): void {
   checkHeader(answer, form.errors === "anthropic" ? "request-id" : "x-request-id", /^\S+$/);
 }

@@ -1,6 +1,6 @@
-/** Images: generated, edited and streamed. Each request costs an image, so there are only three. */
+/** Checks of images: generated, edited and streamed. Only three requests make images, because each costs one. */
 import { z } from "zod";
-import { type Checks, expectThat, shaped, show, Skip } from "./check.ts";
+import { type Checks, must, shaped, show, Skip } from "./check.ts";
 import { checkHeader } from "./http_checks.ts";
 import { answerOf, bodyOf, type ModelPart, refusalChecks } from "./model_part.ts";
 import { PICTURE } from "./prompts.ts";
@@ -27,39 +27,39 @@ const FORM: ModelPart = {
 };
 
 /** Checks that base64 contains a PNG, JPEG or WebP. */
-function checkPicture(base64: string): void {
+function checkImage(base64: string): void {
   const head = /^[A-Za-z0-9+/]{24,}={0,2}$/.test(base64) ? atob(base64.slice(0, 24)) : "";
-  const isPicture = head.startsWith("\x89PNG") || head.startsWith("\xff\xd8\xff") || head.slice(8, 12) === "WEBP";
-  expectThat(isPicture, { expected: "a PNG, JPEG or WebP in base64", seen: base64.slice(0, 24) });
+  const isImage = head.startsWith("\x89PNG") || head.startsWith("\xff\xd8\xff") || head.slice(8, 12) === "WEBP";
+  must(isImage, { expected: "a PNG, JPEG or WebP in base64", seen: base64.slice(0, 24) });
 }
 
 function checkUsage(value: unknown): void {
-  expectThat(value !== undefined, { expected: "usage", seen: value });
+  must(value !== undefined, { expected: "usage", seen: value });
   const { input_tokens, output_tokens, total_tokens } = shaped(usageForm, value, "usage");
-  expectThat(total_tokens === input_tokens + output_tokens, { expected: "total = input + output", seen: value });
+  must(total_tokens === input_tokens + output_tokens, { expected: "total = input + output", seen: value });
 }
 
 /** Checks of images. */
 export const IMAGES: Checks = {
   async whole(context) {
     const { data } = shaped(resultForm, objectOf((await answerOf(FORM, context)).text, "the answer"));
-    checkPicture(data[0]?.b64_json ?? "");
+    checkImage(data[0]?.b64_json ?? "");
   },
   usage: async (context) => checkUsage(objectOf((await answerOf(FORM, context)).text, "the answer").usage),
   request_id: async (context) => checkHeader(await answerOf(FORM, context), "x-request-id", /^\S+$/),
   async stream(context) {
-    const ask = { path: context.path("images"), body: bodyOf(FORM, context, { stream: true, partial_images: 0 }) };
-    const stream = await context.stream(ask);
+    const body = bodyOf(FORM, context, { stream: true, partial_images: 0 });
+    const stream = await context.stream({ path: context.path("images"), body });
     checkHeader(stream.answer, "content-type", /^text\/event-stream\b/);
-    expectThat(stream.faults.length === 0, { expected: "a valid event stream", seen: stream.faults });
+    must(stream.faults.length === 0, { expected: "a valid event stream", seen: stream.faults });
     const events = bodiesOf(stream);
     const { type, b64_json, usage } = events.at(-1) ?? {};
-    expectThat(type === "image_generation.completed", { expected: "image_generation.completed", seen: type });
-    expectThat(stream.events[events.length - 1]?.name === type, {
+    must(type === "image_generation.completed", { expected: "image_generation.completed", seen: type });
+    must(stream.events[events.length - 1]?.name === type, {
       expected: `event: ${type}`,
       seen: stream.events.at(-1)?.name,
     });
-    checkPicture(String(b64_json));
+    checkImage(String(b64_json));
     checkUsage(usage);
   },
   async edit(context) {
@@ -72,8 +72,8 @@ export const IMAGES: Checks = {
     const path = context.path("images").replace(/generations$/, "edits");
     const answer = await context.ask({ path, body: form });
     if (answer.status === 404) throw new Skip("the gateway does not edit pictures: 404");
-    expectThat(answer.status === 200, { expected: "status 200", seen: `${answer.status}: ${show(answer.text)}` });
-    checkPicture(shaped(resultForm, objectOf(answer.text, "the answer")).data[0]?.b64_json ?? "");
+    must(answer.status === 200, { expected: "status 200", seen: `${answer.status}: ${show(answer.text)}` });
+    checkImage(shaped(resultForm, objectOf(answer.text, "the answer")).data[0]?.b64_json ?? "");
   },
   ...refusalChecks(FORM, { "error.size": [() => ({ size: "7x7" }), [400]] }),
 };

@@ -1,14 +1,14 @@
-/** The model list in both formats, and HTTP behaviour of every path. */
+/** Checks of the model list in both formats, and of the HTTP behaviour of all paths. */
 import { z } from "zod";
 import { isObject, type JsonObject } from "../json/mod.ts";
-import { type Checks, expectThat, shaped, Skip } from "./check.ts";
+import { type Checks, must, shaped, Skip } from "./check.ts";
 import { checkError, checkHeader } from "./http_checks.ts";
 import type { HttpAnswer, SuiteContext } from "./suite_context.ts";
 import { BAD_KEY, NO_MODEL } from "./prompts.ts";
 import { objectOf } from "./sse.ts";
 
-/** An origin that no operator allows. */
-const STRANGE_ORIGIN = "https://conform.invalid";
+/** An origin that no gateway allows. */
+const FOREIGN_ORIGIN = "https://conform.invalid";
 
 const modelForm = z.object({
   id: z.string().min(1),
@@ -24,7 +24,7 @@ const nativeForm = z.object({
   created_at: z.iso.datetime({ offset: true }),
 });
 
-/** Members beyond OpenAI's that many gateways show: if present, they must be useful. */
+/** Members beyond OpenAI's that many gateways show. If they are present, they must be well-formed. */
 const richForm = z.object({
   context_length: z.number().int().min(1).nullish(),
   pricing: z.record(z.string(), z.unknown()).nullish(),
@@ -35,13 +35,13 @@ const richForm = z.object({
   }).nullish(),
 });
 
-function list(context: SuiteContext): Promise<HttpAnswer> {
+function getList(context: SuiteContext): Promise<HttpAnswer> {
   return context.once("models", () => context.good({ method: "GET", path: context.path("models") }));
 }
 
-async function rows(context: SuiteContext): Promise<JsonObject[]> {
-  const { data } = objectOf((await list(context)).text, "the catalog");
-  expectThat(Array.isArray(data), { expected: "data, a list", seen: data });
+async function getModels(context: SuiteContext): Promise<JsonObject[]> {
+  const { data } = objectOf((await getList(context)).text, "the catalog");
+  must(Array.isArray(data), { expected: "data, a list", seen: data });
   return data.filter(isObject);
 }
 
@@ -51,11 +51,11 @@ function nativePath(context: SuiteContext): string {
   return path;
 }
 
-function native(context: SuiteContext): Promise<HttpAnswer> {
+function getNativeList(context: SuiteContext): Promise<HttpAnswer> {
   return context.once("models native", async () => {
     const answer = await context.ask({ method: "GET", path: nativePath(context), credential: "x-api-key" });
     if (answer.status === 404) throw new Skip("the gateway has no catalog in the native format");
-    expectThat(answer.status === 200, { expected: "status 200", seen: `${answer.status}: ${answer.text}` });
+    must(answer.status === 200, { expected: "status 200", seen: `${answer.status}: ${answer.text}` });
     return answer;
   });
 }
@@ -63,26 +63,26 @@ function native(context: SuiteContext): Promise<HttpAnswer> {
 /** Checks of the model list. */
 export const MODELS: Checks = {
   async list(context) {
-    const body = objectOf((await list(context)).text, "the catalog");
-    expectThat(body.object === "list", { expected: 'object "list"', seen: body.object });
-    const models = await rows(context);
-    expectThat(models.length > 0, { expected: "models", seen: "none" });
+    const body = objectOf((await getList(context)).text, "the catalog");
+    must(body.object === "list", { expected: 'object "list"', seen: body.object });
+    const models = await getModels(context);
+    must(models.length > 0, { expected: "models", seen: "none" });
     models.forEach((row, index) => shaped(modelForm, row, `data.${index}`));
   },
   async unique(context) {
-    const ids = (await rows(context)).map(({ id }) => id);
-    const twice = ids.find((id, index) => ids.indexOf(id) !== index);
-    expectThat(twice === undefined, { expected: "each id once", seen: twice });
+    const ids = (await getModels(context)).map(({ id }) => id);
+    const duplicate = ids.find((id, index) => ids.indexOf(id) !== index);
+    must(duplicate === undefined, { expected: "each id once", seen: duplicate });
     const { model } = context.subject;
-    expectThat(ids.includes(model), { expected: model, seen: ids });
+    must(ids.includes(model), { expected: model, seen: ids });
   },
   async rich(context) {
-    const models = await rows(context);
+    const models = await getModels(context);
     for (const row of models) {
       const { pricing } = shaped(richForm, row, String(row.id));
       for (const [name, price] of Object.entries(pricing ?? {})) {
         const isNumber = typeof price !== "string" || /^-?\d+(\.\d+)?$/.test(price);
-        expectThat(isNumber, { expected: `pricing.${name} as a decimal string`, seen: price });
+        must(isNumber, { expected: `pricing.${name} as a decimal string`, seen: price });
       }
     }
     if (models.every((row) => !("pricing" in row) && !("context_length" in row))) throw new Skip("none is shown");
@@ -92,7 +92,7 @@ export const MODELS: Checks = {
     const path = `${context.path("models")}/${encodeURIComponent(model)}`;
     const row = objectOf((await context.good({ method: "GET", path })).text, "the model");
     shaped(modelForm, row);
-    expectThat(row.id === model, { expected: model, seen: row.id });
+    must(row.id === model, { expected: model, seen: row.id });
   },
   async none(context) {
     const path = `${context.path("models")}/${encodeURIComponent(NO_MODEL)}`;
@@ -104,42 +104,36 @@ export const MODELS: Checks = {
     checkError({ errors: "openai" }, answer, [401]);
   },
   async native(context) {
-    const body = objectOf((await native(context)).text, "the catalog");
-    expectThat(Array.isArray(body.data), { expected: "data, a list", seen: body.data });
+    const body = objectOf((await getNativeList(context)).text, "the catalog");
+    must(Array.isArray(body.data), { expected: "data, a list", seen: body.data });
     body.data.forEach((row, index) => shaped(nativeForm, row, `data.${index}`));
     const { has_more } = body;
-    expectThat(has_more === undefined || typeof has_more === "boolean", {
-      expected: "has_more, or none",
-      seen: has_more,
-    });
+    must(has_more === undefined || typeof has_more === "boolean", { expected: "has_more, or none", seen: has_more });
   },
   async native_one(context) {
-    await native(context);
+    await getNativeList(context);
     const { model } = context.subject;
     const path = `${nativePath(context)}/${encodeURIComponent(model)}`;
     const answer = await context.good({ method: "GET", path, credential: "x-api-key" });
-    expectThat(shaped(nativeForm, objectOf(answer.text, "the model")).id === model, {
-      expected: model,
-      seen: answer.text,
-    });
+    must(shaped(nativeForm, objectOf(answer.text, "the model")).id === model, { expected: model, seen: answer.text });
   },
-  type: async (context) => checkHeader(await list(context), "content-type", /^application\/json\b/),
-  request_id: async (context) => checkHeader(await list(context), "x-request-id", /^\S+$/),
+  type: async (context) => checkHeader(await getList(context), "content-type", /^application\/json\b/),
+  request_id: async (context) => checkHeader(await getList(context), "x-request-id", /^\S+$/),
   async head(context) {
     const answer = await context.ask({ method: "HEAD", path: context.path("models") });
-    expectThat(answer.status === 200, { expected: "status 200", seen: answer.status });
-    expectThat(answer.text === "", { expected: "no body", seen: answer.text });
+    must(answer.status === 200, { expected: "status 200", seen: answer.status });
+    must(answer.text === "", { expected: "no body", seen: answer.text });
   },
   async method(context) {
     const answer = await context.ask({ method: "DELETE", path: context.path("models") });
-    expectThat(answer.status === 405, { expected: "status 405", seen: answer.status });
+    must(answer.status === 405, { expected: "status 405", seen: answer.status });
     checkHeader(answer, "allow", /\bGET\b/);
   },
   async cors(context) {
     const path = context.path("models");
-    const answer = await context.ask({ method: "GET", path, headers: { origin: STRANGE_ORIGIN } });
+    const answer = await context.ask({ method: "GET", path, headers: { origin: FOREIGN_ORIGIN } });
     const allowed = answer.header("access-control-allow-origin");
-    expectThat(allowed !== "*" && allowed !== STRANGE_ORIGIN, {
+    must(allowed !== "*" && allowed !== FOREIGN_ORIGIN, {
       expected: "no access-control-allow-origin for it",
       seen: allowed,
     });

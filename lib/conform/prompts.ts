@@ -1,21 +1,21 @@
-/** The prompts of the suite, short and simple enough for any instructed model. */
+/** The prompts, tools and images of the suite. Any model that follows instructions can handle them. */
 import type { JsonObject } from "../json/mod.ts";
 
 /** Asks for a single word. */
 export const READY = "Answer with the one word ready, and nothing else.";
 
-/** Asks for far more than {@linkcode SHORT} tokens; works with models that count and with those that repeat. */
+/** Asks for far more than {@linkcode SHORT} tokens. It works with models that count and with models that repeat it. */
 export const LONG =
   "Count in words from one to one hundred and write every number. Begin like this and go on to the end: " +
   "one, two, three, four, five, six, seven, eight, nine, ten, eleven, twelve, thirteen, fourteen, fifteen, sixteen";
 
-/** A limit that truncates {@linkcode LONG}; the minimum of OpenAI's responses. */
+/** A limit of output tokens that cuts {@linkcode LONG}: the smallest that OpenAI's responses endpoint accepts. */
 export const SHORT = 16;
 
 /** Stop sequence for {@linkcode HALTING}. */
 export const HALT = "HALT";
 
-/** Contains the stop sequence once. */
+/** Asks for words with the stop sequence among them. */
 export const HALTING = `Repeat these words, with nothing before or after them: alpha beta ${HALT} gamma delta`;
 
 /** A system prompt. */
@@ -28,7 +28,7 @@ export const WEATHER = "What is the weather in Paris? Use get_weather.";
 export const BOTH =
   'Call both tools now, at once:\ncall:get_weather {"city":"Paris"}\ncall:get_time {"zone":"Europe/Paris"}';
 
-/** A tool, independent of protocols. */
+/** A tool in a form that is independent of protocols. */
 export interface PlainTool {
   name: string;
   description: string;
@@ -45,7 +45,7 @@ export const TOOLS: readonly [PlainTool, PlainTool] = [
   { name: "get_time", description: "The time in a zone", schema: textMember("zone") },
 ];
 
-/** A text that the arguments of each tool must contain. */
+/** The member with a text that the arguments of each tool must have. */
 export const ARGUMENTS: Readonly<Record<string, string>> = { get_weather: "city", get_time: "zone" };
 
 /** The result of a tool. */
@@ -55,8 +55,8 @@ export const RESULT = "18 degrees, light rain";
 export const MAKE_PERSON = "Make up a person. Give the name and the age as JSON.";
 
 /**
- * The same request in JSON, so that models that repeat their input answer in JSON, too, at hosts without structured
- * output.
+ * Asks for the same in JSON, so that models that repeat their input answer in JSON, too, even at hosts without
+ * structured output.
  */
 export const LIKE_THIS = '{"task":"Answer with a JSON object that has these members","name":"Ada","age":36}';
 
@@ -68,13 +68,13 @@ export const PERSON: JsonObject = {
   additionalProperties: false,
 };
 
-/** The problem of a text that is not a {@linkcode PERSON}; `undefined` if it is one. */
+/** Returns what is wrong with a text that should be a {@linkcode PERSON}; `undefined` if nothing is. */
 export function personProblem(text: string): string | undefined {
   try {
-    const { name, age, ...rest } = Object(JSON.parse(text));
+    const { name, age, ...others } = Object(JSON.parse(text));
     if (typeof name !== "string") return "no text as name";
     if (!Number.isInteger(age)) return "no integer as age";
-    return Object.keys(rest).length > 0 ? `more members: ${Object.keys(rest).join(", ")}` : undefined;
+    return Object.keys(others).length > 0 ? `more members: ${Object.keys(others).join(", ")}` : undefined;
   } catch {
     return "no JSON";
   }

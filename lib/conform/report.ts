@@ -1,10 +1,11 @@
-/** Reports the results of a suite as text and JSON. */
+/** Formats the results of a run as text or JSON. */
 import { SUITE_PARTS, type SuitePart } from "./check.ts";
 import type { Result, SuiteRun } from "./run.ts";
 
-const WORDS = { pass: "ok  ", fail: "FAIL", skip: "skip" } as const;
+/** Words for the outcomes, of equal length. */
+const OUTCOME_WORDS = { pass: "ok  ", fail: "FAIL", skip: "skip" } as const;
 
-/** Totals of one part, or of all. */
+/** Numbers of outcomes in a part, or in all. */
 export interface Total {
   pass: number;
   fail: number;
@@ -16,7 +17,7 @@ function totalOf(results: readonly Result[]): Total {
   return { pass: count("pass"), fail: count("fail"), skip: count("skip") };
 }
 
-/** Formats the report: a line per check, details of failed ones, and totals. */
+/** Formats the report: a line for each check, details of those that failed, and totals. */
 export function reportText({ results, requests }: SuiteRun, about: { origin: string; model: string }): string {
   const parts = SUITE_PARTS.map((part) => ({ part, results: results.filter((result) => result.part === part) }))
     .filter(({ results }) => results.length > 0);
@@ -35,7 +36,7 @@ export function reportText({ results, requests }: SuiteRun, about: { origin: str
   ].join("\n");
 }
 
-/** Reports a part skipped for a single reason in one line. */
+/** Replaces the results of a part by one line if all were skipped for the same reason. */
 function shortened(results: readonly Result[]): readonly Result[] | [{ all: number; reason: string }] {
   const reasons = new Set(results.map((result) => result.outcome === "skip" ? result.reason : undefined));
   const [reason] = reasons;
@@ -45,7 +46,7 @@ function shortened(results: readonly Result[]): readonly Result[] | [{ all: numb
 function resultLines(result: Result | { all: number; reason: string }): string[] {
   if ("all" in result) return [`  skip  all ${result.all} checks: ${result.reason}`];
   const star = result.instructed === true ? " *" : "";
-  const line = `  ${WORDS[result.outcome]}  ${result.id}${star}  ${result.title}`;
+  const line = `  ${OUTCOME_WORDS[result.outcome]}  ${result.id}${star}  ${result.title}`;
   switch (result.outcome) {
     case "pass":
       return [result.note === undefined ? line : `${line} (${result.note})`];
@@ -65,7 +66,7 @@ function totalLine(name: SuitePart | "all", { pass, fail, skip }: Total): string
   return `${`${name}:`.padEnd(11)}${String(pass).padStart(3)} ok, ${fail} failed, ${skip} skipped`;
 }
 
-/** The report as JSON. */
+/** Formats the report as JSON. */
 export function reportJson({ results, requests }: SuiteRun, about: { origin: string; model: string }): string {
   const parts = SUITE_PARTS.filter((part) => results.some((result) => result.part === part));
   const totals = Object.fromEntries(parts.map((part) => [part, totalOf(results.filter((r) => r.part === part))]));

@@ -1,4 +1,4 @@
-/** Runs the suite against one gateway. */
+/** Runs the suite against a gateway. */
 import { type Check, Mismatch, Skip, SUITE_PARTS, type SuitePart } from "./check.ts";
 import { CHAT_CHECKS } from "./chat/checks.ts";
 import { checksOf } from "./claims.ts";
@@ -12,7 +12,7 @@ import { MODELS } from "./models.ts";
 import { RERANK } from "./rerank.ts";
 import { RESPONSES_CHECKS } from "./responses/checks.ts";
 
-/** Every check, in report order. */
+/** All checks, in the order of the report. */
 export const CHECKS: readonly Check[] = [
   ...checksOf("models", MODELS),
   ...checksOf("chat", CHAT_CHECKS),
@@ -24,7 +24,7 @@ export const CHECKS: readonly Check[] = [
   ...checksOf("rerank", RERANK),
 ];
 
-/** The outcome of one check. */
+/** The outcome of a check. */
 export type Outcome =
   | { outcome: "pass"; note?: string }
   | { outcome: "fail"; expected: string; seen: string }
@@ -36,23 +36,24 @@ export type Result = Omit<Check, "run"> & Outcome;
 /** Results of a run. */
 export interface SuiteRun {
   results: Result[];
+  /** Number of requests that were sent. */
   requests: number;
 }
 
-/** A gateway that cannot be tested at all; the message is one line. */
+/** A gateway cannot be tested at all. The message is one line. */
 export class UnreachableGateway extends Error {
   override readonly name = "UnreachableGateway";
 }
 
 /** Options of a run. */
 export interface RunOptions extends Subject {
-  /** Parts to run, which must exist; absent: all that exist. */
+  /** Parts to run, which the gateway must serve; absent: all that it serves. */
   only?: readonly SuitePart[];
-  /** Concurrent checks. */
+  /** Number of concurrent checks. */
   concurrency: number;
 }
 
-/** Possible paths of each part. The first that exists is used. */
+/** Possible paths of each part. The first one that exists is used. */
 const PATHS: Readonly<Record<SuitePart, readonly [string, ...string[]]>> = {
   models: ["/v1/models"],
   chat: ["/v1/chat/completions"],
@@ -72,9 +73,9 @@ export async function runSuite({ only, concurrency, ...subject }: RunOptions): P
   const queue = selected.entries();
   const work = async (): Promise<void> => {
     for (const [index, check] of queue) {
-      const { run: _, ...rest } = check;
-      const missingTools = missing.get(check.part);
-      results[index] = { ...rest, ...(missingTools ?? await runCheck(check, context)) };
+      const { run: _, ...claim } = check;
+      const missingOutcome = missing.get(check.part);
+      results[index] = { ...claim, ...(missingOutcome ?? await runCheck(check, context)) };
     }
   };
   await Promise.all(Array.from({ length: Math.max(1, concurrency) }, work));
@@ -92,10 +93,14 @@ async function runCheck(check: Check, context: SuiteContext): Promise<Outcome> {
   }
 }
 
-/** Detects what the gateway serves, with requests that need no model. */
+/**
+ * Detects the parts that the gateway serves, with requests that generate nothing.
+ * @param required parts that must exist
+ * @returns the context of the checks, and the outcome of all checks of each missing part
+ */
 async function prepare(
   subject: Subject,
-  parts: readonly SuitePart[],
+  required: readonly SuitePart[],
 ): Promise<{ context: SuiteContext; missing: Map<SuitePart, Outcome> }> {
   const prober = new SuiteContext(subject);
   const paths: Partial<Record<SuitePart, string>> = {};
@@ -114,7 +119,8 @@ async function prepare(
         },
       );
       statuses.push(answer.status);
-      // An endpoint may answer 404 because the request names no existing model. Many servers repeat an unknown path.
+      // An endpoint may answer 404 because the model does not exist; its message then mentions a model. The path is
+      // removed from the message first, because many servers repeat an unknown path.
       const isKnown = ![404, 405].includes(answer.status) || /model/i.test(answer.text.replaceAll(probedPath, ""));
       if (isKnown) paths[part] = path;
     }
@@ -122,7 +128,7 @@ async function prepare(
     const text = `nothing answers at ${PATHS[part].join(" or ")}`;
     missing.set(
       part,
-      parts.includes(part)
+      required.includes(part)
         ? { outcome: "fail", expected: "an endpoint", seen: text }
         : { outcome: "skip", reason: text },
     );
@@ -139,7 +145,7 @@ async function prepare(
   return { context, missing };
 }
 
-/** Removes the key from a result, because a gateway may repeat it. */
+/** Removes the key from a result, because the answers of a gateway may repeat it. */
 function withoutKey(result: Result, key: string): Result {
   const clean = (text: string) => text.replaceAll(key, "[key]");
   switch (result.outcome) {

@@ -1,6 +1,6 @@
-/** Checks of answers and tools that apply to every text protocol. */
+/** Checks of answers and tools that are the same for every text protocol. */
 import type { JsonObject } from "../json/mod.ts";
-import { expectThat, Mismatch, show, Skip } from "./check.ts";
+import { Mismatch, must, show, Skip } from "./check.ts";
 import { ARGUMENTS, BOTH, LONG, MAKE_PERSON, personProblem, READY, SEE, SHORT, WEATHER } from "./prompts.ts";
 import type { PlainAnswer, PlainCall, ProtocolChecks, ProtocolClient, ProtocolForm } from "./protocol_client.ts";
 import { DONE, objectOf } from "./sse.ts";
@@ -10,49 +10,47 @@ export function sharedChecks({ part, tools, choices, toolFinish, cutFinish }: Pr
   return {
     async "whole.usage"(client) {
       const { input } = client.form.tokens((await client.ready()).usage);
-      expectThat(input > 0, { expected: "tokens of the prompt", seen: input });
+      must(input > 0, { expected: "tokens of the prompt", seen: input });
     },
     "stream.same": checkSame,
     async "length.whole"(client) {
       const { finish, usage } = await client.ask(LONG, await client.form.limit(client));
-      expectThat(finish === cutFinish, { expected: cutFinish, seen: finish });
+      must(finish === cutFinish, { expected: cutFinish, seen: finish });
       const { output } = client.form.tokens(usage);
-      expectThat(output <= SHORT, { expected: `at most ${SHORT} output tokens`, seen: output });
+      must(output <= SHORT, { expected: `at most ${SHORT} output tokens`, seen: output });
     },
     async "length.stream"(client) {
-      const { finish } = client.form.fold(await client.events(LONG, await client.form.limit(client)));
-      expectThat(finish === cutFinish, { expected: cutFinish, seen: finish });
+      const { finish } = client.form.aggregate(await client.events(LONG, await client.form.limit(client)));
+      must(finish === cutFinish, { expected: cutFinish, seen: finish });
     },
     "json.schema": async (client) => checkPerson(await client.ask(MAKE_PERSON, client.form.schema, "response_format")),
     image: async (client) => void await client.ask(SEE, client.form.withImage(SEE), "image"),
     async "tools.forced"(client) {
       const { calls } = await client.forcedCall();
-      expectThat(calls[0]?.name === "get_weather", { expected: "a call of get_weather", seen: calls });
+      must(calls[0]?.name === "get_weather", { expected: "a call of get_weather", seen: calls });
       checkCalls(calls);
     },
     async [part === "messages" ? "tools.any" : "tools.required"](client) {
       const { calls } = await client.askTools(WEATHER, { tools: tools(1), ...choices.required });
-      expectThat(calls.length > 0, { expected: "a call", seen: calls });
+      must(calls.length > 0, { expected: "a call", seen: calls });
       checkCalls(calls);
     },
     async "tools.none"(client) {
       const { calls, finish } = await client.askTools(WEATHER, { tools: tools(), ...choices.none });
-      expectThat(calls.length === 0, { expected: "no call", seen: calls });
-      expectThat(toolFinish === undefined || finish !== toolFinish, {
-        expected: "another reason to stop",
-        seen: finish,
-      });
+      must(calls.length === 0, { expected: "no call", seen: calls });
+      must(toolFinish === undefined || finish !== toolFinish, { expected: "another reason to stop", seen: finish });
     },
     "tools.parallel": async (client) => checkCalls((await bothCalls(client)).calls),
     async "tools.back"(client) {
-      const { text, calls, history } = await client.continueConversation(WEATHER, await client.forcedCall());
-      // In chat, an empty answer still has a message to send back; in messages and Gemini's protocol, empty answers are common.
+      const { text, calls, history } = await client.sendResults(WEATHER, await client.forcedCall());
+      // In the chat protocol, even an empty answer has a message in its history, so text and calls are checked. In the
+      // messages protocol and Gemini's, empty answers are common and accepted.
       const isEmpty = part === "chat"
         ? text === "" && calls.length === 0
         : part === "responses" && history.length === 0;
-      expectThat(!isEmpty, { expected: "a text or a call", seen: "nothing" });
+      must(!isEmpty, { expected: "a text or a call", seen: "nothing" });
     },
-    "tools.back_many": async (client) => void await client.continueConversation(BOTH, await bothCalls(client)),
+    "tools.back_many": async (client) => void await client.sendResults(BOTH, await bothCalls(client)),
   };
 }
 
@@ -62,20 +60,21 @@ async function bothCalls(client: ProtocolClient): Promise<PlainAnswer> {
   return answer;
 }
 
-/** As the check of a schema, streamed, for protocols that have it. */
+/** Checks that a streamed answer fits a schema, for protocols whose suites have this check. */
 export async function checkStreamedSchema(client: ProtocolClient): Promise<void> {
-  checkPerson(client.form.fold(await client.events(MAKE_PERSON, client.form.schema, "response_format")));
+  checkPerson(client.form.aggregate(await client.events(MAKE_PERSON, client.form.schema, "response_format")));
 }
 
 async function checkSame(client: ProtocolClient): Promise<string | void> {
   const whole = await client.ready();
-  const streamed = client.form.fold(await client.readyEvents());
-  const [one, other] = [client.form.tokens(whole.usage), client.form.tokens(streamed.usage)];
-  expectThat(one.input === other.input, { expected: "equal numbers of input tokens", seen: [one, other] });
+  const streamed = client.form.aggregate(await client.readyEvents());
+  const tokens = [client.form.tokens(whole.usage), client.form.tokens(streamed.usage)] as const;
+  const [wholeTokens, streamedTokens] = tokens;
+  must(wholeTokens.input === streamedTokens.input, { expected: "equal numbers of input tokens", seen: tokens });
   if (whole.text !== streamed.text || whole.hasReasoned || streamed.hasReasoned) {
     return "the two answers differ, so that only the prompt was compared";
   }
-  expectThat(one.output === other.output, { expected: "equal output tokens of equal texts", seen: [one, other] });
+  must(wholeTokens.output === streamedTokens.output, { expected: "equal output tokens of equal texts", seen: tokens });
 }
 
 function checkPerson({ text }: PlainAnswer): void {
@@ -83,43 +82,40 @@ function checkPerson({ text }: PlainAnswer): void {
   if (problem !== undefined) throw new Mismatch("JSON of the schema", `${problem}: ${show(text)}`);
 }
 
-/** Checks calls: known names, unique ids, and matching arguments. */
+/** Checks that tool calls have known names, unique ids and valid arguments. */
 export function checkCalls(calls: readonly PlainCall[]): void {
-  expectThat(new Set(calls.map(({ id }) => id)).size === calls.length, {
-    expected: "an id for each call",
-    seen: calls,
-  });
+  must(new Set(calls.map(({ id }) => id)).size === calls.length, { expected: "an id for each call", seen: calls });
   for (const call of calls) {
     const member = ARGUMENTS[call.name];
-    expectThat(member !== undefined, { expected: "a call of one of the tools", seen: call.name });
-    const read = objectOf(call.arguments, "arguments");
-    expectThat(typeof read[member] === "string", { expected: `arguments with "${member}"`, seen: call.arguments });
+    must(member !== undefined, { expected: "a call of one of the tools", seen: call.name });
+    const input = objectOf(call.arguments, "arguments");
+    must(typeof input[member] === "string", { expected: `arguments with "${member}"`, seen: call.arguments });
   }
 }
 
-/** Checks that a system prompt counts in the prompt. `more` are the members that contain it. */
+/** Checks that a system prompt is counted as input. @param more members that contain it */
 export async function checkSystem(client: ProtocolClient, more: JsonObject): Promise<PlainAnswer> {
   const answer = await client.ask(READY, more);
   const without = client.form.tokens((await client.ready()).usage).input;
   const seen = client.form.tokens(answer.usage).input;
-  expectThat(seen > without, { expected: `more than ${without} input tokens`, seen });
+  must(seen > without, { expected: `more than ${without} input tokens`, seen });
   return answer;
 }
 
-/** Checks that each event has an event line equal to the type in its data. */
+/** Checks that each event has an `event:` line that equals the type in its data. */
 export async function checkNames(client: ProtocolClient<PlainAnswer, { type: string }>): Promise<void> {
   const stream = await client.readyStream();
-  const jsonEvents = stream.events.filter(({ data }) => data !== DONE);
+  const named = stream.events.filter(({ data }) => data !== DONE);
   client.form.readEvents(stream).forEach(({ type }, index) => {
-    const name = jsonEvents[index]?.name;
-    expectThat(name === type, { expected: `event: ${type}`, seen: name });
+    const name = named[index]?.name;
+    must(name === type, { expected: `event: ${type}`, seen: name });
   });
 }
 
-/** Checks that the stream ends with its mark. */
+/** Checks that the stream ends with `[DONE]`. */
 export async function checkDone(client: ProtocolClient): Promise<void> {
   const { events } = await client.readyStream();
   const done = events.filter(({ data }) => data === DONE).length;
-  expectThat(done === 1, { expected: "one [DONE]", seen: `${done} of them` });
-  expectThat(events.at(-1)?.data === DONE, { expected: "[DONE] at the end", seen: events.at(-1)?.data });
+  must(done === 1, { expected: "one [DONE]", seen: `${done} of them` });
+  must(events.at(-1)?.data === DONE, { expected: "[DONE] at the end", seen: events.at(-1)?.data });
 }

@@ -1,12 +1,12 @@
-/** Strict parser for server-sent events: reports everything that a strict client would fail on. */
+/** A strict parser for server-sent events, which reports everything that a strict client would fail on. */
 import { isObject, type JsonObject } from "../json/mod.ts";
 import { Mismatch, show } from "./check.ts";
 
-/** One event. */
+/** An event. */
 export interface WireEvent {
-  /** Its `event:` line; absent: there was none. */
+  /** Value of its `event:` line; absent: there was none. */
   name?: string;
-  /** Its `data:` lines, joined by LF. */
+  /** Values of its `data:` lines, joined by LF. */
   data: string;
 }
 
@@ -18,7 +18,9 @@ export interface WireStream {
   faults: string[];
 }
 
-/** Parses a stream. Independent of the gateway's own parser, which tolerates the problems to be found here. */
+/**
+ * Parses a stream. The gateway's own parser cannot be used, because it tolerates the problems that are reported here.
+ */
 export function readWire(text: string): WireStream {
   const stream: WireStream = { events: [], comments: [], faults: [] };
   const faults = new Set<string>();
@@ -30,7 +32,7 @@ export function readWire(text: string): WireStream {
   let name: string | undefined;
   let data: string[] = [];
   const lines = text.replaceAll(/\r\n?/g, "\n").split("\n");
-  const rest = lines.pop() ?? "";
+  const unfinishedLine = lines.pop() ?? "";
   for (const line of lines) {
     if (line === "") {
       if (data.length > 0) stream.events.push({ ...(name !== undefined && { name }), data: data.join("\n") });
@@ -50,16 +52,16 @@ export function readWire(text: string): WireStream {
       } else name = value;
     } else faults.add(`a line that is not an event: "${show(line).slice(0, 40)}"`);
   }
-  if (rest !== "" || data.length > 0) faults.add("a last event without its blank line");
+  if (unfinishedLine !== "" || data.length > 0) faults.add("a last event without its blank line");
   if (data.length > 0) stream.events.push({ ...(name !== undefined && { name }), data: data.join("\n") });
   stream.faults.push(...faults);
   return stream;
 }
 
-/** The end mark of OpenAI's streams. */
+/** Data of the last event of OpenAI's streams. */
 export const DONE = "[DONE]";
 
-/** The events' data as JSON objects, without the end mark. @throws {Mismatch} for data that is not an object */
+/** Returns the data of all events except `[DONE]` as JSON objects. @throws {Mismatch} if one is not an object */
 export function bodiesOf({ events }: WireStream): JsonObject[] {
   return events.filter(({ data }) => data !== DONE).map(({ data }) => objectOf(data, "each event's data"));
 }

@@ -1,13 +1,17 @@
-/** The context of the checks: requests to the gateway under test, and cached answers. */
+/**
+ * The context that all checks share: it sends requests to the gateway under test and keeps answers that several checks
+ * need.
+ */
 import { isObject, type JsonObject } from "../json/mod.ts";
 import { Mismatch, show, Skip, type SuitePart } from "./check.ts";
 import { objectOf, readWire, type WireStream } from "./sse.ts";
 
-/** The gateway under test, and the key. */
+/** The gateway under test, with the key and the models to test. */
 export interface Subject {
   /** Base URL of the gateway, without a trailing slash and without `/v1`. */
   origin: string;
   key: string;
+  /** Id of the text model. */
   model: string;
   /** Absent: images are not tested. */
   imageModel?: string;
@@ -17,12 +21,13 @@ export interface Subject {
   rerankModel?: string;
   /** Timeout of a request, in milliseconds. */
   timeoutMs: number;
-  /** Size of a body that the gateway must refuse as too large; absent: 34 MiB. */
+  /** Size of a body that the gateway must refuse as too large, in bytes; absent: 34 MiB. */
   largeBytes?: number;
 }
 
-/** A request. */
+/** A request to the gateway under test. */
 export interface SuiteRequest {
+  /** Absent: POST. */
   method?: string;
   path: string;
   /** Sent as JSON; a string is sent unchanged. */
@@ -30,42 +35,42 @@ export interface SuiteRequest {
   headers?: Record<string, string>;
   /** Replaces the subject's key; `null` for none. */
   key?: string | null;
-  /** The header of the key; absent: the usual one of the path's protocol. */
+  /** The header that carries the key; absent: the usual one of the path's protocol. */
   credential?: "bearer" | "x-api-key" | "x-goog-api-key";
 }
 
-/** A whole answer. */
+/** An answer that was read to its end. */
 export interface HttpAnswer {
   status: number;
   header(name: string): string | null;
   text: string;
 }
 
-/** An answer whose events can be read one by one. */
+/** An answer whose body is still open, for checks of disconnecting clients. */
 export interface OpenAnswer {
   status: number;
-  /** Waits for the first bytes of the body. */
+  /** Waits for the first bytes of the body; false if the body is empty. */
   first(): Promise<boolean>;
   disconnect(): void;
 }
 
-/** A capability of a model, as in `supported_parameters`; `image` as in its modalities. */
+/** An optional capability of a model: a value of `supported_parameters`, or `image` from its input modalities. */
 export type Ability = "tools" | "tool_choice" | "response_format" | "stop" | "reasoning" | "image";
 
 /** Longest answer read, in UTF-16 code units. */
-const ANSWER_LENGTH = 64 * 1024 * 1024;
-/** Most retries after a rate limit, and the longest wait. */
-const LIMITED_TIMES = 3;
-const LIMITED_MS = 20_000;
+const MAX_ANSWER_UNITS = 64 * 1024 * 1024;
+/** Number of times a rate-limited request is sent, and the longest `retry-after` that is waited for. */
+const MAX_ATTEMPTS = 3;
+const MAX_RETRY_WAIT_MS = 20_000;
 /** Version of the messages protocol in requests, except in checks of versions. */
-const VERSION = "2023-06-01";
-/** Statuses of requests that the model does not support. */
-const REFUSED = [400, 404, 422, 501];
+const MESSAGES_VERSION = "2023-06-01";
+/** Statuses by which a gateway may refuse what a model does not support. */
+const UNSUPPORTED_STATUSES = [400, 404, 422, 501];
 
-/** One run against one gateway. */
+/** The state of one run against one gateway. */
 export class SuiteContext {
   readonly subject: Subject;
-  readonly #memory = new Map<string, Promise<unknown>>();
+  readonly #cache = new Map<string, Promise<unknown>>();
   readonly #paths: Partial<Record<SuitePart, string>>;
   /** Requests sent so far. */
   requests = 0;
@@ -75,41 +80,44 @@ export class SuiteContext {
     this.#paths = paths;
   }
 
-  /** Path of a part's endpoint. @throws {Skip} if the gateway has none */
+  /** Returns the path of a part's endpoint. @throws {Skip} if the gateway has none */
   path(part: SuitePart): string {
     const path = this.#paths[part];
     if (path === undefined) throw new Skip("the gateway does not serve it");
     return path;
   }
 
-  /** Caches the value of `make` for all checks. */
+  /** Returns the value of `make`, which is called only for the first check that asks for this name. */
   once<T>(name: string, make: () => Promise<T>): Promise<T> {
-    const known = this.#memory.get(name);
-    if (known !== undefined) return known as Promise<T>;
-    const result = make();
-    this.#memory.set(name, result);
-    return result;
+    const cached = this.#cache.get(name);
+    if (cached !== undefined) return cached as Promise<T>;
+    const value = make();
+    this.#cache.set(name, value);
+    return value;
   }
 
-  /** Sends a request and reads the whole answer. Waits and retries after a rate limit. */
-  async ask(ask: SuiteRequest): Promise<HttpAnswer> {
-    for (let time = 1;; time++) {
-      const answer = await this.#askOnce(ask);
+  /**
+   * Sends a request and reads the whole answer. Waits and retries after a rate limit.
+   * @throws {Mismatch} if no whole answer arrives in time
+   */
+  async ask(request: SuiteRequest): Promise<HttpAnswer> {
+    for (let attempt = 1;; attempt++) {
+      const answer = await this.#askOnce(request);
       const waitMs = Number(answer.header("retry-after") ?? NaN) * 1000;
-      if (answer.status !== 429 || time === LIMITED_TIMES || !(waitMs <= LIMITED_MS)) return answer;
+      if (answer.status !== 429 || attempt === MAX_ATTEMPTS || !(waitMs <= MAX_RETRY_WAIT_MS)) return answer;
       await new Promise((resolve) => setTimeout(resolve, waitMs));
     }
   }
 
-  async #askOnce(ask: SuiteRequest): Promise<HttpAnswer> {
-    const { response, end } = await this.#send(ask);
+  async #askOnce(request: SuiteRequest): Promise<HttpAnswer> {
+    const { response, end } = await this.#send(request);
     try {
       // Keeps a byte order mark, which is an error: strict clients fail on it.
       const reader = response.body?.pipeThrough(new TextDecoderStream("utf-8", { ignoreBOM: true })).getReader();
       let text = "";
-      for (let piece = await reader?.read(); piece?.value !== undefined; piece = await reader?.read()) {
-        text += piece.value;
-        if (text.length <= ANSWER_LENGTH) continue;
+      for (let chunk = await reader?.read(); chunk?.value !== undefined; chunk = await reader?.read()) {
+        text += chunk.value;
+        if (text.length <= MAX_ANSWER_UNITS) continue;
         void reader?.cancel().catch(() => {});
         throw new Mismatch("an answer of less than 64 MiB", "more");
       }
@@ -122,8 +130,8 @@ export class SuiteContext {
   }
 
   /** Sends a request and opens its answer, for checks of disconnecting clients. */
-  async open(ask: SuiteRequest): Promise<OpenAnswer> {
-    const { response, end, abort } = await this.#send(ask);
+  async open(request: SuiteRequest): Promise<OpenAnswer> {
+    const { response, end, abort } = await this.#send(request);
     const reader = response.body?.getReader();
     return {
       status: response.status,
@@ -144,9 +152,9 @@ export class SuiteContext {
       () => call.abort(new Mismatch(`an answer within ${timeoutMs / 1000} s`, "none")),
       timeoutMs,
     );
-    const native = path.endsWith("/messages") || path.includes("/messages/") || path.includes("/anthropic/");
-    const googles = /^\/v1beta\//.test(path);
-    const style = credential ?? (native ? "x-api-key" : googles ? "x-goog-api-key" : "bearer");
+    const isMessages = path.endsWith("/messages") || path.includes("/messages/") || path.includes("/anthropic/");
+    const isGemini = /^\/v1beta\//.test(path);
+    const keyHeader = credential ?? (isMessages ? "x-api-key" : isGemini ? "x-goog-api-key" : "bearer");
     const isJson = body !== undefined && !(body instanceof FormData);
     try {
       const response = await fetch(this.subject.origin + path, {
@@ -155,8 +163,8 @@ export class SuiteContext {
         signal: call.signal,
         headers: {
           ...(isJson && { "content-type": "application/json" }),
-          ...(native && { "anthropic-version": VERSION }),
-          ...(key !== null && (style === "bearer" ? { authorization: `Bearer ${key}` } : { [style]: key })),
+          ...(isMessages && { "anthropic-version": MESSAGES_VERSION }),
+          ...(key !== null && (keyHeader === "bearer" ? { authorization: `Bearer ${key}` } : { [keyHeader]: key })),
           ...headers,
         },
         ...(body !== undefined && { body: isJson && typeof body !== "string" ? JSON.stringify(body) : body as string }),
@@ -168,7 +176,7 @@ export class SuiteContext {
     }
   }
 
-  /** The model's entry in the model list; `undefined` if it cannot be read. */
+  /** Returns the model's entry in the model list; `undefined` if there is none or the list cannot be read. */
   row(): Promise<JsonObject | undefined> {
     return this.once("row", async () => {
       const answer = await this.ask({ method: "GET", path: this.path("models") });
@@ -178,15 +186,15 @@ export class SuiteContext {
     }).catch(() => undefined);
   }
 
-  /** True if the catalog lists the ability; `undefined` if the catalog does not list abilities. */
+  /** Returns whether the model list says that the model has the ability; `undefined` if it lists no abilities. */
   async claims(ability: Ability): Promise<boolean | undefined> {
     const row = await this.row();
     if (ability === "image") {
       const inputs = isObject(row?.architecture) ? row.architecture.input_modalities : undefined;
       return Array.isArray(inputs) ? inputs.includes("image") : undefined;
     }
-    const known = row?.supported_parameters;
-    return Array.isArray(known) ? known.includes(ability) : undefined;
+    const abilities = row?.supported_parameters;
+    return Array.isArray(abilities) ? abilities.includes(ability) : undefined;
   }
 
   /**
@@ -194,25 +202,28 @@ export class SuiteContext {
    * without a list, a refusal does.
    * @throws {Skip} if the model does not support it @throws {Mismatch} for any other status than 200
    */
-  async good(ask: SuiteRequest, ability?: Ability): Promise<HttpAnswer> {
+  async good(request: SuiteRequest, ability?: Ability): Promise<HttpAnswer> {
     if (ability !== undefined && await this.claims(ability) === false) {
       throw new Skip(`the catalog does not list "${ability}" for this model`);
     }
-    const answer = await this.ask(ask);
+    const answer = await this.ask(request);
     if (answer.status === 200) return answer;
-    if (ability !== undefined && REFUSED.includes(answer.status) && await this.claims(ability) === undefined) {
+    if (
+      ability !== undefined && UNSUPPORTED_STATUSES.includes(answer.status) && await this.claims(ability) === undefined
+    ) {
       throw new Skip(`the model refuses it with ${answer.status}: ${show(answer.text)}`);
     }
     throw new Mismatch("status 200", `${answer.status}: ${show(answer.text)}`);
   }
 
-  /** Sends a streaming request that must succeed. */
-  async stream(ask: SuiteRequest, ability?: Ability): Promise<WireStream & { answer: HttpAnswer }> {
-    const answer = await this.good(ask, ability);
+  /** Sends a streaming request that must succeed, as in `good`, and parses its events. */
+  async stream(request: SuiteRequest, ability?: Ability): Promise<WireStream & { answer: HttpAnswer }> {
+    const answer = await this.good(request, ability);
     return { ...readWire(answer.text), answer };
   }
 }
 
+/** Returns the message of an error, with that of its cause if it is not included. */
 function causeOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const { message, cause } = error;

@@ -1,4 +1,4 @@
-/** Files of the console: a style sheet, an icon, and a script that shows times in the viewer's zone. */
+/** Serves the files of the console: the style sheet, the icon and the scripts. */
 import { GatewayError } from "../errors.ts";
 import type { RouteContext } from "../server/router.ts";
 import { CHART_STYLE } from "./chart_style.ts";
@@ -6,7 +6,8 @@ import { SCRIPTS } from "./scripts.ts";
 import { MARK, SECURITY_HEADERS } from "./html.tsx";
 import { STYLE } from "./style.ts";
 
-const SCRIPT = `
+/** The script of all pages, which shows times in the viewer's time zone. */
+const COMMON_SCRIPT = `
 const thisYear = new Date().getFullYear();
 show();
 // A script that replaces a part of the page says so.
@@ -37,13 +38,13 @@ const ASSETS: Readonly<Record<string, { type: string; text: string }>> = {
   ...Object.fromEntries(
     Object.entries(SCRIPTS).map(([name, text]) => [name, { type: "text/javascript; charset=utf-8", text }]),
   ),
-  "console.js": { type: "text/javascript; charset=utf-8", text: SCRIPT },
+  "console.js": { type: "text/javascript; charset=utf-8", text: COMMON_SCRIPT },
   "icon.svg": { type: "image/svg+xml", text: ICON },
 };
 
-/** `GET /admin/console/assets/[name]`. @throws {GatewayError} `not_found` */
+/** `GET /admin/console/assets/[name]`. @throws {GatewayError} `not_found` for an unknown name */
 export function asset(_request: Request, { params: { name = "" } }: RouteContext): Response {
-  const found = Object.hasOwn(ASSETS, name) ? ASSETS[name] : undefined;
-  if (found === undefined) throw new GatewayError("not_found", "Cannot find this file of the console");
-  return new Response(found.text, { headers: { ...SECURITY_HEADERS, "content-type": found.type } });
+  const file = Object.hasOwn(ASSETS, name) ? ASSETS[name] : undefined;
+  if (file === undefined) throw new GatewayError("not_found", "Cannot find this file of the console");
+  return new Response(file.text, { headers: { ...SECURITY_HEADERS, "content-type": file.type } });
 }

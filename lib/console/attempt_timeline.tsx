@@ -1,4 +1,4 @@
-/** The attempts of a request over its time, as SVG. */
+/** Draws the attempts of a request over time, as SVG. */
 import { scaleLinear } from "d3-scale";
 import type { VNode } from "preact";
 import type { EndedRequest } from "../billing/reports/request_schemas.ts";
@@ -6,43 +6,45 @@ import { millisecondsTick } from "./chart.tsx";
 
 /** Sizes in units of the view box. */
 const WIDTH = 900;
-const ROW = 28;
-const BAR = 14;
-const AXIS = 20;
-/** Lines across the timeline, about. */
+const ROW_HEIGHT = 28;
+const BAR_HEIGHT = 14;
+const AXIS_HEIGHT = 20;
+/** Approximate number of vertical lines. */
 const TICKS = 6;
 /** Half the width of a label. */
-const LABEL = 24;
-/** Least width of a bar. */
-const MIN_WIDTH = 2;
+const HALF_LABEL_WIDTH = 24;
+/** Smallest width of a bar. */
+const MIN_BAR_WIDTH = 2;
 
-/** A stretch of time, in milliseconds from the request's arrival. */
-interface Stretch {
+/** A bar of the timeline. */
+interface Bar {
   name: string;
   kind: "answer" | "failure" | "wait";
+  /** Start, in milliseconds after the request's arrival. */
   from: number;
+  /** End, in milliseconds after the request's arrival. */
   to: number;
 }
 
 /**
- * One bar for each attempt, then one for the answer. An attempt is known by its duration, not its beginning, so the pauses
- * between attempts are all before the last one.
+ * Shows a bar for each attempt, and one for the answer. Only the durations of attempts are known, not their starts, so
+ * all pauses between attempts are drawn before the last one.
  */
 export function AttemptTimeline({ request }: { request: EndedRequest }): VNode {
-  const rows = stretchesOf(request);
+  const rows = barsOf(request);
   const end = Math.max(1, request.total_ms, ...rows.map(({ to }) => to));
   const x = scaleLinear().domain([0, end]).range([0, WIDTH]);
-  const height = rows.length * ROW + AXIS;
+  const height = rows.length * ROW_HEIGHT + AXIS_HEIGHT;
   return (
     <div class="timeline-frame" role="region" tabIndex={0} aria-label="Attempts over time">
       <svg class="chart timeline" viewBox={`0 0 ${WIDTH} ${height}`} role="img" aria-label="Attempts over time">
         {x.ticks(TICKS).map((value) => (
           <>
-            <line x1={x(value).toFixed(1)} x2={x(value).toFixed(1)} y1={0} y2={height - AXIS} />
+            <line x1={x(value).toFixed(1)} x2={x(value).toFixed(1)} y1={0} y2={height - AXIS_HEIGHT} />
             <text
               x={x(value).toFixed(1)}
               y={height - 4}
-              text-anchor={value === 0 ? "start" : x(value) > WIDTH - LABEL ? "end" : "middle"}
+              text-anchor={value === 0 ? "start" : x(value) > WIDTH - HALF_LABEL_WIDTH ? "end" : "middle"}
             >
               {millisecondsTick(value)}
             </text>
@@ -53,13 +55,13 @@ export function AttemptTimeline({ request }: { request: EndedRequest }): VNode {
             <rect
               class={kind}
               x={x(from).toFixed(1)}
-              y={row * ROW + 12}
-              width={Math.max(MIN_WIDTH, x(to) - x(from)).toFixed(1)}
-              height={BAR}
+              y={row * ROW_HEIGHT + 12}
+              width={Math.max(MIN_BAR_WIDTH, x(to) - x(from)).toFixed(1)}
+              height={BAR_HEIGHT}
             />
             <text
               x={(x(from) > WIDTH / 2 ? x(to) : x(from)).toFixed(1)}
-              y={row * ROW + 9}
+              y={row * ROW_HEIGHT + 9}
               text-anchor={x(from) > WIDTH / 2 ? "end" : "start"}
             >
               {`${name}: ${millisecondsTick(to - from)}`}
@@ -71,25 +73,25 @@ export function AttemptTimeline({ request }: { request: EndedRequest }): VNode {
   );
 }
 
-function stretchesOf({ attempt_list: attempts, upstream, model, first_ms, total_ms }: EndedRequest): Stretch[] {
-  const rows: Stretch[] = [];
+function barsOf({ attempt_list: attempts, upstream, model, first_ms, total_ms }: EndedRequest): Bar[] {
+  const rows: Bar[] = [];
   const listed = attempts.length > 0 ? attempts : [{
     upstream: upstream ?? "",
     model: model ?? "",
     outcome: first_ms === null ? "failure" : "success",
     ms: first_ms ?? total_ms,
   }];
-  const worked = listed.reduce((sum, { ms }) => sum + ms, 0);
+  const attemptsMs = listed.reduce((sum, { ms }) => sum + ms, 0);
   // The last attempt ends with the first event of the answer, or with the request.
-  const pause = Math.max(0, (first_ms ?? total_ms) - worked);
+  const pause = Math.max(0, (first_ms ?? total_ms) - attemptsMs);
   let from = 0;
-  listed.forEach(({ upstream, model, outcome, ms }, at) => {
-    if (at === listed.length - 1 && pause > 0) {
+  listed.forEach(({ upstream, model, outcome, ms }, index) => {
+    if (index === listed.length - 1 && pause > 0) {
       if (listed.length > 1) rows.push({ name: "pauses", kind: "wait", from, to: from + pause });
       from += pause;
     }
     rows.push({
-      name: `${at + 1}. ${upstream}, ${model}`,
+      name: `${index + 1}. ${upstream}, ${model}`,
       kind: outcome === "success" ? "wait" : "failure",
       from,
       to: from + ms,

@@ -1,4 +1,4 @@
-/** The log of operators' changes. */
+/** The page with the log of operators' changes. */
 import type { VNode } from "preact";
 import { readChanges } from "../admin/changes.ts";
 import type { ChangeLine } from "../admin/schemas.ts";
@@ -6,17 +6,17 @@ import type { RouteContext } from "../server/router.ts";
 import { Moment, Table } from "./format.tsx";
 import { CONSOLE, keyPath, queryOf, showPage } from "./html.tsx";
 
-/** Longest value that the page shows whole, in characters; the rest is in its title. */
-const LONGEST_VALUE = 120;
+/** Longest value that is shown in full, in characters. A longer one is cut, and its title has all of it. */
+const MAX_VALUE_CHARACTERS = 120;
 
 /** `GET /admin/console/changes`. */
 export function changesPage(request: Request, context: RouteContext): Promise<Response> {
   return showPage(context, async () => {
     const query = queryOf(request);
-    const [cursor, of] = [query.get("cursor") ?? "", query.get("request") ?? ""];
+    const [cursor, requestId] = [query.get("cursor") ?? "", query.get("request") ?? ""];
     const { data, next } = await readChanges(context.gateway.store, {
       ...(cursor !== "" && { cursor }),
-      ...(of !== "" && { request: of }),
+      ...(requestId !== "" && { request: requestId }),
     });
     return {
       title: "Changes",
@@ -45,7 +45,9 @@ export function changesPage(request: Request, context: RouteContext): Promise<Re
   });
 }
 
-/** The key that was changed or that sends, by the name that it had then. */
+/**
+ * Shows the subject of a change. A key that was changed, or that sent a request, appears with its name at that time.
+ */
 function Subject({ line: { action, subject, after } }: { line: ChangeLine }): VNode {
   const isKey = action.endsWith("_key") || action === "send_playground_request";
   if (subject === null || !isKey) return <>{subject ?? "–"}</>;
@@ -83,5 +85,7 @@ function Value({ value }: { value: unknown }): VNode {
     : typeof value === "string"
     ? value
     : JSON.stringify(value);
-  return <code title={text}>{text.length > LONGEST_VALUE ? `${text.slice(0, LONGEST_VALUE)}…` : text}</code>;
+  return (
+    <code title={text}>{text.length > MAX_VALUE_CHARACTERS ? `${text.slice(0, MAX_VALUE_CHARACTERS)}…` : text}</code>
+  );
 }

@@ -6,48 +6,51 @@ import { formatUsd, parseUsd, roundUsd } from "../billing/money.ts";
 import type { UsageLine } from "../billing/reports/schemas.ts";
 import { DAY_MS, dayName } from "../store/days.ts";
 
-/** Size of a chart, and the margins for the labels of its axes, in units of its view box. */
+/** Size of a chart, in units of its view box. */
 const [WIDTH, HEIGHT] = [560, 200];
-const [LEFT, BOTTOM, TOP] = [58, 20, 8];
-/** Lines across a chart, and labels below it, about. */
+/** Margins for the labels of the axes, in units of the view box. */
+const [LEFT_MARGIN, BOTTOM_MARGIN, TOP_MARGIN] = [58, 20, 8];
+/** Approximate number of horizontal lines. */
 const TICKS = 4;
-const LABELS = 5;
-/** Share of a step that is empty. */
-const GAP = 0.2;
+/** Largest number of labels below a chart. */
+const MAX_LABELS = 5;
+/** Empty share of a step's width. */
+const GAP_SHARE = 0.2;
 
-/** One step of a chart. */
+/** A step of a chart. */
 export interface ChartStep {
-  /** Beginning, Unix milliseconds. */
+  /** Start of the step, Unix time in milliseconds. */
   since: number;
-  /** The values in words. */
+  /** Text with the values of the step. */
   title: string;
-  /** Page with the requests behind it. */
+  /** Path of the page with the requests of the step; absent: none. */
   href?: string;
 }
 
-/** One part of piled bars: `class` has its color. */
+/** A part of stacked bars. */
 export interface ChartPart {
+  /** CSS class that sets its color. */
   class: string;
-  /** By step. */
+  /** Values by step. */
   values: readonly number[];
 }
 
-/** Parts of every chart. */
+/** Options of every chart. */
 interface ChartOptions {
-  /** Its content, in a few words. */
+  /** Description for screen readers. */
   label: string;
   steps: readonly ChartStep[];
-  /** Writes a value of the axis. */
+  /** Formats a value of the vertical axis. */
   format: (value: number) => string;
 }
 
-/** Bars over time, each piled up from its parts. */
+/** Shows stacked bars over time. */
 export function BarChart({ parts, ...options }: ChartOptions & { parts: readonly ChartPart[] }): VNode {
   const indexes = options.steps.map((_, index) => index);
-  const piles = stack<number, ChartPart>().keys(parts).value((index, { values }) => values[index] ?? 0)(indexes);
+  const stacks = stack<number, ChartPart>().keys(parts).value((index, { values }) => values[index] ?? 0)(indexes);
   const scales = scalesOf(
     options.steps.length,
-    Math.max(0, ...piles.flatMap((pile) => pile.map(([, upper]) => upper))),
+    Math.max(0, ...stacks.flatMap((part) => part.map(([, upper]) => upper))),
   );
   const { x, y } = scales;
   const barOf = ([lower, upper]: readonly [number, number], index: number) =>
@@ -56,12 +59,12 @@ export function BarChart({ parts, ...options }: ChartOptions & { parts: readonly
       : "";
   return (
     <Chart {...options} {...scales}>
-      {parts.map((part, at) => <path class={`part ${part.class}`} d={piles[at]?.map(barOf).join("") ?? ""} />)}
+      {parts.map((part, at) => <path class={`part ${part.class}`} d={stacks[at]?.map(barOf).join("") ?? ""} />)}
     </Chart>
   );
 }
 
-/** Lines over time; steps without a value are gaps. */
+/** Shows lines over time. Steps without a value are gaps. */
 export function LineChart(
   { lines, ...options }: ChartOptions & {
     lines: readonly { class: string; values: readonly (number | undefined)[] }[];
@@ -79,45 +82,49 @@ export function LineChart(
   );
 }
 
-/** Places of steps and values. */
+/** Positions of steps and values in the view box. */
 interface ChartScales {
-  /** The left end of a step's bar. */
+  /** Returns the left edge of a step's bar; `width` is the width of a bar. */
   x: ((index: number) => number) & { width: number };
+  /** Returns the vertical position of a value. */
   y: ((value: number) => number) & { ticks(count: number): number[] };
 }
 
 function scalesOf(count: number, max: number): ChartScales {
-  const bands = scaleBand().domain(Array.from({ length: count }, (_, index) => String(index))).range([LEFT, WIDTH])
-    .paddingInner(GAP);
-  const y = scaleLinear().domain([0, max > 0 ? max : 1]).range([HEIGHT - BOTTOM, TOP]).nice(TICKS);
-  return { x: Object.assign((index: number) => bands(String(index)) ?? LEFT, { width: bands.bandwidth() }), y };
+  const bands = scaleBand().domain(Array.from({ length: count }, (_, index) => String(index))).range([
+    LEFT_MARGIN,
+    WIDTH,
+  ])
+    .paddingInner(GAP_SHARE);
+  const y = scaleLinear().domain([0, max > 0 ? max : 1]).range([HEIGHT - BOTTOM_MARGIN, TOP_MARGIN]).nice(TICKS);
+  return { x: Object.assign((index: number) => bands(String(index)) ?? LEFT_MARGIN, { width: bands.bandwidth() }), y };
 }
 
-/** The axes of a chart, and a place to point at for each step. */
+/** Shows the axes of a chart, its content, and an area for the pointer at each step. */
 function Chart(
   { label, steps, format, x, y, children }: ChartOptions & ChartScales & { children: ComponentChildren },
 ): VNode {
-  const each = Math.ceil(steps.length / LABELS);
+  const stepsPerLabel = Math.ceil(steps.length / MAX_LABELS);
   return (
     <svg class="chart" viewBox={`0 0 ${WIDTH} ${HEIGHT}`} role="group" aria-label={label}>
       {y.ticks(TICKS).map((value) => (
         <>
-          <line x1={LEFT} x2={WIDTH} y1={round(y(value))} y2={round(y(value))} />
-          <text x={LEFT - 6} y={round(y(value) + 4)} text-anchor="end">{format(value)}</text>
+          <line x1={LEFT_MARGIN} x2={WIDTH} y1={round(y(value))} y2={round(y(value))} />
+          <text x={LEFT_MARGIN - 6} y={round(y(value) + 4)} text-anchor="end">{format(value)}</text>
         </>
       ))}
       {children}
       {steps.map((step, index) => (
         <>
-          {index % each === 0 && <StepLabel since={step.since} isDay={isDaily(steps)} x={x(index)} />}
-          <StepTarget step={step} x={x(index)} width={x.width / (1 - GAP)} />
+          {index % stepsPerLabel === 0 && <StepLabel since={step.since} isDay={isDaily(steps)} x={x(index)} />}
+          <StepTarget step={step} x={x(index)} width={x.width / (1 - GAP_SHARE)} />
         </>
       ))}
     </svg>
   );
 }
 
-/** The script of the console replaces times by those of the viewer's zone; days are days by UTC. */
+/** Shows the time or day of a step. A script replaces times by those of the viewer's zone; days remain days by UTC. */
 function StepLabel({ since, isDay, x }: { since: number; isDay: boolean; x: number }): VNode {
   const iso = new Date(since).toISOString();
   return (
@@ -127,12 +134,21 @@ function StepLabel({ since, isDay, x }: { since: number; isDay: boolean; x: numb
   );
 }
 
-/** Links are in the table beside the chart as well: the keyboard does not stop at each bar. */
+/**
+ * Shows the pointer's area of a step. Its link cannot be focused by keyboard: a table beside the chart has the same
+ * links.
+ */
 function StepTarget({ step: { title, href }, x, width }: { step: ChartStep; x: number; width: number }): VNode {
   const area = (
     <>
       <title>{title}</title>
-      <rect class="target" x={round(x)} y={TOP} width={round(width)} height={HEIGHT - BOTTOM - TOP} />
+      <rect
+        class="target"
+        x={round(x)}
+        y={TOP_MARGIN}
+        width={round(width)}
+        height={HEIGHT - BOTTOM_MARGIN - TOP_MARGIN}
+      />
     </>
   );
   return href === undefined ? <g>{area}</g> : <a href={href} tabIndex={-1}>{area}</a>;
@@ -147,23 +163,26 @@ function round(value: number): string {
 }
 
 /**
- * Cost per UTC day as bars; days without requests are gaps.
- * @param since first moment of the chart, `until` the one after its last; Unix milliseconds
+ * Shows the cost of each UTC day as bars. Days without requests are gaps.
+ * @param props `since`: start of the chart; `until`: its end, not included; Unix time in milliseconds
  */
 export function DayChart(
   { days, since, until }: { days: readonly UsageLine[]; since: number; until: number },
 ): VNode {
   const first = Math.floor(since / DAY_MS);
-  const names = Array.from({ length: Math.max(1, Math.ceil(until / DAY_MS) - first) }, (_, at) => dayName(first + at));
+  const names = Array.from(
+    { length: Math.max(1, Math.ceil(until / DAY_MS) - first) },
+    (_, day) => dayName(first + day),
+  );
   const costs = new Map(days.map(({ name, cost_usd }) => [name, cost_usd]));
-  const highest = days.map(({ cost_usd }) => cost_usd).reduce((a, b) => parseUsd(a) > parseUsd(b) ? a : b, "0");
+  const maxCost = days.map(({ cost_usd }) => cost_usd).reduce((a, b) => parseUsd(a) > parseUsd(b) ? a : b, "0");
   return (
     <figure>
       <figcaption>Cost per day (UTC)</figcaption>
       <BarChart
-        label={`Cost per day, at most ${roundUsd(highest)} USD${days.length === 0 ? "; nothing was spent" : ""}`}
-        steps={names.map((name, at) => ({
-          since: (first + at) * DAY_MS,
+        label={`Cost per day, at most ${roundUsd(maxCost)} USD${days.length === 0 ? "; nothing was spent" : ""}`}
+        steps={names.map((name, day) => ({
+          since: (first + day) * DAY_MS,
           title: `${name}: ${costs.get(name) ?? "0"} USD`,
         }))}
         parts={[{ class: "p0", values: names.map((name) => usdNumber(parseUsd(costs.get(name) ?? "0"))) }]}
@@ -173,24 +192,24 @@ export function DayChart(
   );
 }
 
-/** The length of an amount in a chart, in USD: amounts are exact, pixels need not be. */
+/** Returns an amount in USD as a number, which is exact enough for a chart. */
 export function usdNumber(amount: bigint): number {
   return Number(formatUsd(amount));
 }
 
-const TICK = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3 });
+const TICK_FORMAT = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3 });
 
-/** Writes an amount of an axis. */
+/** Formats an amount in USD for an axis. */
 export function usdTick(value: number): string {
-  return `$${TICK.format(value)}`;
+  return `$${TICK_FORMAT.format(value)}`;
 }
 
-/** Writes a count of an axis. */
+/** Formats a count for an axis. */
 export function countTick(value: number): string {
-  return TICK.format(value);
+  return TICK_FORMAT.format(value);
 }
 
-/** Writes a time of an axis, which does not break before its unit. @param value milliseconds */
+/** Formats a duration for an axis, with a no-break space before its unit. @param value milliseconds */
 export function millisecondsTick(value: number): string {
-  return value >= 1000 ? `${TICK.format(value / 1000)}\u00a0s` : `${TICK.format(value)}\u00a0ms`;
+  return value >= 1000 ? `${TICK_FORMAT.format(value / 1000)}\u00a0s` : `${TICK_FORMAT.format(value)}\u00a0ms`;
 }

@@ -1,6 +1,6 @@
-/** Styles of the charts. */
+/** Styles of charts and of the pages that came with them; a part of `console.css`. */
 
-/** Added to `console.css`. Each part has a contrast of at least 3:1 to the background (WCAG 2.2, 1.4.11). */
+/** The styles. Each part of a chart has a contrast of at least 3:1 to the background (WCAG 2.2, 1.4.11). */
 export const CHART_STYLE = `
 .charts > figure { margin: 0; }
 .charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 26rem), 1fr)); gap: 1rem; margin: 0 0 1rem; }

@@ -1,16 +1,17 @@
-/** A request as code: for curl, and for the SDKs of OpenAI, Anthropic and Google in JavaScript and Python. */
+/** Writes a request as code: for curl, and for the SDKs of OpenAI, Anthropic and Google in JavaScript and Python. */
 import { isObject, type Json, type JsonObject } from "../json/mod.ts";
 import { quoted, shellWord } from "./clients.ts";
 import { addressOf, type PlaygroundEndpoint } from "./playground_request.ts";
 
-/** Code that sends one request. The key is read from `SLUICE_API_KEY`. */
+/** Code that sends a request. It reads the key from `SLUICE_API_KEY`. */
 export interface ClientCode {
+  /** Name of the SDK and the language, for display. */
   name: string;
   text: string;
 }
 
-/** Functions of the SDKs by endpoint; absent: the SDK has none. */
-const CALLS: Readonly<Partial<Record<PlaygroundEndpoint, string>>> = {
+/** Functions of the SDKs by endpoint; absent: they have none. */
+const SDK_FUNCTIONS: Readonly<Partial<Record<PlaygroundEndpoint, string>>> = {
   chat: "chat.completions.create",
   responses: "responses.create",
   messages: "messages.create",
@@ -18,18 +19,18 @@ const CALLS: Readonly<Partial<Record<PlaygroundEndpoint, string>>> = {
   embeddings: "embeddings.create",
 };
 
-/** Parameters of the Python functions that the playground's form sets; all others go into `extra_body`. */
+/** Parameters that the Python functions know, as far as the playground sets them. Others go into `extra_body`. */
 const PYTHON_PARAMETERS: readonly string[] = [
   ...["model", "messages", "max_tokens", "tools", "instructions", "input", "max_output_tokens", "store", "system"],
   ...["prompt", "size", "quality", "n", "stream"],
 ];
 
-/** The request in each language. @param origin such as `http://127.0.0.1:8790` */
+/** Returns a request in all languages. @param request `origin`: URL of the gateway, such as `http://127.0.0.1:8790` */
 export function codeFor(
   endpoint: PlaygroundEndpoint,
   { origin, body }: { origin: string; body: JsonObject },
 ): ClientCode[] {
-  const call = CALLS[endpoint];
+  const call = SDK_FUNCTIONS[endpoint];
   const curl = { name: "curl", text: curlText(endpoint, { origin, body }) };
   if (endpoint === "gemini") return [curl, ...googleCode({ origin, body })];
   if (call === undefined) return [curl];
@@ -60,10 +61,10 @@ print(answer)`,
   ];
 }
 
-/** Google's SDKs take the model and the contents, and all else as one configuration. */
+/** Returns the code for Google's SDKs, which take the model and the contents, and everything else as `config`. */
 function googleCode({ origin, body }: { origin: string; body: JsonObject }): ClientCode[] {
-  const { model = "", contents = [], generationConfig = {}, ...rest } = body;
-  const config = { ...isObject(generationConfig) ? generationConfig : {}, ...rest };
+  const { model = "", contents = [], generationConfig = {}, ...others } = body;
+  const config = { ...isObject(generationConfig) ? generationConfig : {}, ...others };
   const sent = { model, contents, ...Object.keys(config).length > 0 && { config } };
   return [
     {
@@ -109,12 +110,12 @@ function pythonArguments(body: JsonObject): string {
   return pythonLines({ ...Object.fromEntries(known), ...Object.keys(extra).length > 0 && { extra_body: extra } });
 }
 
-/** Named arguments, one a line. */
+/** Formats members as named arguments of Python, one per line. */
 function pythonLines(members: JsonObject): string {
   return Object.entries(members).map(([name, value]) => `    ${name}=${python(value ?? null, "    ")},`).join("\n");
 }
 
-/** A value as a literal of Python. */
+/** Formats a value as a Python literal. */
 function python(value: Json, indent: string): string {
   if (value === null) return "None";
   if (typeof value === "boolean") return value ? "True" : "False";

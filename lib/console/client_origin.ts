@@ -1,9 +1,9 @@
-/** The address that clients use, as far as the console can know it. */
+/** Guesses the address that clients use, for examples in the console. */
 import type { Config } from "../config.ts";
 
 /**
- * The browser's own address; where the admin side has a listener of its own, the host of that address with the port of
- * the clients' listener. A proxy in front may have another: people can change it.
+ * Returns the address that the browser uses; if the admin side has its own listener, with the port of the clients'
+ * listener. It is wrong behind some proxies, so the operator can change it on the page.
  */
 export function clientOrigin(
   { url, headers }: Pick<Request, "url" | "headers">,

@@ -1,8 +1,8 @@
-/** Settings of clients: the table that the page "Connect" shows, and that the documentation is checked against. */
+/** Settings of clients. The page "Connect" shows them, and tests compare the documentation with them. */
 
 /** The gateway and the model to connect to. */
 export interface ClientConnection {
-  /** Such as `http://127.0.0.1:8790`. */
+  /** URL of the gateway, such as `http://127.0.0.1:8790`. */
   origin: string;
   /** Id of the model. */
   model: string;
@@ -10,22 +10,23 @@ export interface ClientConnection {
 
 /** Settings of one client. */
 export interface ClientSettings {
-  /** As in the documentation. */
+  /** Name, as in the documentation. */
   name: string;
   kind: "SDK" | "agent";
   /** Protocol that it speaks with these settings. */
   protocol: "chat" | "responses" | "messages" | "gemini";
-  /** The file that they go into, or the place. */
+  /** The file or dialog that the settings go into. */
   place: string;
+  /** Returns the text of the settings. */
   settings(connection: ClientConnection): string;
-  /** A further remark. */
+  /** Additional note; absent: none. */
   note?: string;
 }
 
 const SHELL = "Environment";
-const EITHER = "Or an Anthropic provider, with the address that ends with /anthropic.";
+const ANTHROPIC_ALTERNATIVE = "Or an Anthropic provider, with the address that ends with /anthropic.";
 
-/** The SDK of Vercel has a package for each protocol. */
+/** Vercel's SDK, which has a package for each protocol. */
 const VERCEL_AI: readonly ClientSettings[] = ([
   ["chat", 'createOpenAICompatible({ name: "sluice", ', "/v1"],
   ["responses", "createOpenAI({ ", "/v1"],
@@ -41,7 +42,7 @@ const sluice = ${create}baseURL: ${quoted(`${origin}${path}`)}, apiKey });
 const model = sluice(${quoted(model)});`,
 }));
 
-/** All clients. They read the key from `SLUICE_API_KEY`, or from their own variable, which is set from it. */
+/** All clients. They read the key from `SLUICE_API_KEY`, or from a variable of their own that is set from it. */
 export const CLIENTS: readonly ClientSettings[] = [
   {
     name: "OpenAI",
@@ -150,7 +151,7 @@ gemini --model ${shellWord(model)}`,
     protocol: "chat",
     place: "An OpenAI-compatible provider",
     settings: ({ origin, model }) => `Base URL: ${origin}/v1\nModel: ${model}`,
-    note: `${EITHER} The Cline CLI needs CLINE_SESSION_BACKEND_MODE=local.`,
+    note: `${ANTHROPIC_ALTERNATIVE} The Cline CLI needs CLINE_SESSION_BACKEND_MODE=local.`,
   },
   {
     name: "Continue",
@@ -158,7 +159,7 @@ gemini --model ${shellWord(model)}`,
     protocol: "chat",
     place: "An OpenAI-compatible provider",
     settings: ({ origin, model }) => `Base URL: ${origin}/v1\nModel: ${model}`,
-    note: EITHER,
+    note: ANTHROPIC_ALTERNATIVE,
   },
   {
     name: "pi",
@@ -166,16 +167,16 @@ gemini --model ${shellWord(model)}`,
     protocol: "chat",
     place: "An OpenAI-compatible provider",
     settings: ({ origin, model }) => `Base URL: ${origin}/v1\nModel: ${model}`,
-    note: EITHER,
+    note: ANTHROPIC_ALTERNATIVE,
   },
 ];
 
-/** A string of JSON, JavaScript, Python and TOML. */
+/** Returns a text as a string literal that is valid in JSON, JavaScript, Python and TOML. */
 export function quoted(text: string): string {
   return JSON.stringify(text);
 }
 
-/** A word of a POSIX shell. */
+/** Returns a text as a word of a POSIX shell, quoted if necessary. */
 export function shellWord(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
 }

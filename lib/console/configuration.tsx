@@ -1,4 +1,6 @@
-/** The configuration: what runs, what the file says, what may be wrong with either, and the reload. */
+/**
+ * The page of the configuration: what is active, how the file differs, warnings, the reload and the checks of `doctor`.
+ */
 import type { VNode } from "preact";
 import type { ConsoleSession } from "../access/console_session.ts";
 import { originOf } from "../admin/changes.ts";
@@ -14,13 +16,13 @@ import type { RouteContext } from "../server/router.ts";
 import { Cards, Moment, State, Table } from "./format.tsx";
 import { CONSOLE, CsrfField, type Page, runForm, showPage } from "./html.tsx";
 
-/** Time for each step of the doctor, in milliseconds. */
-const STEP_MS = 10_000;
+/** Longest duration of each check of `doctor`, in milliseconds. */
+const CHECK_TIMEOUT_MS = 10_000;
 
-/** Longest value of a member that is shown, in characters. */
-const LONGEST_VALUE = 500;
+/** Longest value that is shown in full, in characters. */
+const MAX_VALUE_CHARACTERS = 500;
 
-/** The result that a reload would have. */
+/** The effect that a reload would have. */
 type Preview = Awaited<ReturnType<Gateway["reloader"]["preview"]>>;
 
 /** `GET /admin/console/configuration`. */
@@ -74,7 +76,7 @@ function ActionForms({ session }: { session: ConsoleSession }): VNode {
   );
 }
 
-/** Members that a reload would change, and those whose change needs a new start. */
+/** Shows the members that a reload would change, and those whose change needs a restart. */
 function Differences({ running, preview }: { running: Config; preview: Preview }): VNode {
   if (preview.outcome === "shared") {
     return <p>The nodes share the configuration that is in the store. A reload puts this node's file there.</p>;
@@ -108,36 +110,36 @@ function Differences({ running, preview }: { running: Config; preview: Preview }
 function Value({ value }: { value: unknown }): VNode {
   if (value === undefined) return <span class="dim">not set</span>;
   const text = JSON.stringify(value);
-  return <code>{text.length > LONGEST_VALUE ? `${text.slice(0, LONGEST_VALUE)}…` : text}</code>;
+  return <code>{text.length > MAX_VALUE_CHARACTERS ? `${text.slice(0, MAX_VALUE_CHARACTERS)}…` : text}</code>;
 }
 
-/** `POST /admin/console/configuration`: reloads the file, or runs the doctor. */
+/** `POST /admin/console/configuration`: reloads the file, or runs the checks of `doctor`. */
 export function changeConfiguration(request: Request, context: RouteContext): Promise<Response> {
   return runForm(request, context, async (fields) => {
     const { gateway } = context;
-    if (fields.get("action") === "doctor") return findingsPage(await examine(gateway));
+    if (fields.get("action") === "doctor") return findingsPage(await runDoctor(gateway));
     const reloaded = await gateway.reloader.reload("admin", originOf(context));
     if (reloaded.outcome === "refused") throw new GatewayError("invalid", reloaded.problems.join("; "));
     return `${CONSOLE}/configuration`;
   });
 }
 
-/** Examinations that run, by their configuration: requests for the same share one. */
-const running = new WeakMap<Config, Promise<Finding[]>>();
+/** Running checks by configuration. Concurrent requests share them. */
+const runningChecks = new WeakMap<Config, Promise<Finding[]>>();
 
 /** Runs the checks of `sluice doctor` in this process. */
-function examine({ config, reloader, now }: Gateway): Promise<Finding[]> {
-  const known = running.get(config);
-  if (known !== undefined) return known;
+function runDoctor({ config, reloader, now }: Gateway): Promise<Finding[]> {
+  const running = runningChecks.get(config);
+  if (running !== undefined) return running;
   const { source } = reloader.status();
   const checks = runChecks({
     config,
     ...(source !== "built in" && { path: source }),
     now,
-    timeoutMs: STEP_MS,
+    timeoutMs: CHECK_TIMEOUT_MS,
     env: (name) => Deno.env.get(name),
-  }).finally(() => running.delete(config));
-  running.set(config, checks);
+  }).finally(() => runningChecks.delete(config));
+  runningChecks.set(config, checks);
   return checks;
 }
 

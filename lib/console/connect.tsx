@@ -1,4 +1,4 @@
-/** Settings of clients for a key and a model. */
+/** The page with settings of clients for a key and a model. */
 import { GatewayError } from "../errors.ts";
 import { plainText } from "../text.ts";
 import type { RouteContext } from "../server/router.ts";
@@ -60,12 +60,14 @@ export function connectPage(request: Request, context: RouteContext): Promise<Re
   });
 }
 
-/** The name of a key in a comment of a shell: one line, whatever was typed. */
+/**
+ * Returns the name of a key for a comment in a shell script: always one line, because the query may contain anything.
+ */
 function commentText(name: string): string {
   return plainText(name, name.length);
 }
 
-/** Why the key cannot use the model; `undefined` where it can. */
+/** Returns the reason why a key cannot use a model; `undefined` if it can. */
 async function problemOf(
   key: string,
   { model, gateway }: { model: string; gateway: RouteContext["gateway"] },
@@ -79,7 +81,7 @@ async function problemOf(
   }
 }
 
-/** @throws {GatewayError} `invalid` for an address that is not one of HTTP */
+/** Reads the origin of an address. @throws {GatewayError} `invalid` if it is no http or https address */
 function readOrigin(text: string): string {
   const url = URL.parse(text.trim());
   if (url === null || url.protocol !== "http:" && url.protocol !== "https:") {

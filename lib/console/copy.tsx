@@ -1,7 +1,10 @@
-/** Texts that can be copied. */
+/** Texts with a button that copies them. */
 import type { VNode } from "preact";
 
-/** A short text with a button that copies it, shown by `copy.js`. @param label its name, for people who do not see it */
+/**
+ * Shows a short text with a button that copies it. The script `copy.js` makes the button visible.
+ * @param props `label`: name of the text for screen readers
+ */
 export function Copyable({ text, label }: { text: string; label: string }): VNode {
   return (
     <span class="copyable">
@@ -10,7 +13,7 @@ export function Copyable({ text, label }: { text: string; label: string }): VNod
   );
 }
 
-/** A text of several lines with a button that copies it. */
+/** Shows a text of several lines with a button that copies it. */
 export function CopyableBlock({ text, label }: { text: string; label: string }): VNode {
   return (
     <div class="copyable">

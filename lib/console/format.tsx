@@ -1,15 +1,20 @@
-/** Values of the console as people read them; the exact value is in the title. */
+/**
+ * Formats values for the console, such as amounts, times and tables. Rounded values have the exact one as their title.
+ */
 import type { VNode } from "preact";
 import type { BilledTokens } from "../store/ledger.ts";
 import type { BudgetState } from "../billing/reports/schemas.ts";
 import { formatUsd, parseUsd, roundUsd } from "../billing/money.ts";
 
-/** An amount in USD: in cents from a dollar on, else with 4 decimals. @param usd an exact decimal string */
+/**
+ * Shows an amount: with cents if it is a dollar or more, otherwise with 4 decimals.
+ * @param props `usd`: decimal string
+ */
 export function Usd({ usd }: { usd: string }): VNode {
   return <span title={`${usd} USD`}>{readableUsd(usd)}</span>;
 }
 
-/** A budget and its period, such as `$500.00 per month`. */
+/** Shows a budget and its period, such as `$500.00 per month`. */
 export function BudgetAmount({ budget: { budget_usd, period } }: { budget: BudgetState }): VNode {
   return (
     <>
@@ -18,11 +23,14 @@ export function BudgetAmount({ budget: { budget_usd, period } }: { budget: Budge
   );
 }
 
-/** Half a cent, and one dollar, in 1e-12 USD. */
+/** Amounts in 1e-12 USD. */
 const HALF_CENT = 5n * 10n ** 9n;
 const DOLLAR = 10n ** 12n;
 
-/** USD for people: `$1,234.57`, `$0.0316`, `<$0.0001`, `-$0.0015`, `>-$0.0001`. @param usd an exact decimal string */
+/**
+ * Formats an amount: `$1,234.57`, `$0.0316`, `<$0.0001`, `-$0.0015`, `>-$0.0001`.
+ * @param usd exact amount as a decimal string
+ */
 export function readableUsd(usd: string): string {
   if (usd.startsWith("-")) return `-${readableUsd(usd.slice(1))}`.replace("-<", ">-");
   const amount = parseUsd(usd);
@@ -32,34 +40,37 @@ export function readableUsd(usd: string): string {
 }
 
 /**
- * A price with all its decimals, and at least two where it has any: `$10`, `$0.80`, `$0.125`.
- * @param price USD, as a decimal string
- * @param zeros powers of ten that it is multiplied by
+ * Formats a price with all its decimals, and at least two if it has any: `$10`, `$0.80`, `$0.125`.
+ * @param price USD as a decimal string
+ * @param zeros the price is multiplied by 10 to this power
  */
 export function readableRate(price: string, zeros = 0): string {
   const exact = formatUsd(parseUsd(price) * 10n ** BigInt(zeros));
   return `$${exact.replace(/^(\d+\.\d)$/, "$10")}`;
 }
 
-/** A count as a short text, such as `600` or `20M`. */
+/** Formats a count as a short text, such as `600` or `20M`. */
 export function shortCount(value: number): string {
-  return value < 10_000 ? NUMBER.format(value) : SHORT.format(value);
+  return value < 10_000 ? NUMBER.format(value) : COMPACT_NUMBER.format(value);
 }
 
 const NUMBER = new Intl.NumberFormat("en");
-const SHORT = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3 });
+const COMPACT_NUMBER = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3 });
 
-/** A count: from 10,000 on with three digits, such as 12.3K. */
+/** Shows a count, from 10,000 on with three digits, such as 12.3K. */
 export function Count({ value }: { value: number }): VNode {
   return <span title={NUMBER.format(value)}>{shortCount(value)}</span>;
 }
 
-/** All input tokens, whether or not they are in a prompt cache. */
+/** Returns the number of all input tokens, whether cached or not. */
 export function inputOf({ prompt, ...tokens }: Omit<BilledTokens, "completion" | "reasoning">): number {
   return prompt + tokens.input_cache_read + tokens.input_cache_write_5m + tokens.input_cache_write_1h;
 }
 
-/** A span of time: milliseconds below a second, else seconds with three digits, or minutes. @param ms null: none */
+/**
+ * Shows a duration: in milliseconds below a second, then in seconds with three digits, from 100 seconds on in minutes.
+ * @param props `ms`: duration in milliseconds; `null`: unknown
+ */
 export function Duration({ ms }: { ms: number | null }): VNode {
   if (ms === null) return <span class="dim">–</span>;
   const text = ms < 1000
@@ -72,13 +83,13 @@ export function Duration({ ms }: { ms: number | null }): VNode {
 
 const SECONDS = new Intl.NumberFormat("en", { maximumSignificantDigits: 3 });
 
-/** An HTTP status in the color of its class. @param status null: unknown */
+/** Shows an HTTP status in the color of its class. @param props `status`: `null` if unknown */
 export function HttpStatus({ status }: { status: number | null }): VNode {
   if (status === null) return <span class="dim">–</span>;
   return <span class={status < 300 ? "good" : status < 500 ? "warn" : "bad"}>{status}</span>;
 }
 
-/** A used share as a bar with its number. @param percent may be above 100 */
+/** Shows a used share as a bar and a number. @param props `percent` may exceed 100; `of`: name for screen readers */
 export function Share({ percent, of }: { percent: number; of: string }): VNode {
   return (
     <>
@@ -89,9 +100,8 @@ export function Share({ percent, of }: { percent: number; of: string }): VNode {
 }
 
 /**
- * A moment: UTC, which the console's script replaces by the viewer's time.
- * @param iso ISO 8601; null: none
- * @param seconds whether seconds are shown
+ * Shows a time in UTC, which the console's script replaces by the time in the viewer's zone.
+ * @param props `iso`: ISO 8601, `null` if there is none; `seconds`: whether seconds are shown
  */
 export function Moment({ iso, seconds = false }: { iso: string | null; seconds?: boolean }): VNode {
   if (iso === null) return <span class="dim">–</span>;
@@ -100,8 +110,8 @@ export function Moment({ iso, seconds = false }: { iso: string | null; seconds?:
 }
 
 /**
- * A state, such as `active` or `open`, in the color that it has for an operator.
- * @param text a sentence in place of the state's name
+ * Shows a state, such as `active` or `open`, in a color that tells whether it is good or bad.
+ * @param props `text`: text to show; absent: the name of the state
  */
 export function State({ state, text = state.replaceAll("_", " ") }: { state: string; text?: string }): VNode {
   return <span class={`state ${STATE_CLASSES[state] ?? "warn"}`}>{text}</span>;
@@ -119,13 +129,13 @@ const STATE_CLASSES: Readonly<Record<string, string>> = {
   error: "bad",
 };
 
-/** A table that scrolls by itself on a narrow screen. A column whose name begins with `#` has numbers. */
+/** Shows a table, which scrolls by itself on a narrow screen. Columns whose names begin with `#` contain numbers. */
 export function Table({ columns, rows, total, empty }: {
   columns: readonly string[];
   rows: readonly (readonly Cell[])[];
   /** The last row. */
   total?: readonly Cell[];
-  /** Text in place of a table without rows. */
+  /** Text that is shown if there are no rows. */
   empty: string;
 }): VNode {
   if (rows.length === 0) return <p class="empty">{empty}</p>;
@@ -154,14 +164,14 @@ function Row(
   return <tr class={name}>{cells.map((cell, at) => <td class={isLong(cell) ? "long" : classes[at]}>{cell}</td>)}</tr>;
 }
 
-/** Longest text of a cell in one line, in characters. */
-const LINE_CHARACTERS = 48;
+/** Longest text of a cell that is kept on one line, in characters. */
+const MAX_LINE_CHARACTERS = 48;
 
 function isLong(cell: Cell): boolean {
-  return typeof cell === "string" && cell.length > LINE_CHARACTERS;
+  return typeof cell === "string" && cell.length > MAX_LINE_CHARACTERS;
 }
 
-/** Figures with their names. */
+/** Shows values with their names. */
 export function Cards(
   { cards }: { cards: readonly (readonly [name: string, value: VNode | string | number])[] },
 ): VNode {

@@ -1,4 +1,4 @@
-/** Groups: their limits, budgets and members. They are set in the configuration and only shown here. */
+/** The pages of groups, with their limits, budgets and keys. Groups are changed in the configuration, not here. */
 import type { VNode } from "preact";
 import { keyPages } from "../access/key_admin.ts";
 import { groupBudgets, keysWithBudgets } from "../billing/reports/budget_report.ts";
@@ -15,8 +15,8 @@ import { BudgetAmount, Cards, Count, Moment, shortCount, State, Table, Usd } fro
 import { CONSOLE, type Page, showPage } from "./html.tsx";
 import { LimitTable, readLimits } from "./limits.tsx";
 
-/** Members that a page lists. */
-const MAX_LISTED = 1_000;
+/** Largest number of keys that a page lists. */
+const MAX_LISTED_KEYS = 1_000;
 /** Days of a group's chart. */
 const CHART_DAYS = 30;
 
@@ -112,7 +112,7 @@ async function detailPage({ gateway, params: { group: name = "" } }: RouteContex
   };
 }
 
-/** Says where groups are changed. */
+/** Tells the operator where groups are changed. */
 function SetInConfiguration({ name }: { name?: string }): VNode {
   return (
     <p class="notice">
@@ -123,7 +123,7 @@ function SetInConfiguration({ name }: { name?: string }): VNode {
   );
 }
 
-/** Keys in use by group, with those of the configuration. */
+/** Counts the keys of each group that are not revoked, including those of the configuration. */
 async function countMembers(
   { store, config }: Pick<Gateway, "store" | "config">,
 ): Promise<ReadonlyMap<string, number>> {
@@ -136,9 +136,11 @@ async function countMembers(
   return counts;
 }
 
-/** Members of a group that are in use: those of the store, the newest first, and those of the configuration by name. */
+/** Keys of a group that are not revoked. */
 interface GroupMembers {
+  /** Keys of the store, the newest first. */
   records: KeyRecord[];
+  /** Names of the keys of the configuration. */
   configured: string[];
 }
 
@@ -148,10 +150,10 @@ async function readMembers({ store, config }: Pick<Gateway, "store" | "config">,
     records.push(...page.filter(({ group, revokedAt }) => group === name && revokedAt === undefined));
   }
   const configured = config.keys.filter(({ group }) => group === name).map((key) => key.name);
-  return { records: records.reverse().slice(0, MAX_LISTED), configured };
+  return { records: records.reverse().slice(0, MAX_LISTED_KEYS), configured };
 }
 
-/** A table of the members. */
+/** Makes the table of a group's keys. */
 async function membersTable(gateway: Gateway, name: string): Promise<VNode> {
   const { store: { ledger }, config, now } = gateway;
   const { records, configured } = await readMembers(gateway, name);

@@ -1,4 +1,4 @@
-/** Pages of the console: their frame, their headers, and forms that only this console can send. */
+/** The frame and headers of the console's pages, and the protection of its forms against other sites. */
 import type { ComponentChildren, VNode } from "preact";
 import { renderToString } from "preact-render-to-string";
 import { type ConsoleSession, isEqual } from "../access/console_session.ts";
@@ -8,7 +8,7 @@ import { logFailure } from "../server/finish_response.ts";
 import type { RouteContext } from "../server/router.ts";
 import type { SCRIPTS } from "./scripts.ts";
 
-/** Headers of every answer: nothing is cached, framed, guessed or loaded from elsewhere. */
+/** Headers of every response. They forbid caching, framing, MIME sniffing, and loading anything from other origins. */
 export const SECURITY_HEADERS = {
   "cache-control": "no-store",
   "content-security-policy":
@@ -19,10 +19,10 @@ export const SECURITY_HEADERS = {
   "cross-origin-opener-policy": "same-origin",
 } as const;
 
-/** Path of the console. */
+/** Path of the console's first page. */
 export const CONSOLE = "/admin/console";
 
-/** Pages in the menu, in sections. */
+/** Pages in the menu, by section: path below the console, and name. */
 const MENU = [
   [["", "Overview"], ["/requests", "Requests"], ["/usage", "Usage"]],
   [["/playground", "Playground"], ["/connect", "Connect"]],
@@ -30,20 +30,21 @@ const MENU = [
   [["/node", "Nodes"], ["/configuration", "Configuration"], ["/changes", "Changes"]],
 ] as const;
 
-/** A page before it is framed. */
+/** The content of a page. */
 export interface Page {
   title: string;
-  /** Name of the menu's page that it belongs to; absent: the title. */
+  /** Name in the menu that is marked as current; absent: the title. */
   section?: string;
-  /** Scripts that it needs beside the console's own. */
+  /** Scripts that the page needs in addition to the common one; absent: none. */
   scripts?: readonly (keyof typeof SCRIPTS)[];
   body: ComponentChildren;
+  /** HTTP status; absent: 200. */
   status?: number;
-  /** True: it shows images whose data is in the page. */
+  /** Whether the page contains images as `data:` URLs; absent: no. */
   hasImages?: true;
 }
 
-/** Frames a page and makes its response. @param session absent: the page is shown without a menu */
+/** Returns the response with a page in its frame. @param session absent: the page has no menu */
 export function htmlResponse(page: Page, session?: ConsoleSession): Response {
   const text = `<!doctype html>${renderToString(<Frame page={page} session={session} />)}`;
   const headers = new Headers({ ...SECURITY_HEADERS, "content-type": "text/html; charset=utf-8" });
@@ -111,7 +112,7 @@ function Menu({ section, session }: { section: string; session: ConsoleSession }
   );
 }
 
-/** A gate in a stream. */
+/** Shows the logo, a sluice gate in a stream. */
 function Mark(): VNode {
   return (
     <svg
@@ -127,21 +128,23 @@ function Mark(): VNode {
   );
 }
 
-/** Outline of the mark, in a square of 24. */
+/** SVG path of the logo, in a square of 24 units. */
 export const MARK = "M5 3v18M19 3v18M5 7h14M9 7v6M15 7v6M8 13h8M2 18q2.5-2 5 0t5 0 5 0 5 0";
 
-/** The hidden field that proves that a form is from this console and this session. */
+/** Makes the hidden field that proves that a form comes from this console and this session. */
 export function CsrfField({ session }: { session: ConsoleSession }): VNode {
   return <input type="hidden" name="csrf" value={session.csrf} />;
 }
 
-/** The session of a page. @throws {TypeError} on a route without one */
+/** Returns the session of a request. @throws {TypeError} if the route does not require one */
 function requireSession({ session }: Pick<RouteContext, "session">): ConsoleSession {
   if (session === undefined) throw new TypeError("Cannot show this page: its route requires no session");
   return session;
 }
 
-/** Answers with a page, or with a file in its place; a known error becomes a page with its message. */
+/**
+ * Responds with a page, or with the response that `render` returns instead. An error becomes a page with its message.
+ */
 export async function showPage(
   context: RouteContext,
   render: (session: ConsoleSession) => Page | Response | Promise<Page | Response>,
@@ -156,8 +159,8 @@ export async function showPage(
 }
 
 /**
- * Runs the change that a form asks for. A form that another site has sent is refused.
- * @param change returns a page, the path to go on with, or another response
+ * Runs the change that a form requests. A form that comes from another site, or from another session, is refused.
+ * @param change makes the change and returns a page, the path to redirect to, or another response
  */
 export async function runForm(
   request: Request,
@@ -182,7 +185,7 @@ export async function runForm(
   }
 }
 
-/** A file of rows that the browser saves. @param name without its ending */
+/** Returns a CSV file that the browser saves. @param name name of the file without `.csv` */
 export function csvResponse(text: string | ReadableStream<Uint8Array>, name: string): Response {
   return new Response(text, {
     headers: {
@@ -193,22 +196,24 @@ export function csvResponse(text: string | ReadableStream<Uint8Array>, name: str
   });
 }
 
-/** Path of the list of requests with these filters. */
+/** Returns the path of the list of requests with these filters. */
 export function requestsPath(texts: RequestTexts): string {
   return `${CONSOLE}/requests?${new URLSearchParams(texts)}`;
 }
 
-/** Path of the page of a key; keys of the configuration have none, but requests. */
+/**
+ * Returns the path of the page of a key. Keys of the configuration have no page, so it is the path of their requests.
+ */
 export function keyPath(id: string): string {
   return id.startsWith("config:") ? requestsPath({ key: id }) : `${CONSOLE}/keys/${encodeURIComponent(id)}`;
 }
 
-/** The query of a request. */
+/** Returns the query of a request. */
 export function queryOf({ url }: Pick<Request, "url">): URLSearchParams {
   return new URLSearchParams(url.includes("?") ? url.slice(url.indexOf("?")) : "");
 }
 
-/** Reads the non-empty parameters of the query that have these names. */
+/** Reads those parameters of the query that are in `names` and not empty, without spaces around them. */
 export function readTexts<Name extends string>(
   request: Pick<Request, "url">,
   names: readonly Name[],
@@ -222,14 +227,14 @@ export function readTexts<Name extends string>(
   return texts;
 }
 
-/** Sends the browser to another page, which it loads with GET. */
+/** Returns the response that redirects the browser to another page, which it loads with GET. */
 export function redirectTo(path: string, headers: Record<string, string> = {}): Response {
   return new Response(null, { status: 303, headers: { ...SECURITY_HEADERS, location: path, ...headers } });
 }
 
-/** @throws {GatewayError} `forbidden` for a form that a page of another origin sends */
+/** Requires that a form was sent by a page of the same origin. @throws {GatewayError} `forbidden` otherwise */
 export function requireSameOrigin({ headers }: Pick<Request, "headers">): void {
-  // A proxy may change the Host header, but a browser's own statement about the sending page passes.
+  // This header is checked first, because a proxy may change `Host`.
   if (headers.get("sec-fetch-site") === "same-origin") return;
   const origin = headers.get("origin");
   const host = headers.get("host");
@@ -237,7 +242,7 @@ export function requireSameOrigin({ headers }: Pick<Request, "headers">): void {
   throw new GatewayError("forbidden", "Cannot accept this form: it was sent from another site");
 }
 
-/** A page about an error. Internal errors are logged and not shown. */
+/** Makes the page about an error. Details of internal errors are logged and not shown. */
 function errorPage(thrown: unknown, { gateway, record, requestId }: RouteContext): Page {
   const error = toGatewayError(thrown);
   gateway.observer.failed(record, error);

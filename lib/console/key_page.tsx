@@ -1,4 +1,4 @@
-/** One key: its budget, limits and usage, and the forms that change it. */
+/** The page of a key: its budget, limits and usage, and the forms that change it. */
 import type { VNode } from "preact";
 import type { ConsoleSession } from "../access/console_session.ts";
 import { findKey } from "../access/key_admin.ts";
@@ -18,7 +18,7 @@ import { LimitTable, type ReadLimits, readLimits } from "./limits.tsx";
 /** Days of a key's chart. */
 const CHART_DAYS = 30;
 
-/** The page of the key with this name or id. @throws {GatewayError} `not_found` */
+/** Makes the page of the key with a name or id. @throws {GatewayError} `not_found` if there is none */
 export async function keyDetailPage(
   gateway: Gateway,
   { nameOrId, session, signal }: { nameOrId: string; session: ConsoleSession; signal: AbortSignal },
@@ -91,8 +91,8 @@ function ChangeForms(
         <label>
           Group
           <select name="group">
-            {[...new Set([group, ...groups])].map((each) => (
-              <option value={each} selected={each === group}>{each}</option>
+            {[...new Set([group, ...groups])].map((name) => (
+              <option value={name} selected={name === group}>{name}</option>
             ))}
           </select>
         </label>

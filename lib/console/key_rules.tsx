@@ -1,48 +1,49 @@
-/** Fields of a form for the rules and the expiry of a key. */
+/** The form fields for the rules and the expiry of a key: shows and reads them. */
 import type { VNode } from "preact";
 import { readExpiry } from "../admin/keys.ts";
 import type { PublicKey } from "../access/key_admin.ts";
 import { PERIODS } from "../config.ts";
 
-/** Fields by name, with their labels. Lists are separated by commas; an empty field sets nothing. */
-const LISTS = [
+/** Fields with lists separated by commas: name and label. An empty field sets nothing. */
+const LIST_FIELDS = [
   ["models", "Models, such as acme/*"],
   ["endpoints", "Endpoints, such as chat, models"],
   ["ips", "Client addresses, such as 10.0.0.0/8"],
 ] as const;
 
-/** Budgets by the beginning of their fields' names. */
-const BUDGETS = [
+/** Budgets: beginning of the names of their fields, and the labels of the amount and of the period. */
+const BUDGET_FIELDS = [
   ["budget", "Budget, USD", "Period of the budget"],
   ["user_budget", "Budget of each end user, USD", "Period of each end user"],
 ] as const;
 
-const LIMITS = [
+/** Fields with limits: name and label. */
+const LIMIT_FIELDS = [
   ["requests_per_minute", "Requests per minute"],
   ["tokens_per_minute", "Tokens per minute"],
   ["concurrency", "Concurrent requests"],
 ] as const;
 
-/** The fields, with the present values of a key or empty. */
+/** Shows the fields with the values of a key; empty without a key. */
 export function RuleFields(
   { rules, expiresAt }: Partial<{ rules: PublicKey["rules"]; expiresAt: string | null }>,
 ): VNode {
   const { limits } = rules ?? {};
   return (
     <>
-      {LISTS.map(([name, label]) => (
+      {LIST_FIELDS.map(([name, label]) => (
         <label>
           {label}
           <input name={name} value={rules?.[name]?.join(", ") ?? ""} autocomplete="off" />
         </label>
       ))}
-      {LIMITS.map(([name, label]) => (
+      {LIMIT_FIELDS.map(([name, label]) => (
         <label>
           {label}
           <input name={name} value={limits?.[name] ?? ""} inputMode="numeric" autocomplete="off" />
         </label>
       ))}
-      {BUDGETS.map(([name, label, periodLabel]) => (
+      {BUDGET_FIELDS.map(([name, label, periodLabel]) => (
         <>
           <label>
             {label}
@@ -74,19 +75,19 @@ export function RuleFields(
   );
 }
 
-/** Reads the rules of a form, which are checked where the key is changed. */
+/** Reads the rules from a form. They are validated when the key is stored. */
 export function readRules(fields: URLSearchParams): Record<string, unknown> {
   const rules: Record<string, unknown> = {};
-  for (const [name] of LISTS) {
+  for (const [name] of LIST_FIELDS) {
     const items = (fields.get(name) ?? "").split(/[\s,]+/).filter((item) => item !== "");
     if (items.length > 0) rules[name] = items;
   }
-  const limits = LIMITS.flatMap(([name]) => {
+  const limits = LIMIT_FIELDS.flatMap(([name]) => {
     const text = fields.get(name)?.trim() ?? "";
     return text === "" ? [] : [[name, /^\d{1,15}$/.test(text) ? Number(text) : text]];
   });
   if (limits.length > 0) rules.limits = { ...Object.fromEntries(limits), report_only: fields.has("report_only") };
-  for (const [name] of BUDGETS) {
+  for (const [name] of BUDGET_FIELDS) {
     const usd = fields.get(`${name}_usd`)?.trim() ?? "";
     if (usd === "") continue;
     rules[name] = {
@@ -98,7 +99,10 @@ export function readRules(fields: URLSearchParams): Record<string, unknown> {
   return rules;
 }
 
-/** Reads the expiry of a form; `null`: never. @throws {GatewayError} `invalid` */
+/**
+ * Reads the expiry from a form, as Unix time in milliseconds; `null`: it does not expire.
+ * @throws {GatewayError} `invalid` if it cannot be read
+ */
 export function readExpiryField(fields: URLSearchParams, now: number): number | null {
   const text = fields.get("expires_at")?.trim() ?? "";
   return text === "" ? null : readExpiry(text, now);

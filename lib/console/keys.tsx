@@ -1,4 +1,4 @@
-/** Keys: list, create, rotate, disable, revoke. */
+/** The page that lists and creates keys, and the forms that change, rotate, disable and revoke them. */
 import type { VNode } from "preact";
 import type { ConsoleSession } from "../access/console_session.ts";
 import { changeKey, createKey, findKey, keyPages, revokeKey, rotateKey, type ShownKey } from "../access/key_admin.ts";
@@ -12,8 +12,8 @@ import { CONSOLE, CsrfField, type Page, runForm, showPage } from "./html.tsx";
 import { keyDetailPage } from "./key_page.tsx";
 import { readExpiryField, readRules, RuleFields } from "./key_rules.tsx";
 
-/** Keys that the page lists; the command line and the admin API list all. */
-const MAX_LISTED = 1_000;
+/** Largest number of keys that the page lists. The command line and the admin API list all. */
+const MAX_LISTED_KEYS = 1_000;
 
 /** `GET /admin/console/keys`. */
 export function keysPage(_request: Request, context: RouteContext): Promise<Response> {
@@ -25,7 +25,7 @@ export function keysPage(_request: Request, context: RouteContext): Promise<Resp
       body: (
         <>
           {session.role === "admin" && <NewKeyForm session={session} groups={Object.keys(gateway.config.groups)} />}
-          <h2>{keys.length < MAX_LISTED ? `${keys.length} keys` : `The newest ${MAX_LISTED} keys`}</h2>
+          <h2>{keys.length < MAX_LISTED_KEYS ? `${keys.length} keys` : `The newest ${MAX_LISTED_KEYS} keys`}</h2>
           <KeyTable keys={keys} />
         </>
       ),
@@ -33,18 +33,18 @@ export function keysPage(_request: Request, context: RouteContext): Promise<Resp
   });
 }
 
-/** `POST /admin/console/keys`: creates a key, whose secret the page shows once. */
+/** `POST /admin/console/keys`: creates a key. Its secret is shown only on the page that this returns. */
 export function createFromForm(request: Request, context: RouteContext): Promise<Response> {
   return runForm(request, context, async (fields) => {
     const expiresAt = readExpiryField(fields, context.gateway.now());
-    const created = await createKey(keyAdmin(context), {
+    const shown = await createKey(keyAdmin(context), {
       name: fields.get("name")?.trim() ?? "",
       group: fields.get("group") ?? "default",
       rules: readRules(fields),
       ...(expiresAt !== null && { expiresAt }),
     });
-    logKeyAction(context, { action: "create_key", record: created.record });
-    return secretPage(created);
+    logKeyAction(context, { action: "create_key", record: shown.record });
+    return secretPage(shown);
   });
 }
 
@@ -54,43 +54,47 @@ export function keyPage({ signal }: Request, context: RouteContext): Promise<Res
   return showPage(context, (session) => keyDetailPage(gateway, { nameOrId, session, signal }));
 }
 
-/** `POST /admin/console/keys/[key]`: the change that the field `action` names. */
+/** `POST /admin/console/keys/[key]`: makes the change that the field `action` names. */
 export function changeFromForm(request: Request, context: RouteContext): Promise<Response> {
   return runForm(request, context, async (fields) => {
     const { gateway, params: { key = "" } } = context;
     const action = fields.get("action");
-    const done = (record: ShownKey["record"], name: KeyAction["action"], members?: string): string => {
+    const logAndRedirect = (record: ShownKey["record"], name: KeyAction["action"], members?: string): string => {
       logKeyAction(context, { action: name, record, ...(members !== undefined && { members }) });
       return `${CONSOLE}/keys/${encodeURIComponent(record.id)}`;
     };
     switch (action) {
       case "change": {
         const { group, rules, expiresAt } = await findKey(gateway.store, key);
-        const keyChange = {
+        const requested = {
           group: fields.get("group") ?? group,
           rules: readRules(fields),
           expiresAt: fields.get("expires_at") === isoOf(expiresAt)
             ? expiresAt ?? null
             : readExpiryField(fields, gateway.now()),
         };
-        // Members that the form leaves as they are must not be checked again: an expiry may have passed.
+        // Unchanged members are left out, because they would be validated again, and an expiry may have passed.
         const change = {
-          ...(keyChange.group !== group && { group: keyChange.group }),
-          ...(!isEqualJson(keyChange.rules, rules) && { rules: keyChange.rules }),
-          ...(keyChange.expiresAt !== (expiresAt ?? null) && { expiresAt: keyChange.expiresAt }),
+          ...(requested.group !== group && { group: requested.group }),
+          ...(!isEqualJson(requested.rules, rules) && { rules: requested.rules }),
+          ...(requested.expiresAt !== (expiresAt ?? null) && { expiresAt: requested.expiresAt }),
         };
-        return done(await changeKey(keyAdmin(context), key, change), "change_key", Object.keys(change).join(" "));
+        return logAndRedirect(
+          await changeKey(keyAdmin(context), key, change),
+          "change_key",
+          Object.keys(change).join(" "),
+        );
       }
       case "rotate": {
-        const rotated = await rotateKey(keyAdmin(context), key, {
+        const shown = await rotateKey(keyAdmin(context), key, {
           overlapMs: readOverlap(fields.get("overlap") ?? "24h"),
         });
-        done(rotated.record, "rotate_key");
-        return secretPage(rotated);
+        logAndRedirect(shown.record, "rotate_key");
+        return secretPage(shown);
       }
       case "disable":
       case "enable":
-        return done(
+        return logAndRedirect(
           await changeKey(keyAdmin(context), key, { disabled: action === "disable" }),
           "change_key",
           "disabled",
@@ -99,7 +103,7 @@ export function changeFromForm(request: Request, context: RouteContext): Promise
         if (fields.get("confirm") !== (await findKey(gateway.store, key)).name) {
           throw new GatewayError("invalid", "Nothing was revoked: type the name of the key to confirm");
         }
-        return done(await revokeKey(keyAdmin(context), key), "revoke_key");
+        return logAndRedirect(await revokeKey(keyAdmin(context), key), "revoke_key");
       default:
         throw new GatewayError("invalid", "Cannot change this key: the form names no known action");
     }
@@ -108,7 +112,7 @@ export function changeFromForm(request: Request, context: RouteContext): Promise
 
 async function readKeys({ store: { keys, ledger }, config, now }: Gateway): Promise<KeyWithBudget[]> {
   let records: Parameters<typeof keysWithBudgets>[1] = [];
-  for await (const page of keyPages(keys)) records = [...records, ...page].slice(-MAX_LISTED);
+  for await (const page of keyPages(keys)) records = [...records, ...page].slice(-MAX_LISTED_KEYS);
   return (await keysWithBudgets({ ledger, config }, records, now())).reverse();
 }
 
@@ -168,12 +172,12 @@ function secretPage({ key, record }: ShownKey): Page {
   };
 }
 
-/** The text that a form has for an expiry that it does not change. */
+/** Returns the text that the form shows for an expiry, and sends if it is not changed. */
 function isoOf(time: number | undefined): string {
   return time === undefined ? "" : new Date(time).toISOString();
 }
 
-/** True for values of the same members, in whatever order. */
+/** Returns whether two values are equal as JSON, whatever the order of members. */
 function isEqualJson(a: unknown, b: unknown): boolean {
   const sorted = (value: unknown): string =>
     JSON.stringify(

@@ -1,4 +1,4 @@
-/** Limits and how much of each is used now. */
+/** The table of limits and how much of each is used now. */
 import type { VNode } from "preact";
 import { nameOf } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
@@ -6,16 +6,19 @@ import type { LimitRequest, LimitStatus } from "../limits/limiter.ts";
 import { limitOwnerOf } from "../limits/limit_requests.ts";
 import { Count, Share, Table } from "./format.tsx";
 
-const UNITS = {
+/** Units of limits, for display. */
+const UNIT_TEXTS = {
   requests: "Requests in 60 s",
   tokens: "Tokens in 60 s",
   concurrency: "Concurrent requests",
 } as const;
 
-/** The statuses of limits, or why they cannot be read. */
+/** The statuses of limits, or the reason why they cannot be read. */
 export type ReadLimits = readonly LimitStatus[] | string;
 
-/** Reads how much of limits is used. A page must show everything else while the limiter is out of reach. */
+/**
+ * Reads how much of each limit is used. Never rejects: a page must show everything else if the limiter is unreachable.
+ */
 export async function readLimits(
   { limiter }: Pick<Gateway, "limiter">,
   limits: readonly LimitRequest[],
@@ -28,7 +31,7 @@ export async function readLimits(
   }
 }
 
-/** A table of limits. */
+/** Shows the table of limits, or the reason why they cannot be read. */
 export function LimitTable({ limits }: { limits: ReadLimits }): VNode {
   if (typeof limits === "string") return <p class="notice bad">{limits}</p>;
   return (
@@ -40,10 +43,10 @@ export function LimitTable({ limits }: { limits: ReadLimits }): VNode {
         const used = limit - remaining;
         return [
           `${type === "key" ? "this key" : `${type} ${id}`}${reportOnly ? " (reported only)" : ""}`,
-          UNITS[unit],
+          UNIT_TEXTS[unit],
           <Count value={limit} />,
           <Count value={used} />,
-          <Share percent={Math.floor(100 * used / limit)} of={`Used part of ${UNITS[unit]}`} />,
+          <Share percent={Math.floor(100 * used / limit)} of={`Used part of ${UNIT_TEXTS[unit]}`} />,
           resetMs === 0 || unit === "concurrency" ? "–" : `${Math.ceil(resetMs / 1000)} s`,
         ];
       })}

@@ -1,22 +1,24 @@
-/** The prices of models: per million tokens, in every tier and time window, and of tools and searches. */
+/**
+ * Formats the prices of models for the console: per million tokens, by tier and time window, of tools and of searches.
+ */
 import type { VNode } from "preact";
 import { pricingAt } from "../catalog/catalog.ts";
 import type { Model, Target } from "../catalog/model.ts";
 import type { Pricing, TieredPrices, TimeWindow, TokenPrices } from "../catalog/price_schema.ts";
 import { readableRate } from "./format.tsx";
 
-/** The three usual prices per million tokens: input, cached input and output. */
+/** Returns the main prices per million tokens at `now` (Unix milliseconds): input, cached input and output. */
 export function usualPrices(model: Model, now: number): string[] {
   const { prompt, input_cache_read, completion } = pricingAt(model, now);
   return [prompt, input_cache_read, completion].map(perMillion);
 }
 
-/** The other prices of a model, with those of later. */
+/** Shows the other prices of a model, and its future price changes. */
 export function OtherPrices({ model, now }: { model: Model; now: number }): VNode {
-  const inForce = pricingAt(model, now);
+  const current = pricingAt(model, now);
   const lines = [
-    ...(inForce.window === undefined ? [] : [`now: prices of the time window ${inForce.window}`]),
-    ...pricesBeside(inForce),
+    ...(current.window === undefined ? [] : [`now: prices of the time window ${current.window}`]),
+    ...otherPriceTexts(current),
     ...(basePricing(model, now).time_windows ?? []).map(windowText),
     ...model.price_changes.filter(({ from }) => from > now).map(({ from, ...pricing }) =>
       `from ${new Date(from).toISOString().slice(0, 16).replace("T", " ")} UTC: ${tokensText(pricing)}`
@@ -26,7 +28,7 @@ export function OtherPrices({ model, now }: { model: Model; now: number }): VNod
   return <ul class="plain wrap">{lines.map((line) => <li>{line}</li>)}</ul>;
 }
 
-/** The targets of a model, with what the vendor charges where that is configured. */
+/** Shows the targets of a model, with the prices that the vendor charges if they are configured. */
 export function TargetNames({ targets }: { targets: readonly Target[] }): VNode {
   return (
     <ul class="plain">
@@ -37,12 +39,12 @@ export function TargetNames({ targets }: { targets: readonly Target[] }): VNode 
   );
 }
 
-/** The prices in force outside of time windows. */
+/** Returns the present prices outside of time windows. */
 function basePricing({ pricing, price_changes }: Model, now: number): Pricing {
   return price_changes.findLast(({ from }) => from <= now) ?? pricing;
 }
 
-function pricesBeside(pricing: Pricing): string[] {
+function otherPriceTexts(pricing: Pricing): string[] {
   const { prompt, input_cache_write_5m, input_cache_write_1h, input_image, request } = pricing;
   const { hosted_tools = {}, service_tiers = {} } = pricing;
   const writes = ([["5 minutes", input_cache_write_5m], ["1 hour", input_cache_write_1h]] as const)
@@ -72,17 +74,17 @@ function tokensText(pricing: TieredPrices): string {
   return [rates(pricing), ...contextTexts(pricing)].join(", ");
 }
 
-/** Input and output. */
+/** Formats the prices of input and output. */
 function rates({ prompt, completion }: TokenPrices): string {
   return `${perMillion(prompt)} / ${perMillion(completion)}`;
 }
 
-/** Minutes since midnight as `16:30`. */
+/** Formats minutes since midnight as `16:30`. */
 function timeOf(minutes: number): string {
   return `${String(Math.floor(minutes / 60)).padStart(2, "0")}:${String(minutes % 60).padStart(2, "0")}`;
 }
 
-/** A price per million tokens. @param price USD per token, as a decimal string */
+/** Formats a price per million tokens. @param price USD per token, as a decimal string */
 function perMillion(price: string): string {
   return readableRate(price, 6);
 }

@@ -1,4 +1,4 @@
-/** Models with their prices, and the health of each of their targets. */
+/** The page of models, with their prices and the health of their targets. */
 import type { VNode } from "preact";
 import type { ConsoleSession } from "../access/console_session.ts";
 import type { Model } from "../catalog/model.ts";
@@ -98,7 +98,10 @@ function healthCells(
   ];
 }
 
-/** The state of a target's breaker. A target can fail too often before its breaker opens. */
+/**
+ * Shows the state of a target's circuit breaker.
+ * @param props `isFailing`: whether the target fails too often, which it can before its breaker opens
+ */
 export function TargetState({ state, isFailing }: { state: HealthRow["state"]; isFailing: boolean }): VNode {
   return state === "closed" && isFailing ? <State state="open" text="failing" /> : <State state={state} />;
 }

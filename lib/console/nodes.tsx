@@ -1,4 +1,4 @@
-/** The nodes of the store: their versions, load, and the state of what they depend on. */
+/** The page of the nodes of the store: their versions, load, and the state of their stores. */
 import type { VNode } from "preact";
 import { type NodeFacts, type NodeState, readNodes } from "../admin/nodes.ts";
 import { readHealth } from "../admin/health.ts";
@@ -82,7 +82,7 @@ function megabytes(bytes: number): string {
   return `${Math.round(bytes / 1e6)} MB`;
 }
 
-/** A time such as `3 d 4 h` or `12 min`. */
+/** Formats a duration, such as `3 d 4 h` or `12 min`. */
 function duration(seconds: number): string {
   const minutes = Math.floor(seconds / 60);
   if (minutes < 60) return `${minutes} min`;

@@ -15,7 +15,7 @@ import { CONSOLE, keyPath, type Page, queryOf, requestsPath, showPage } from "./
 import { TargetState } from "./models.tsx";
 import { figureCells, OverviewCharts, type OverviewData, wholeSpan } from "./overview_charts.tsx";
 
-/** Periods to choose from. */
+/** Periods that can be chosen. */
 const PERIODS = {
   "1h": { text: "1 hour", unit: "minute", length: 1, count: 60 },
   "24h": { text: "24 hours", unit: "hour", length: 1, count: 24 },
@@ -24,11 +24,11 @@ const PERIODS = {
   "90d": { text: "90 days", unit: "day", length: 1, count: 90 },
   "1y": { text: "1 year", unit: "day", length: 7, count: 52 },
 } as const satisfies Record<string, Pick<TimeSeriesQuery, "unit" | "length" | "count"> & { text: string }>;
-/** Models, keys, groups or upstreams with a color of their own. */
-const COLORS = 7;
-/** Lines of each list. */
-const LINES = 8;
-/** Share of a budget, in percent, from which on it is listed. */
+/** Largest number of models, keys, groups or upstreams that have a color of their own in the charts. */
+const MAX_COLORS = 7;
+/** Largest number of lines of each list. */
+const MAX_LINES = 8;
+/** Used share of a budget, in percent, from which it is listed. */
 const NEAR_END_PERCENT = 80;
 
 /** The choices in the query. */
@@ -45,7 +45,7 @@ export function overview(request: Request, context: RouteContext): Promise<Respo
   );
 }
 
-/** Seven days by model, unless the query names others of the lists. */
+/** Reads the choice from the query. The default is seven days, by model. */
 function readChoice(request: Pick<Request, "url">): Choice {
   const query = queryOf(request);
   const period = query.get("period") ?? "";
@@ -98,14 +98,14 @@ function Choices({ choice }: { choice: Choice }): VNode {
   );
 }
 
-/** Charts and tables of the chosen period. */
+/** Makes the charts and tables of the chosen period. */
 async function figures(
   { period, by }: Choice,
   { gateway, signal }: { gateway: Gateway; signal: AbortSignal },
 ): Promise<VNode> {
   try {
     const { unit, length, count } = PERIODS[period];
-    const query: TimeSeriesQuery = { now: gateway.now(), unit, length, count, by, limit: COLORS, signal };
+    const query: TimeSeriesQuery = { now: gateway.now(), unit, length, count, by, limit: MAX_COLORS, signal };
     const data = await readData(query, gateway);
     if (data.series.total.requests === 0) return <NoRequests />;
     return (
@@ -120,7 +120,7 @@ async function figures(
   }
 }
 
-/** First steps for a gateway without requests. */
+/** Shows first steps if there are no requests. */
 function NoRequests(): VNode {
   return (
     <p class="empty">
@@ -144,12 +144,12 @@ async function readData(
   return { by, series, latencies, nameOf: (name) => names.get(name) ?? name };
 }
 
-/** The keys that cost most. */
+/** Makes the table of the keys with the highest cost. */
 async function topSpenders(
   { series }: OverviewData,
   { query, gateway: { store: { ledger, keys }, config } }: { query: TimeSeriesQuery; gateway: Gateway },
 ): Promise<VNode> {
-  const { parts } = await readTimeSeries(ledger, { ...query, by: "key", limit: LINES });
+  const { parts } = await readTimeSeries(ledger, { ...query, by: "key", limit: MAX_LINES });
   const names = await keyNames({ keys, config }, parts.map(({ name }) => name));
   const span = wholeSpan(series);
   return (
@@ -168,13 +168,13 @@ async function topSpenders(
 }
 
 function NearBudgets({ budgets }: { budgets: readonly BudgetLine[] }): VNode {
-  const closest = budgets.map((budget) => ({ ...budget, percent: usedPercent(budget) }))
+  const near = budgets.map((budget) => ({ ...budget, percent: usedPercent(budget) }))
     .filter(({ percent }) => percent >= NEAR_END_PERCENT)
     .sort((a, b) => b.percent - a.percent);
   return (
     <Table
       columns={["Budget of", "Used", "#Left", "Resets"]}
-      rows={closest.slice(0, LINES).map(({ scope, name, percent, left_usd, resets_at }) => [
+      rows={near.slice(0, MAX_LINES).map(({ scope, name, percent, left_usd, resets_at }) => [
         <a href={requestsPath({ [scope]: name, sort: "cost" })}>{`${scope} ${name}`}</a>,
         <Share percent={percent} of={`Used part of the budget of ${name}`} />,
         <Usd usd={left_usd} />,
@@ -185,7 +185,7 @@ function NearBudgets({ budgets }: { budgets: readonly BudgetLine[] }): VNode {
   );
 }
 
-/** Share of a budget that is spent or held, in whole percent. */
+/** Returns the share of a budget that is spent or held, in whole percent, rounded down. */
 export function usedPercent({ budget_usd, spent_usd, held_usd }: BudgetLine): number {
   const budget = parseUsd(budget_usd);
   if (budget === 0n) return 100;

@@ -1,4 +1,4 @@
-/** Charts of the overview, with the tables that have the same figures. */
+/** The charts of the overview, and tables with the same figures. */
 import type { VNode } from "preact";
 import { formatUsd } from "../billing/money.ts";
 import type { Latencies, LatencySeries } from "../billing/reports/latencies.ts";
@@ -14,23 +14,23 @@ export interface OverviewData {
   by: TimeSeriesQuery["by"];
   series: TimeSeries;
   latencies: LatencySeries;
-  /** Name of a part for people: that of the key by its id. */
+  /** Returns the display name of a part: the name of a key for its id. */
   nameOf: (name: string) => string;
 }
 
-/** The figures of the bars. */
-const SHOWN = [
+/** The bar charts: title, value of a step, and format of the axis. */
+const BAR_CHARTS = [
   { title: "Cost", valueOf: ({ cost }: SeriesFigures) => usdNumber(cost), format: usdTick },
   { title: "Requests", valueOf: ({ requests }: SeriesFigures) => requests, format: countTick },
   { title: "Tokens", valueOf: tokensOf, format: countTick },
   { title: "Failed or refused", valueOf: ({ failed }: SeriesFigures) => failed, format: countTick },
 ] as const;
 
-/** Everything about the period: totals, charts and tables. */
+/** Shows the totals, charts and tables of the period. */
 export function OverviewCharts({ data }: { data: OverviewData }): VNode {
   const { by, series, latencies, nameOf } = data;
   const { parts, others, total } = series;
-  const fullSpan = wholeSpan(series);
+  const period = wholeSpan(series);
   const colored = [...parts, ...others === undefined ? [] : [others]]
     .map((part) =>
       part === others
@@ -39,7 +39,7 @@ export function OverviewCharts({ data }: { data: OverviewData }): VNode {
     );
   return (
     <>
-      <Totals total={total} latencies={latencies.all} span={fullSpan} />
+      <Totals total={total} latencies={latencies.all} span={period} />
       <ul class="legend" aria-label={`Colors of the charts, by ${by}`}>
         {colored.map(({ class: color, label }) => (
           <li>
@@ -48,7 +48,7 @@ export function OverviewCharts({ data }: { data: OverviewData }): VNode {
         ))}
       </ul>
       <div class="charts">
-        {SHOWN.map(({ title, valueOf, format }) => (
+        {BAR_CHARTS.map(({ title, valueOf, format }) => (
           <figure>
             <figcaption>{title}</figcaption>
             <BarChart
@@ -69,7 +69,7 @@ export function OverviewCharts({ data }: { data: OverviewData }): VNode {
           <>
             <span class={`swatch ${color}`} /> {label}
           </>,
-          ...figureCells(total, color === "others" || name === "" ? undefined : { ...fullSpan, [by]: name }),
+          ...figureCells(total, color === "others" || name === "" ? undefined : { ...period, [by]: name }),
         ])}
         empty="No requests in this period."
       />
@@ -82,7 +82,7 @@ function Totals(
   { total, latencies, span }: { total: SeriesFigures; latencies: Latencies; span: RequestTexts },
 ): VNode {
   const link = (value: VNode, more: RequestTexts = {}) => <a href={requestsPath({ ...span, ...more })}>{value}</a>;
-  const { first, total: complete } = latencies;
+  const { first, total: wholeAnswer } = latencies;
   return (
     <Cards
       cards={[
@@ -93,7 +93,7 @@ function Totals(
         ["Output tokens", link(<Count value={total.tokens.completion} />)],
         ["Images", link(<Count value={total.images} />)],
         ["First token, p50 / p95", link(<>{quantilesText(first)}</>)],
-        ["Whole answer, p50 / p95", link(<>{quantilesText(complete)}</>, { sort: "duration" })],
+        ["Whole answer, p50 / p95", link(<>{quantilesText(wholeAnswer)}</>, { sort: "duration" })],
       ]}
     />
   );
@@ -121,7 +121,7 @@ function LatencyChart({ kind, data }: { kind: "first" | "total"; data: OverviewD
   );
 }
 
-/** The steps with their values in words, and their requests. */
+/** Returns the steps of a chart, each with a text and a link to its requests. */
 function stepsOf({ steps }: TimeSeries, textOf: (index: number) => string): ChartStep[] {
   return steps.map((step, index) => ({
     since: step.since,
@@ -130,11 +130,11 @@ function stepsOf({ steps }: TimeSeries, textOf: (index: number) => string): Char
   }));
 }
 
-function stepText(figures: SeriesFigures | undefined, { title, valueOf, format }: typeof SHOWN[number]): string {
+function stepText(figures: SeriesFigures | undefined, { title, valueOf, format }: typeof BAR_CHARTS[number]): string {
   return `${title} ${figures === undefined ? "–" : format(valueOf(figures))}`;
 }
 
-/** The charts as a table. */
+/** Shows the figures of the charts as a table. */
 function StepTable({ data: { series: { steps, totals }, latencies } }: { data: OverviewData }): VNode {
   const rows = steps.flatMap((step, index) => {
     const figures = totals[index];
@@ -162,13 +162,16 @@ function StepTable({ data: { series: { steps, totals }, latencies } }: { data: O
   );
 }
 
-/** Cost, requests, failures and tokens, each with a link to the requests behind it. @param found absent: no link */
+/**
+ * Returns cells with cost, requests, failures and tokens, each with a link to the requests behind it.
+ * @param filters filters of the linked requests; `undefined`: no links
+ */
 export function figureCells(
   figures: Pick<SeriesFigures, "cost" | "requests" | "failed" | "tokens">,
-  found: RequestTexts | undefined,
+  filters: RequestTexts | undefined,
 ): VNode[] {
   const link = (value: VNode, more: RequestTexts = {}) =>
-    found === undefined ? value : <a href={requestsPath({ ...found, ...more })}>{value}</a>;
+    filters === undefined ? value : <a href={requestsPath({ ...filters, ...more })}>{value}</a>;
   return [
     link(<Usd usd={formatUsd(figures.cost)} />, { sort: "cost" }),
     link(<Count value={figures.requests} />),
@@ -178,7 +181,7 @@ export function figureCells(
   ];
 }
 
-/** The whole period. */
+/** Returns the start and end of a time series, as filters of requests. */
 export function wholeSpan({ steps }: TimeSeries): { since: string; until: string } {
   return spanOf({ since: steps[0]?.since ?? 0, until: steps.at(-1)?.until ?? 0 });
 }

@@ -1,4 +1,4 @@
-/** Budgets of groups, keys and end users. */
+/** The page with the budgets of groups, keys and end users. */
 import type { VNode } from "preact";
 import { findBudgetLines } from "../admin/budgets.ts";
 import { requestsOfBudget } from "../billing/reports/budget_report.ts";
@@ -9,7 +9,7 @@ import { Moment, Share, Table, Usd } from "./format.tsx";
 import { CONSOLE, readTexts, requestsPath, showPage } from "./html.tsx";
 import { usedPercent } from "./overview.tsx";
 
-/** Choices of the form, with their texts. */
+/** Scopes that the form offers, with their texts. */
 const SCOPES = [["", "all"], ["group", "groups"], ["key", "keys"], ["user", "end users"]] as const;
 
 /** `GET /admin/console/budgets`. */
@@ -77,7 +77,7 @@ function FilterForm({ texts }: { texts: BudgetTexts }): VNode {
   );
 }
 
-/** The owner of a budget, with a link to the requests of its period. */
+/** Shows the owner of a budget, with a link to the requests of its period. */
 function Owner({ line, now }: { line: BudgetLine; now: number }): VNode {
   const filter = requestsOfBudget(line, now);
   if (filter === undefined) return <>{nameOf(line)}</>;

@@ -1,4 +1,4 @@
-/** The playground: an operator sends requests as the holder of a key, and sees what they do and cost. */
+/** The page of the playground, where an operator sends requests with a client's key and sees their answers and cost. */
 import type { VNode } from "preact";
 import { renderToString } from "preact-render-to-string";
 import type { ConsoleSession } from "../access/console_session.ts";
@@ -15,38 +15,38 @@ import { type PlaygroundResult, resultPanel } from "./playground_panel.tsx";
 import { isText, type PlaygroundRequest, readFields, readPlaygroundRequest } from "./playground_request.ts";
 import { findCaller, sendFromPlayground } from "./playground_send.ts";
 
-/** Media type of lines of JSON (https://github.com/ndjson/ndjson-spec). */
-const LINES = "application/x-ndjson";
+/** Media type of JSON lines (https://github.com/ndjson/ndjson-spec). */
+const JSON_LINES = "application/x-ndjson";
 
-/** Reports new text of one of the models that are asked side by side. */
+/** Reports new text of an answer. `side` is the index of its model among those that are compared. */
 type Progress = (side: number, text: string) => void;
 
-/** A request that is sent. */
-interface Sending {
+/** A request to send, and how. */
+interface SendOptions {
   context: RouteContext;
   submitted: PlaygroundRequest;
   caller: Caller;
   origin: string;
   signal: AbortSignal;
-  /** Absent: whole answers are asked for. */
+  /** Absent: the answer is not streamed. */
   progress?: Progress;
 }
 
-/** `GET /admin/console/playground`; the query may have fields of the form. */
+/** `GET /admin/console/playground`. The query may contain values for the fields of the form. */
 export function playgroundPage(request: Request, context: RouteContext): Promise<Response> {
-  return showPage(context, (session) => pageOf(context, { session, query: queryOf(request), results: [] }));
+  return showPage(context, (session) => pageOf(context, { session, values: queryOf(request), results: [] }));
 }
 
-/** `POST /admin/console/playground`: answers with the page, or with lines of JSON for its script. */
+/** `POST /admin/console/playground`: responds with the page, or with JSON lines for its script. */
 export function sendFromForm(request: Request, context: RouteContext): Promise<Response> {
-  return runForm(request, context, async (query, session) => {
+  return runForm(request, context, async (values, session) => {
     const { gateway } = context;
-    const submitted = readPlaygroundRequest(readFields(query));
+    const submitted = readPlaygroundRequest(readFields(values));
     const origin = clientOrigin(request, gateway.config);
-    const isSent = query.get("action") !== "show";
+    const isSent = values.get("action") !== "show";
     const caller = isSent ? await findCaller(gateway, submitted.key) : undefined;
     const { signal } = request;
-    if (request.headers.get("accept") === LINES) {
+    if (request.headers.get("accept") === JSON_LINES) {
       return streamResults(
         (progress) =>
           submitted.models.map((_, side) =>
@@ -65,13 +65,13 @@ export function sendFromForm(request: Request, context: RouteContext): Promise<R
       ),
     );
     const panels = await Promise.all(results.map((result) => resultPanel(result, gateway)));
-    return await pageOf(context, { session, query, results: panels });
+    return await pageOf(context, { session, values, results: panels });
   });
 }
 
 async function pageOf(
   { gateway }: RouteContext,
-  { session, query, results }: { session: ConsoleSession; query: URLSearchParams; results: readonly VNode[] },
+  { session, values, results }: { session: ConsoleSession; values: URLSearchParams; results: readonly VNode[] },
 ): Promise<Page> {
   return {
     title: "Playground",
@@ -79,7 +79,7 @@ async function pageOf(
     hasImages: true,
     body: (
       <>
-        <PlaygroundForm session={session} fields={readFields(query)} choices={await readChoices(gateway)} />
+        <PlaygroundForm session={session} fields={readFields(values)} choices={await readChoices(gateway)} />
         <div id="results" class="sides" aria-live="polite">{results}</div>
       </>
     ),
@@ -96,7 +96,7 @@ function unsent(
 
 async function send(
   side: number,
-  { context, submitted, caller, origin, signal, progress }: Sending,
+  { context, submitted, caller, origin, signal, progress }: SendOptions,
 ): Promise<PlaygroundResult> {
   const { endpoint } = submitted;
   const result = unsent(submitted, { side, origin });
@@ -109,7 +109,7 @@ async function send(
     else for await (const text of textsOf(response.body, answer)) progress(side, text);
   } catch (error) {
     if (signal.aborted) throw error;
-    // The gateway has ended the answer with an error event, or cut it off.
+    // The answer was cut off. If the gateway sent an error event before, that is the problem to show.
     answer.problem ??= "The answer broke off";
   }
   const requestId = response.headers.get("x-request-id") ?? "";
@@ -120,7 +120,7 @@ function isEvents({ headers }: Response): boolean {
   return headers.get("content-type")?.startsWith("text/event-stream") === true;
 }
 
-/** The text of each chunk of a stream; empty where a chunk has none, as a keep-alive. */
+/** Yields the text that each chunk of a stream adds; an empty text for chunks without any, such as keep-alives. */
 async function* textsOf(body: ReadableStream<Uint8Array>, answer: PlaygroundAnswer): AsyncGenerator<string> {
   const events = new SseReader();
   const decoder = new TextDecoder();
@@ -129,7 +129,10 @@ async function* textsOf(body: ReadableStream<Uint8Array>, answer: PlaygroundAnsw
   }
 }
 
-/** Lines of JSON for the page's script: `text` adds to the answer of a side, `html` replaces it with all there is to say. */
+/**
+ * Returns a response with JSON lines for the page's script: `text` is added to the answer of a side; `html` finally
+ * replaces it with the whole result.
+ */
 function streamResults(start: (progress: Progress) => Promise<PlaygroundResult>[], gateway: Gateway): Response {
   const encoder = new TextEncoder();
   const body = new ReadableStream<Uint8Array>({
@@ -150,5 +153,5 @@ function streamResults(start: (progress: Progress) => Promise<PlaygroundResult>[
       }
     },
   });
-  return new Response(body, { headers: { ...SECURITY_HEADERS, "content-type": LINES } });
+  return new Response(body, { headers: { ...SECURITY_HEADERS, "content-type": JSON_LINES } });
 }

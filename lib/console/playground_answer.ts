@@ -1,24 +1,24 @@
-/** Reads the answers of the playground: text, calls of tools and images, from events or from a whole body. */
+/** Reads answers for the playground: text, tool calls and images, from stream events or from a whole body. */
 import { isObject, type Json } from "../json/mod.ts";
 import { isText, type PlaygroundEndpoint } from "./playground_request.ts";
 
-/** A call of a tool. */
+/** A tool call. */
 export interface ToolCallText {
   name: string;
   arguments: string;
 }
 
-/** Longest raw answer that is shown, in characters. */
-const MAX_RAW = 100_000;
+/** Longest raw answer that is kept, in characters. */
+const MAX_RAW_CHARACTERS = 100_000;
 
-/** An answer, as far as it has arrived. */
+/** The part of an answer that has arrived. */
 export class PlaygroundAnswer {
   text = "";
-  /** The answer as it arrived, cut off where it is long. */
+  /** The answer as it arrived, cut after 100,000 characters. */
   raw = "";
-  /** Message of an error. */
+  /** Message of an error; `undefined`: there is none. */
   problem: string | undefined;
-  /** Addresses of images, with their data. */
+  /** Images as `data:` URLs. */
   readonly images: string[] = [];
   readonly #endpoint: PlaygroundEndpoint;
   readonly #calls = new Map<number, ToolCallText>();
@@ -27,11 +27,12 @@ export class PlaygroundAnswer {
     this.#endpoint = endpoint;
   }
 
+  /** Tool calls, in order. */
   get calls(): ToolCallText[] {
     return [...this.#calls.values()];
   }
 
-  /** Reads the data of an event. @returns the text that it adds */
+  /** Reads the data of a stream event. @returns the text that it adds */
   addEvent(data: string): string {
     if (data === "[DONE]") return "";
     this.#addRaw(`${data}\n`);
@@ -45,7 +46,7 @@ export class PlaygroundAnswer {
     return this.text.slice(before);
   }
 
-  /** Reads a whole body. */
+  /** Reads the body of an answer that is not streamed. */
   addBody(body: string): void {
     const value = parse(body);
     this.#findProblem(value);
@@ -112,7 +113,7 @@ export class PlaygroundAnswer {
     if (more !== undefined) this.#extendCall(index, "", { more: textOf(more) });
   }
 
-  /** Adds the parts of a whole answer or of a chunk: Gemini's are alike. */
+  /** Adds the parts of a Gemini answer or stream event, which have the same form. */
   #addParts(answer: Json): void {
     for (const part of listOf(at(answer, "candidates", 0, "content", "parts"))) {
       if (at(part, "thought") !== true) this.text += textOf(at(part, "text"));
@@ -144,7 +145,7 @@ export class PlaygroundAnswer {
   }
 
   #addRaw(text: string): void {
-    if (this.raw.length < MAX_RAW) this.raw += text.slice(0, MAX_RAW - this.raw.length);
+    if (this.raw.length < MAX_RAW_CHARACTERS) this.raw += text.slice(0, MAX_RAW_CHARACTERS - this.raw.length);
   }
 }
 
@@ -156,7 +157,7 @@ function parse(text: string): Json {
   }
 }
 
-/** A value within a value; `undefined` where there is none. */
+/** Returns the value at a path within a value; `undefined` if there is none. */
 function at(value: Json | undefined, ...path: (string | number)[]): Json | undefined {
   let current = value;
   for (const step of path) {
@@ -174,10 +175,10 @@ function listOf(value: Json | undefined): readonly Json[] {
   return Array.isArray(value) ? value : [];
 }
 
-/** Numbers of a vector that are shown. */
-const SHOWN = 8;
+/** Number of components of a vector that are shown. */
+const SHOWN_NUMBERS = 8;
 
 function vectorText(vector: readonly Json[]): string {
-  const more = vector.length > SHOWN ? ", …" : "";
-  return `${vector.length} dimensions: [${vector.slice(0, SHOWN).join(", ")}${more}]`;
+  const more = vector.length > SHOWN_NUMBERS ? ", …" : "";
+  return `${vector.length} dimensions: [${vector.slice(0, SHOWN_NUMBERS).join(", ")}${more}]`;
 }

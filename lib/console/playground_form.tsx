@@ -6,12 +6,12 @@ import type { Gateway } from "../gateway.ts";
 import { CONSOLE, CsrfField } from "./html.tsx";
 import { ENDPOINT_PATHS, type FIELDS } from "./playground_request.ts";
 
-/** Names of keys that are offered; others can be typed. */
-const MAX_KEYS = 200;
+/** Largest number of keys that are offered. Others can be typed. */
+const MAX_OFFERED_KEYS = 200;
 
 /** Keys and models to choose from. */
 export interface Choices {
-  /** Names. */
+  /** Names of keys. */
   keys: readonly string[];
   models: readonly { id: string; kind: string }[];
 }
@@ -20,7 +20,7 @@ export interface Choices {
 export async function readChoices({ store, config, catalog }: Pick<Gateway, "store" | "config" | "catalog">): Promise<
   Choices
 > {
-  const { keys } = await store.keys.page({ after: 0, limit: MAX_KEYS });
+  const { keys } = await store.keys.page({ after: 0, limit: MAX_OFFERED_KEYS });
   return {
     keys: [
       ...config.keys.map(({ name }) => name),
@@ -33,7 +33,7 @@ export async function readChoices({ store, config, catalog }: Pick<Gateway, "sto
   };
 }
 
-/** A field for a key: names are offered, ids can be typed as well. */
+/** Shows the field for a key. Names are offered; ids can be typed as well. */
 export function KeyField({ keys, value }: { keys: readonly string[]; value: string }): VNode {
   return (
     <label>
@@ -44,7 +44,10 @@ export function KeyField({ keys, value }: { keys: readonly string[]; value: stri
   );
 }
 
-/** A field for a model. @param empty text of the choice of none; absent: there is none */
+/**
+ * Shows the field for a model.
+ * @param props `empty`: text of the option for no model; absent: there is no such option
+ */
 export function ModelField({ name, label, models, value, empty }: {
   name: string;
   label: string;
@@ -70,7 +73,7 @@ export function ModelField({ name, label, models, value, empty }: {
   );
 }
 
-/** The form; a viewer may not send it. */
+/** Shows the form, or to viewers, who may not send requests, a note. */
 export function PlaygroundForm(
   { session, fields, choices: { keys, models } }: {
     session: ConsoleSession;

@@ -1,4 +1,4 @@
-/** The result of one request of the playground. */
+/** Shows the result of a request of the playground. */
 import type { VNode } from "preact";
 import { explainRequest } from "../billing/reports/explain.ts";
 import type { Gateway } from "../gateway.ts";
@@ -15,15 +15,15 @@ import { showTranslation } from "./playground_translation.ts";
 export interface PlaygroundResult {
   endpoint: PlaygroundEndpoint;
   model: string;
-  /** With its model. */
+  /** Body of the request, including its model. */
   body: JsonObject;
-  /** Address that clients use. */
+  /** URL of the gateway for clients. */
   origin: string;
-  /** Absent: it was not sent. */
+  /** The answer; absent: the request was not sent. */
   sent?: { answer: PlaygroundAnswer; status: number; requestId: string };
 }
 
-/** Everything about a request: answer, cost and times, the body for the upstream, and code. */
+/** Makes the panel of a request: its answer, cost and times, the body for the upstream, and code for clients. */
 export async function resultPanel(result: PlaygroundResult, gateway: Gateway): Promise<VNode> {
   const { endpoint, model, body, origin, sent } = result;
   return (
@@ -59,12 +59,12 @@ function Answer({ answer: { text, calls, images, problem } }: { answer: Playgrou
   );
 }
 
-/** Cost, times and tokens, from the ledger: the entry is durable before the end of the answer. */
+/** Shows cost, times and tokens from the ledger, which has the entry of a request before its answer ends. */
 async function facts(
   { status, requestId }: { status: number; requestId: string },
   { store: { ledger }, ledger: queue }: Gateway,
 ): Promise<VNode> {
-  // Refused requests are entered a little later.
+  // Refused requests are entered only after their answer.
   await queue.flush().catch(() => {});
   const request = await explainRequest(ledger, requestId);
   const link = <a href={`${CONSOLE}/requests/${requestId}`}>{`…${requestId.slice(-8)}`}</a>;

@@ -1,4 +1,4 @@
-/** Requests of the playground: the fields of its form, and the bodies that they make. */
+/** Reads the form of the playground and makes the body of the request from it. */
 import type { Protocol } from "../protocols/canonical/types.ts";
 import { GatewayError } from "../errors.ts";
 import { isObject, type Json, type JsonObject } from "../json/mod.ts";
@@ -18,7 +18,7 @@ export const ENDPOINT_PATHS = {
 /** An endpoint that the playground sends to. */
 export type PlaygroundEndpoint = keyof typeof ENDPOINT_PATHS;
 
-/** Path and body of a request. Requests of Gemini's protocol have the model and the kind of answer in the path. */
+/** Returns the path and body of a request. In Gemini's protocol the path contains the model and whether to stream. */
 export function addressOf(
   endpoint: PlaygroundEndpoint,
   { model, stream, ...body }: JsonObject,
@@ -29,13 +29,13 @@ export function addressOf(
   }
   const id = String(model);
   const slash = id.indexOf("/");
-  // Clients send the first slash of an id as it is.
+  // Clients do not escape the first slash of an id.
   const name = [id.slice(0, slash), id.slice(slash + 1)].slice(slash < 0 ? 1 : 0).map(encodeURIComponent).join("/");
   const method = stream === true ? "streamGenerateContent?alt=sse" : "generateContent";
   return { path: `/v1beta/models/${name}:${method}`, body };
 }
 
-/** The fields of the form as they are typed, and the defaults. */
+/** The fields of the form with their defaults, all as text. */
 export const FIELDS = {
   key: "",
   endpoint: "chat",
@@ -50,7 +50,7 @@ export const FIELDS = {
   more: "",
 };
 
-/** The request described by the form. */
+/** The request that the form describes. */
 export interface PlaygroundRequest {
   /** Name or id of the key. */
   key: string;
@@ -61,14 +61,14 @@ export interface PlaygroundRequest {
   body: JsonObject;
 }
 
-/** The fields that a form or an address has, and the defaults of the others. */
-export function readFields(query: URLSearchParams): typeof FIELDS {
+/** Reads the fields of a form or a query. Missing ones get their defaults. */
+export function readFields(values: URLSearchParams): typeof FIELDS {
   return Object.fromEntries(
-    Object.entries(FIELDS).map(([name, usual]) => [name, query.get(name) ?? usual]),
+    Object.entries(FIELDS).map(([name, byDefault]) => [name, values.get(name) ?? byDefault]),
   ) as typeof FIELDS;
 }
 
-/** Reads the form. @throws {GatewayError} `invalid` */
+/** Makes the request from the fields. @throws {GatewayError} `invalid` if a field is wrong */
 export function readPlaygroundRequest(fields: typeof FIELDS): PlaygroundRequest {
   const { endpoint, key, model, other } = fields;
   if (!isEndpoint(endpoint)) throw new GatewayError("invalid", `Cannot send to the endpoint "${endpoint}"`);
@@ -80,21 +80,21 @@ export function readPlaygroundRequest(fields: typeof FIELDS): PlaygroundRequest 
   return { key: key.trim(), endpoint, models, body: withMembers(bodyOf(endpoint, fields), readMore(fields)) };
 }
 
-/** A protocol that the form writes requests in. */
+/** An endpoint of a text protocol, which has the name of the protocol. */
 type TextEndpoint = Protocol & PlaygroundEndpoint;
 
-/** Returns true for an endpoint with protocols that can be streamed and translated. */
+/** Returns whether an endpoint is one of a text protocol, whose requests can be streamed and translated. */
 export function isText(endpoint: PlaygroundEndpoint): endpoint is TextEndpoint {
   return Object.hasOwn(CLIENT_CODECS, endpoint);
 }
 
-/** Adds members to a body; those of objects in both, such as Gemini's `generationConfig`, are joined. */
+/** Adds members to a body. If both have an object, such as Gemini's `generationConfig`, the objects are merged. */
 function withMembers(body: JsonObject, more: JsonObject): JsonObject {
-  const joined = Object.entries(more).map(([name, value]): [string, Json] => {
-    const own = body[name];
-    return [name, isObject(own) && isObject(value) ? { ...own, ...value } : value ?? null];
+  const merged = Object.entries(more).map(([name, value]): [string, Json] => {
+    const present = body[name];
+    return [name, isObject(present) && isObject(value) ? { ...present, ...value } : value ?? null];
   });
-  return { ...body, ...Object.fromEntries(joined) };
+  return { ...body, ...Object.fromEntries(merged) };
 }
 
 function isEndpoint(name: string): name is PlaygroundEndpoint {
@@ -155,13 +155,13 @@ function readTokens({ max_tokens: text }: typeof FIELDS): number | undefined {
   throw new GatewayError("invalid", `Cannot read the most tokens "${text}": expected a whole number`);
 }
 
-/** Tools in the protocol's own form; those with a name alone are functions, and are brought into it. */
+/** Reads the tools. Those in the protocol's own form stay as they are; simple functions are converted to that form. */
 function readTools(protocol: TextEndpoint, { tools: text }: typeof FIELDS): JsonObject {
   if (text.trim() === "") return {};
   const tools = readJson(text, "tools");
   if (!Array.isArray(tools)) throw new GatewayError("invalid", "Cannot read the tools: expected a JSON array");
   if (protocol !== "gemini") return { tools: tools.map((tool) => toolOf(protocol, tool)) };
-  // One member has all functions; tools of Google's own have no name.
+  // All functions go into one tool. Google's own tools have no name.
   const functions = tools.filter((tool) => isObject(tool) && tool.name !== undefined);
   const others = tools.filter((tool) => !functions.includes(tool));
   return { tools: [...functions.length > 0 ? [{ functionDeclarations: functions }] : [], ...others] };
@@ -184,8 +184,8 @@ function readMore({ more }: typeof FIELDS): JsonObject {
   if (more.trim() === "") return {};
   const members = readJson(more, "further members");
   if (!isObject(members)) throw new GatewayError("invalid", "Cannot read the further members: expected a JSON object");
-  const own = ["model", "models", "stream"].find((name) => Object.hasOwn(members, name));
-  if (own !== undefined) throw new GatewayError("invalid", `Cannot set "${own}" here: the form decides it`);
+  const reserved = ["model", "models", "stream"].find((name) => Object.hasOwn(members, name));
+  if (reserved !== undefined) throw new GatewayError("invalid", `Cannot set "${reserved}" here: the form decides it`);
   return members;
 }
 

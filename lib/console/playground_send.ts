@@ -1,4 +1,4 @@
-/** Sends requests of the playground through the gateway's ordinary path, as the holder of a key. */
+/** Sends requests of the playground through an app like that of clients, on behalf of a chosen key. */
 import type { Access, Endpoint } from "../access/access_table.ts";
 import { callerOf } from "../access/authenticate.ts";
 import type { Caller } from "../access/permissions.ts";
@@ -16,25 +16,26 @@ import type { LoggedChange } from "../store/operators.ts";
 import { HANDLERS } from "./playground_handlers.ts";
 import { addressOf, ENDPOINT_PATHS, isText, type PlaygroundEndpoint } from "./playground_request.ts";
 
-/** The tag that tells requests of the playground from others in the ledger. */
-const TAG = "playground";
+/** Tag that distinguishes requests of the playground in the ledger. */
+const PLAYGROUND_TAG = "playground";
 
-/** The sender of a request, and the change that is logged beside its id; absent: none. */
+/** The sender of a request. */
 interface Sender {
   caller: Caller;
+  /** Entry for the log of changes, to which the request's id is added; `undefined`: none. */
   change: LoggedChange | undefined;
 }
 
-/** Senders of the requests that are being sent. */
+/** Senders of the requests in flight. */
 const senders = new WeakMap<Request, Sender>();
 
-/** The apps of running gateways: their routes are those of clients, and their callers are chosen, not authenticated. */
+/** Apps by gateway. They have the routes of clients, but the caller is chosen instead of authenticated. */
 const apps = new WeakMap<Gateway, ReturnType<typeof createApp>>();
 
 /**
- * The caller with a key of the store or the configuration. Networks that the key is limited to are those of its holder,
- * and are not checked.
- * @throws {GatewayError} `not_found`, or as `callerOf`
+ * Returns the caller that has a key of the store or the configuration. Networks that the key is limited to are not
+ * checked: they are about its holder, not about the operator.
+ * @throws {GatewayError} `not_found` for an unknown key; `forbidden` for a revoked one; otherwise as `callerOf`
  */
 export async function findCaller({ config, store, keys }: Gateway, nameOrId: string): Promise<Caller> {
   const configured = configuredKeys(config).find(({ id, name }) => name === nameOrId || id === nameOrId);
@@ -44,19 +45,19 @@ export async function findCaller({ config, store, keys }: Gateway, nameOrId: str
 }
 
 /**
- * Sends a request. Never rejects: failures are responses, as for clients.
- * @param signal aborted: the client has disconnected
+ * Sends a request on behalf of a caller. Never rejects: failures are responses, as for clients.
+ * @param options `signal`: aborted when the client disconnects
  */
 export function sendAs(
   caller: Caller,
-  { gateway, endpoint, body, signal, change, tag = TAG }: {
+  { gateway, endpoint, body, signal, change, tag = PLAYGROUND_TAG }: {
     gateway: Gateway;
     endpoint: PlaygroundEndpoint;
     body: JsonObject;
     signal: AbortSignal;
-    /** Logged with the id of the request, before it is sent; absent: nothing. */
+    /** Entry for the log of changes, written before the request is sent; absent: none. */
     change?: LoggedChange;
-    /** The tag of the request in the ledger; absent: that of the playground. */
+    /** Tag of the request in the ledger; absent: `playground`. */
     tag?: string;
   },
 ): Promise<Response> {
@@ -78,7 +79,7 @@ export function sendAs(
   return app(request);
 }
 
-/** Sends a request of an operator, who is named in the log of changes. */
+/** Sends a request of an operator on behalf of a caller, and writes that to the log of changes. */
 export function sendFromPlayground(
   caller: Caller,
   { context, endpoint, body, signal }: {
@@ -106,14 +107,14 @@ function createPlaygroundApp(gateway: Gateway): ReturnType<typeof createApp> {
   return createApp({ routes, access: Object.fromEntries(access), gateway: () => gateway });
 }
 
-/** The routes of an endpoint. Ids of models may have a slash. */
+/** Returns the paths of an endpoint's routes. Gemini's have the model's id, which may contain a slash. */
 function routePathsOf(endpoint: PlaygroundEndpoint): readonly string[] {
   return endpoint === "gemini"
     ? ["/v1beta/models/[provider]", "/v1beta/models/[provider]/[model_id]"]
     : [ENDPOINT_PATHS[endpoint]];
 }
 
-/** The handler of an endpoint, for the chosen caller: with the permissions of the key, and billed to it. */
+/** Makes the handler of an endpoint that serves the chosen caller, with the permissions of its key and billed to it. */
 function asCaller(endpoint: PlaygroundEndpoint): Handler {
   return async (request, context) => {
     const sender = senders.get(request);

@@ -1,4 +1,4 @@
-/** Shows what the first upstream of a model is sent for a request, as `sluice translate` does. */
+/** Shows the body that the first target of a model would receive for a request, as `sluice translate` does. */
 import { GatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
 import type { JsonObject } from "../json/mod.ts";
@@ -9,11 +9,11 @@ import { UPSTREAM_CODECS } from "../upstreams/protocols.ts";
 import { translateRequest } from "../request/translate_request.ts";
 import { addressOf, isText, type PlaygroundEndpoint } from "./playground_request.ts";
 
-/** The body for an upstream, or the reason that there is none. */
+/** The body for an upstream, or the reason why there is none. */
 export interface ShownTranslation {
-  /** The treatment of the body, in one sentence. */
+  /** The treatment of the request, in one sentence. */
   note: string;
-  /** Absent: nothing is translated, or the request is refused. */
+  /** Absent: nothing is translated, or the request would be refused. */
   body?: JsonObject;
   dropped: readonly string[];
 }

@@ -1,4 +1,4 @@
-/** The list of requests, with its filters, as a page and as CSV. */
+/** The list of requests with its filters: as a page, as CSV, and as a live stream. */
 import type { VNode } from "preact";
 import { streamRequests } from "../admin/request_stream.ts";
 import { findRequestPage } from "../admin/requests.ts";
@@ -10,7 +10,7 @@ import type { RouteContext } from "../server/router.ts";
 import { Count, Duration, HttpStatus, Moment, Table, Usd } from "./format.tsx";
 import { CONSOLE, csvResponse, readTexts, requestsPath, SECURITY_HEADERS, showPage } from "./html.tsx";
 
-/** Filters of the form, with an example of each. */
+/** Filters that the form always shows: name, label and example. */
 const FILTERS = [
   ["key", "Key", ""],
   ["model", "Model", ""],
@@ -18,7 +18,7 @@ const FILTERS = [
   ["since", "Since", "2h or 2026-11-01"],
 ] as const;
 
-/** Filters that the form shows when they are asked for. */
+/** Filters in the collapsed part of the form: name, label and example. */
 const MORE_FILTERS = [
   ["until", "Until", "1h or 2026-11-02"],
   ["group", "Group", ""],
@@ -30,8 +30,8 @@ const MORE_FILTERS = [
   ["min_ms", "Minimum duration, ms", "10000"],
 ] as const;
 
-/** Requests that are read at once for CSV. */
-const CSV_PAGE = "1000";
+/** Requests that are read per page for CSV. */
+const CSV_PAGE_LIMIT = "1000";
 
 /** `GET /admin/console/requests`. */
 export function requestsPage(request: Request, context: RouteContext): Promise<Response> {
@@ -49,7 +49,7 @@ export function requestsPage(request: Request, context: RouteContext): Promise<R
             <button type="button" id="live" class="quiet" hidden aria-pressed="false" data-stream={streamPath(texts)}>
               Live
             </button>{" "}
-            <a href={`${CONSOLE}/requests.csv?${new URLSearchParams(withoutPlace(texts))}`}>CSV</a>
+            <a href={`${CONSOLE}/requests.csv?${new URLSearchParams(withoutPosition(texts))}`}>CSV</a>
           </p>
           <div id="requests">
             <RequestTable requests={page.data} />
@@ -65,20 +65,21 @@ export function requestsPage(request: Request, context: RouteContext): Promise<R
   });
 }
 
-/** `GET /admin/console/requests/stream`: the admin API's stream of requests, for the session of a browser. */
+/** `GET /admin/console/requests/stream`: the stream of requests of the admin API, for browsers with a session. */
 export async function streamForSession(request: Request, context: RouteContext): Promise<Response> {
   const response = await streamRequests(request, context);
   for (const [name, value] of Object.entries(SECURITY_HEADERS)) response.headers.set(name, value);
   return response;
 }
 
-/** `GET /admin/console/requests.csv`: all requests of the filters, a page at a time. */
+/** `GET /admin/console/requests.csv`: all requests that match the filters. They are read a page at a time. */
 export async function requestsCsv(request: Request, { gateway }: RouteContext): Promise<Response> {
-  const left = new AbortController();
-  const signal = AbortSignal.any([left.signal, request.signal]);
-  const texts = withoutPlace(readTexts(request, REQUEST_PARAMETERS));
-  const find = (cursor: RequestTexts) => findRequestPage({ ...texts, ...cursor, limit: CSV_PAGE }, { gateway, signal });
-  // Before the response begins, so that a wrong filter is an error.
+  const cancelled = new AbortController();
+  const signal = AbortSignal.any([cancelled.signal, request.signal]);
+  const texts = withoutPosition(readTexts(request, REQUEST_PARAMETERS));
+  const find = (cursor: RequestTexts) =>
+    findRequestPage({ ...texts, ...cursor, limit: CSV_PAGE_LIMIT }, { gateway, signal });
+  // The first page is read before the response begins, so that a wrong filter sets the status.
   let page: RequestPage | undefined = await find({});
   const encoder = new TextEncoder();
   let header = [REQUEST_COLUMNS as readonly string[]];
@@ -89,17 +90,17 @@ export async function requestsCsv(request: Request, { gateway }: RouteContext): 
       header = [];
       page = page.next === null ? undefined : await find({ cursor: page.next });
     },
-    cancel: () => left.abort(),
+    cancel: () => cancelled.abort(),
   });
   return csvResponse(body, "requests");
 }
 
-/** The filters and the order without a place in the list. */
-function withoutPlace({ cursor: _, after_seq: __, limit: ___, ...texts }: RequestTexts): RequestTexts {
+/** Returns the filters and the order without the position in the list. */
+function withoutPosition({ cursor: _, after_seq: __, limit: ___, ...texts }: RequestTexts): RequestTexts {
   return texts;
 }
 
-/** The stream of new requests that match the filters. */
+/** Returns the path of the stream of new requests that match the filters. */
 function streamPath(texts: RequestTexts): string {
   const filters = TAIL_PARAMETERS.flatMap((name) => {
     const text = texts[name];

@@ -1,4 +1,4 @@
-/** One request: its arithmetic, its attempts over time, why it was refused, what was dropped, and its ids. */
+/** The page of a request: its cost, attempts, refusal, dropped parameters and ids. */
 import type { VNode } from "preact";
 import { readChanges } from "../admin/changes.ts";
 import type { ChangeLine } from "../admin/schemas.ts";
@@ -19,13 +19,13 @@ export function requestPage(_request: Request, context: RouteContext): Promise<R
   const { gateway: { store: { ledger, keys, operators }, config }, params: { request_id: id = "" } } = context;
   return showPage(context, async () => {
     const nameOf = async (keyId: string) => (await keyNames({ keys, config }, [keyId])).get(keyId);
-    const found = await explainRequest(ledger, id, nameOf);
-    if (found === undefined) {
+    const explanation = await explainRequest(ledger, id, nameOf);
+    if (explanation === undefined) {
       throw new GatewayError("not_found", `Cannot explain request "${id}": it is not in the ledger`);
     }
-    if (found.state === "ended") {
-      const { data: [sender] } = await readChanges({ operators }, { request: found.id, limit: "1" });
-      return endedPage(found, { key: await nameOf(found.key_id) ?? found.key_id, sender });
+    if (explanation.state === "ended") {
+      const { data: [sender] } = await readChanges({ operators }, { request: explanation.id, limit: "1" });
+      return endedPage(explanation, { key: await nameOf(explanation.key_id) ?? explanation.key_id, sender });
     }
     return {
       title: "Running request",
@@ -34,13 +34,13 @@ export function requestPage(_request: Request, context: RouteContext): Promise<R
       body: (
         <>
           <p>
-            <Copyable text={found.id} label="id of the request" />
+            <Copyable text={explanation.id} label="id of the request" />
           </p>
           <Cards
             cards={[
-              ["Arrived", <Moment iso={found.at} seconds />],
-              ["Model", found.model],
-              ["Held", <Usd usd={found.held_usd} />],
+              ["Arrived", <Moment iso={explanation.at} seconds />],
+              ["Model", explanation.model],
+              ["Held", <Usd usd={explanation.held_usd} />],
             ]}
           />
         </>
@@ -49,7 +49,11 @@ export function requestPage(_request: Request, context: RouteContext): Promise<R
   });
 }
 
-/** @param sender what the log of changes has of a request of the playground, or of a test */
+/**
+ * Makes the page of a request that has ended.
+ * @param options `key`: name or id of its key; `sender`: its entry in the log of changes, if an operator sent it from
+ * the playground or as a test
+ */
 function endedPage(request: EndedRequest, { key, sender }: { key: string; sender: ChangeLine | undefined }): Page {
   const { model, upstream } = request;
   return {
@@ -96,7 +100,7 @@ function endedPage(request: EndedRequest, { key, sender }: { key: string; sender
   };
 }
 
-/** The operator who sent a request of the playground, or tested a target. */
+/** Shows the operator who sent a request from the playground, or as a test. */
 function Sender({ change: { author, address, request_id } }: { change: ChangeLine }): VNode {
   return (
     <a href={`${CONSOLE}/changes?request=${request_id}`}>
@@ -105,7 +109,7 @@ function Sender({ change: { author, address, request_id } }: { change: ChangeLin
   );
 }
 
-/** Each price times its count, and how the sum was adjusted. */
+/** Shows each price times its count, and how the charge follows from the sum. */
 function Arithmetic({ request }: { request: EndedRequest }): VNode {
   const tiers = [
     ...(request.service_tier === null ? [] : [`service tier ${request.service_tier}`]),
@@ -159,7 +163,7 @@ function Attempts({ request }: { request: EndedRequest }): VNode {
   );
 }
 
-/** Says why a request lists no attempts. */
+/** Returns the reason why a request lists no attempts. */
 function noAttempts({ ending, attempts }: EndedRequest): string {
   if (ending === "lost") return "Unknown: the process ended before the request did.";
   return attempts === 0 ? "No upstream was asked." : "The first upstream answered.";

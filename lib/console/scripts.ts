@@ -1,6 +1,10 @@
-/** Scripts of single pages. Every page but the live tail and the streaming playground works without them. */
+/**
+ * The scripts of single pages. Without them, only the live list and the streamed answers of the playground are missing.
+ */
 
-/** `copy.js`: buttons that copy the text of the element before them. Without a clipboard they select it. */
+/**
+ * `copy.js`: makes buttons copy the text of the element before them. Without access to the clipboard, they select it.
+ */
 const COPY = `
 show();
 document.addEventListener("shown", show);
@@ -20,7 +24,7 @@ function show() {
 }
 `;
 
-/** `live.js`: loads the list of requests again when the stream of requests says that there are new ones. */
+/** `live.js`: reloads the list of requests when the stream of requests reports new ones. */
 const LIVE = `
 const button = document.getElementById("live");
 let stream, due;
@@ -54,7 +58,7 @@ async function refresh() {
 }
 `;
 
-/** `playground.js`: sends the form, shows the texts of the answers as they arrive, then the panels that the server made. */
+/** `playground.js`: sends the form, and shows the answers as they arrive and finally the panels made by the server. */
 const PLAYGROUND = `
 const form = document.getElementById("playground");
 const results = document.getElementById("results");
@@ -113,5 +117,5 @@ function replace(place, html, selector) {
 }
 `;
 
-/** Texts of the scripts by their file names. */
+/** Texts of the scripts by file name. */
 export const SCRIPTS = { "copy.js": COPY, "live.js": LIVE, "playground.js": PLAYGROUND } as const;

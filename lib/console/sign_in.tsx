@@ -1,4 +1,4 @@
-/** Signing in and out of the console. */
+/** Signs operators in to the console and out of it. */
 import type { VNode } from "preact";
 import { roleOf } from "../access/authenticate_admin.ts";
 import { beginSession, isEqual, SESSION_COOKIE, SESSION_MS } from "../access/console_session.ts";
@@ -10,11 +10,11 @@ import { requireAdmin } from "../server/console_guard.ts";
 import type { RouteContext } from "../server/router.ts";
 import { CONSOLE, htmlResponse, queryOf, redirectTo, requireSameOrigin } from "./html.tsx";
 
-/** `GET /admin/console/sign-in`, with the token of a sign-in link or without. */
+/** `GET /admin/console/sign-in`: shows the form, or signs in if the query has the token of a sign-in link. */
 export async function signInPage(request: Request, context: RouteContext): Promise<Response> {
   const hasKey = context.gateway.config.admin !== undefined;
   const token = queryOf(request).get(LINK_PARAMETER);
-  // A browser that loads the link ahead of time would use it up: it gives up at an error, and loads it when it is opened.
+  // A browser that prefetches the link would invalidate it. After an error it loads the link again when it is opened.
   const status = token !== null && request.headers.has("sec-purpose") ? 503 : 200;
   if (token === null || request.method === "HEAD" || status === 503) {
     return htmlResponse({ title: "Sign in", status, body: <SignInForm hasKey={hasKey} /> });
@@ -28,7 +28,7 @@ export async function signInPage(request: Request, context: RouteContext): Promi
   }
 }
 
-/** Begins a session of all rights for the holder of a sign-in link. Wrong tokens are counted by address. */
+/** Begins a session with all rights for the holder of a sign-in link. Wrong tokens are counted by client address. */
 async function signInByLink(
   token: string,
   { request, context }: { request: Request; context: RouteContext },
@@ -45,7 +45,10 @@ async function signInByLink(
   return redirectTo(CONSOLE, { "set-cookie": cookie(beginSession("one_time_link", { admin, now: now() }), request) });
 }
 
-/** `POST /admin/console/sign-in`: begins a session for the holder of an admin key. Wrong keys are counted by address. */
+/**
+ * `POST /admin/console/sign-in`: begins a session for the holder of an admin key. Wrong keys are counted by client
+ * address.
+ */
 export async function signIn(request: Request, context: RouteContext): Promise<Response> {
   try {
     requireSameOrigin(request);
@@ -83,7 +86,10 @@ export async function signOut(request: Request, context: RouteContext): Promise<
   return redirectTo(SIGN_IN_PATH, { "set-cookie": cookie("", request) });
 }
 
-/** The session cookie. An empty value removes it. It is `Secure` if the browser used TLS, as far as this can be known. */
+/**
+ * Returns the session cookie; an empty value removes it. It is `Secure` if the request or a proxy says that TLS is
+ * used.
+ */
 function cookie(value: string, { url, headers }: Pick<Request, "url" | "headers">): string {
   const isSecure = url.startsWith("https:") || headers.get("x-forwarded-proto") === "https";
   const maxAge = value === "" ? 0 : SESSION_MS / 1000;
@@ -92,7 +98,10 @@ function cookie(value: string, { url, headers }: Pick<Request, "url" | "headers"
   }`;
 }
 
-/** @param hasKey false: there is no admin key, and links alone lead into the console */
+/**
+ * Shows the form, or how to sign in without it.
+ * @param props `hasKey`: whether there is an admin key, not only links
+ */
 function SignInForm({ hasKey, error }: { hasKey: boolean; error?: string }): VNode {
   const notice = error !== undefined && <p class="notice bad" role="alert">{error}</p>;
   if (!hasKey) {

@@ -1,4 +1,4 @@
-/** The style sheet of the console: light and dark, from 380 pixels up, with the fonts of the system. */
+/** The style sheet of the console: light and dark, for widths from 380 pixels, with system fonts. */
 
 /** Text of `console.css`. */
 export const STYLE = `

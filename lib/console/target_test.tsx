@@ -1,4 +1,4 @@
-/** Tests of one target: a minimal request of an operator, through the path of all requests. */
+/** Tests a single target with a minimal request, which takes the same path as requests of clients. */
 import type { Caller } from "../access/permissions.ts";
 import { logChange, originOf } from "../admin/changes.ts";
 import { explainRequest } from "../billing/reports/explain.ts";
@@ -15,28 +15,28 @@ import { Cards, State, Usd } from "./format.tsx";
 import { CONSOLE, type Page, runForm } from "./html.tsx";
 import { sendAs } from "./playground_send.ts";
 
-/** Longest test, in milliseconds. */
-const TEST_MS = 60_000;
+/** Longest duration of a test, in milliseconds. */
+const TEST_TIMEOUT_MS = 60_000;
 
-/** Most tokens of an answer: the least that every vendor accepts. */
-const MAX_TOKENS = 16;
+/** Limit of output tokens: the lowest that all vendors accept. */
+const MAX_OUTPUT_TOKENS = 16;
 
-/** Minimal requests by the kind of model. Images have none: each costs as much as any other. */
+/** Minimal requests by kind of model. Image models have none, because every image is expensive. */
 const REQUESTS = {
   text: {
     endpoint: "chat",
-    body: { max_completion_tokens: MAX_TOKENS, messages: [{ role: "user", content: "Answer with OK." }] },
+    body: { max_completion_tokens: MAX_OUTPUT_TOKENS, messages: [{ role: "user", content: "Answer with OK." }] },
   },
   embedding: { endpoint: "embeddings", body: { input: "OK" } },
   rerank: { endpoint: "rerank", body: { query: "OK", documents: ["OK", "no"] } },
 } as const satisfies Record<string, { endpoint: string; body: JsonObject }>;
 
-/** True for a model whose targets can be tested. */
+/** Returns whether the targets of a model can be tested. */
 export function isTestable(model: Model): boolean {
   return Object.hasOwn(REQUESTS, kindOf(model));
 }
 
-/** `POST /admin/console/models`: sends a minimal request to one target of a model, and shows what came of it. */
+/** `POST /admin/console/models`: sends a minimal request to one target of a model, and shows the outcome. */
 export function testFromForm(request: Request, context: RouteContext): Promise<Response> {
   return runForm(request, context, async (fields) => {
     const { gateway } = context;
@@ -60,14 +60,16 @@ export function testFromForm(request: Request, context: RouteContext): Promise<R
 
 /** The outcome of a test. */
 interface TestResult {
-  /** HTTP status of the answer to a client. */
+  /** HTTP status that a client would get. */
   status: number;
+  /** Duration, in milliseconds. */
   ms: number;
   requestId: string;
-  /** The entry of the ledger; absent where it is not there yet. */
+  /** The ledger entry; absent if it is not there yet. */
   entry?: EndedRequest;
-  /** Status and message of the vendor, or the gateway's message where it did not answer. */
+  /** HTTP status of the vendor's error; absent: there was none. */
   vendorStatus?: number;
+  /** Message of the vendor's error, or of the gateway's if the vendor did not answer; absent: the test succeeded. */
   message?: string;
 }
 
@@ -82,20 +84,20 @@ async function testTarget(
   const { endpoint, body } = REQUESTS[kind as keyof typeof REQUESTS];
   const { isolated, close } = isolateTarget(gateway, model, target);
   try {
-    const begunAt = gateway.monotonic();
+    const startedAt = gateway.monotonic();
     const response = await sendAs(TESTER, {
       gateway: isolated,
       endpoint,
       body: { model: model.id, ...body },
-      signal: AbortSignal.any([signal, AbortSignal.timeout(TEST_MS)]),
+      signal: AbortSignal.any([signal, AbortSignal.timeout(TEST_TIMEOUT_MS)]),
       tag: "target-test",
     });
     const text = await response.text();
-    const ms = Math.round(gateway.monotonic() - begunAt);
+    const ms = Math.round(gateway.monotonic() - startedAt);
     const requestId = response.headers.get("x-request-id") ?? "";
     await gateway.ledger.flush();
-    const found = await explainRequest(gateway.store.ledger, requestId);
-    const entry = found?.state === "ended" ? found : undefined;
+    const explanation = await explainRequest(gateway.store.ledger, requestId);
+    const entry = explanation?.state === "ended" ? explanation : undefined;
     const failed = entry?.attempt_list.findLast(({ outcome }) => outcome !== "success");
     const message = failed?.message ?? (response.ok ? undefined : messageIn(text));
     return {
@@ -111,7 +113,7 @@ async function testTarget(
   }
 }
 
-/** The caller of tests: of no key and no group of the configuration, so that no limit or budget counts them. */
+/** The caller of tests. It has no real key or group, so tests count toward no limit or budget. */
 const TESTER: Caller = {
   keyId: TEST_KEY_ID,
   keyName: TEST_KEY_NAME,
@@ -120,7 +122,7 @@ const TESTER: Caller = {
   rules: {},
 };
 
-/** The message of an error in the form of OpenAI's. */
+/** Returns the message in the body of an error in OpenAI's form. */
 function messageIn(text: string): string {
   try {
     return String(JSON.parse(text).error.message);

@@ -1,4 +1,4 @@
-/** The cost of a month at the upstreams, and its differences from the invoice of one of them. */
+/** The page with the cost of a month at the upstreams, and its comparison with an upstream's invoice. */
 import type { VNode } from "preact";
 import type { ConsoleSession } from "../access/console_session.ts";
 import { formatUsd } from "../billing/money.ts";
@@ -22,7 +22,7 @@ import { Count, inputOf, State, Table, Usd } from "./format.tsx";
 import { CONSOLE, CsrfField, csvResponse, type Page, runForm } from "./html.tsx";
 import { ChoiceForm, CsvLink, readChoice, UPSTREAM, type UsageChoice } from "./usage_choice.tsx";
 
-/** The page of a month, or its file. */
+/** Makes the page of a month, or its CSV file. */
 export async function upstreamUsage(
   choice: UsageChoice,
   { session, signal, context }: { session: ConsoleSession; signal: AbortSignal; context: RouteContext },
@@ -85,7 +85,7 @@ export function compareFromForm(request: Request, context: RouteContext): Promis
   });
 }
 
-/** Reads the invoice and the tolerance of a form. @throws {GatewayError} `invalid` */
+/** Reads the invoice and the tolerance from a form. @throws {GatewayError} `invalid` if one cannot be read */
 function readComparison(fields: URLSearchParams, { period }: UsageChoice): Parameters<typeof compareInvoice>[1] {
   try {
     const invoice = readInvoice(fields.get("invoice") ?? "");
@@ -97,7 +97,7 @@ function readComparison(fields: URLSearchParams, { period }: UsageChoice): Param
   }
 }
 
-/** Sums of all days of a month. @throws {GatewayError} `invalid` where single requests of the month are pruned */
+/** Reads the sums of each day of a month. @throws {GatewayError} `invalid` if requests of the month are pruned */
 async function readSums(
   { period, signal }: { period: Period; signal: AbortSignal },
   { gateway: { store: { ledger }, config, catalog } }: RouteContext,
@@ -110,7 +110,7 @@ async function readSums(
   }
 }
 
-/** The sums of all days of a model. */
+/** Adds up the days of each upstream and model. */
 function wholeMonths(sums: readonly UpstreamSum[]): UpstreamSum[] {
   const months = new Map<string, UpstreamSum>();
   for (const sum of sums) {
@@ -198,11 +198,11 @@ function ComparedTable({ lines }: { lines: readonly ComparedLine[] }): VNode {
   );
 }
 
-/** The numbers that a comparison cannot verify. */
+/** Returns a text with the numbers that a comparison cannot verify. */
 function unverifiedText(sums: readonly UpstreamSum[]): string {
-  const all = (count: (sum: UpstreamSum) => number) => sums.reduce((total, sum) => total + count(sum), 0);
-  const requests = counted(all(({ counted }) => counted), "request");
-  const attempts = counted(all(({ attempts, requests }) => attempts - requests), "earlier attempt");
+  const total = (count: (sum: UpstreamSum) => number) => sums.reduce((total, sum) => total + count(sum), 0);
+  const requests = counted(total(({ counted }) => counted), "request");
+  const attempts = counted(total(({ attempts, requests }) => attempts - requests), "earlier attempt");
   return `Not comparable one by one: ${requests} whose tokens the gateway counted itself, ` +
-    `${all(({ failed }) => failed)} that failed without reported tokens, and ${attempts} at this or other upstreams.`;
+    `${total(({ failed }) => failed)} that failed without reported tokens, and ${attempts} at this or other upstreams.`;
 }

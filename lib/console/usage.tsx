@@ -1,4 +1,4 @@
-/** The bill of a month by one or two things, as a page and as CSV. */
+/** The page and the CSV file with usage and cost of a month, by one or two groupings. */
 import type { VNode } from "preact";
 import type { RequestTexts } from "../billing/reports/requests.ts";
 import { type UsageGrouping, usageReport } from "../billing/reports/usage.ts";
@@ -12,10 +12,10 @@ import { csvResponse, type Page, queryOf, requestsPath, showPage } from "./html.
 import { upstreamUsage } from "./upstream_usage.tsx";
 import { ChoiceForm, CsvLink, readChoice, TITLES, UPSTREAM, type UsageChoice } from "./usage_choice.tsx";
 
-/** Lines that the page shows; the file has all. */
+/** Largest number of lines that the page shows. The file has all of them. */
 const MAX_LINES = 250;
 
-/** `GET /admin/console/usage`; with `format=csv` as a file. */
+/** `GET /admin/console/usage`: the page, or with `format=csv` the file. */
 export function usagePage(request: Request, context: RouteContext): Promise<Response> {
   return showPage(context, async (session) => {
     const choice = readChoice(queryOf(request), context.gateway.now());
@@ -50,7 +50,7 @@ async function billPage(
         <DayChart days={days.lines} {...period} />
         <h2>{`By ${names.join(" and ").toLowerCase()}`}</h2>
         <Table
-          columns={[...names, ...FIGURES.slice(0, hasOverrun ? undefined : -1)]}
+          columns={[...names, ...NUMBER_COLUMNS.slice(0, hasOverrun ? undefined : -1)]}
           rows={report.lines.slice(0, MAX_LINES).map((line) => [...nameCells(line, choice), ...figures(line)])}
           total={["Total", ...names.slice(1).map(() => ""), ...figures(report.total)]}
           empty="No requests in this month."
@@ -69,7 +69,8 @@ async function billPage(
   };
 }
 
-const FIGURES = [
+/** Titles of the columns with numbers. The last is shown only if there is an overrun. */
+const NUMBER_COLUMNS = [
   "#Cost",
   "#Requests",
   "#Failed",
@@ -95,22 +96,22 @@ function figureCells({ tokens, ...figures }: UsageFigures): VNode[] {
   ];
 }
 
-/** The names of a line, each with a link to its requests. */
+/** Returns cells with the names of a line, each with a link to its requests. */
 function nameCells(
   { id, name, then_id: thenId, then_name: thenName }: UsageLine,
   { by, thenBy, period }: UsageChoice & { by: UsageGrouping },
 ): (VNode | string)[] {
   const first = filterOf(by, id ?? name);
-  const range = { since: new Date(period.since).toISOString(), until: new Date(period.until).toISOString() };
+  const wholePeriod = { since: new Date(period.since).toISOString(), until: new Date(period.until).toISOString() };
   const link = (name: string, filter: RequestTexts | undefined) =>
-    name === "" ? "–" : filter === undefined ? name : <a href={requestsPath({ ...range, ...filter })}>{name}</a>;
+    name === "" ? "–" : filter === undefined ? name : <a href={requestsPath({ ...wholePeriod, ...filter })}>{name}</a>;
   if (thenBy === undefined || thenName === undefined) return [link(name, first)];
   const second = filterOf(thenBy, thenId ?? thenName);
   const both = first === undefined || second === undefined ? undefined : { ...first, ...second };
   return [link(name, first), link(thenName, both)];
 }
 
-/** The search for the requests of a line; absent: requests without a name cannot be searched for. */
+/** Returns the filter for the requests of a line; `undefined` for a line without a name, which no filter matches. */
 function filterOf(by: UsageGrouping, name: string): RequestTexts | undefined {
   if (name === "") return undefined;
   if (by !== "day") return { [by]: name };

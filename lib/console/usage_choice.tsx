@@ -1,4 +1,4 @@
-/** The choice of what a report of a month shows: its form, and its links. */
+/** The choice of month and groupings on the usage page: its form and its links. */
 import type { VNode } from "preact";
 import { periodOf } from "../admin/usage.ts";
 import type { Period } from "../billing/reports/period.ts";
@@ -20,20 +20,21 @@ export const TITLES: Readonly<Record<UsageGrouping, string>> = {
 
 /** The choices in the query. */
 export interface UsageChoice {
-  /** Such as `2026-11`. */
+  /** Name of the month, such as `2026-11`. */
   month: string;
   period: Period;
   by: UsageGrouping | typeof UPSTREAM;
   /** The second grouping; absent: none. */
   thenBy?: UsageGrouping;
+  /** Whether to return a CSV file instead of the page. */
   isCsv: boolean;
 }
 
-/** Reads the choice: this month by model unless the query says otherwise. @throws {GatewayError} `invalid` */
+/** Reads the choice. The default is this month, by model. @throws {GatewayError} `invalid` for a wrong month */
 export function readChoice(query: URLSearchParams, now: number): UsageChoice {
-  const readGrouping = (name: string) => USAGE_BY.find((by) => by === query.get(name));
-  const by = query.get("by") === UPSTREAM ? UPSTREAM : readGrouping("by") ?? "model";
-  const thenBy = readGrouping("then");
+  const groupingOf = (parameter: string) => USAGE_BY.find((by) => by === query.get(parameter));
+  const by = query.get("by") === UPSTREAM ? UPSTREAM : groupingOf("by") ?? "model";
+  const thenBy = groupingOf("then");
   const month = query.get("month") || new Date(now).toISOString().slice(0, 7);
   const isCsv = query.get("format") === "csv";
   return {
@@ -42,9 +43,9 @@ export function readChoice(query: URLSearchParams, now: number): UsageChoice {
   };
 }
 
-/** The month with its neighbours, and the groupings. */
+/** Shows the form with the month and the groupings, and links to the months before and after. */
 export function ChoiceForm({ choice: { month, by, thenBy, period } }: { choice: UsageChoice }): VNode {
-  const monthAt = (at: number) => new Date(at).toISOString().slice(0, 7);
+  const monthAt = (time: number) => new Date(time).toISOString().slice(0, 7);
   const linkTo = (month: string) =>
     `${CONSOLE}/usage?${new URLSearchParams({ month, by, ...(thenBy !== undefined && { then: thenBy }) })}`;
   const options = (chosen: string | undefined) =>
@@ -78,7 +79,7 @@ export function ChoiceForm({ choice: { month, by, thenBy, period } }: { choice: 
   );
 }
 
-/** A link to the same sums as a file. */
+/** Shows the link to the same sums as a CSV file. */
 export function CsvLink({ choice: { month, by, thenBy } }: { choice: UsageChoice }): VNode {
   const query = new URLSearchParams({ month, by, ...(thenBy !== undefined && { then: thenBy }), format: "csv" });
   return (

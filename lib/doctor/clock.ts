@@ -1,20 +1,23 @@
-/** The clock of this machine against those of the upstreams. */
+/** Compares the clock of this machine with those of the upstreams. */
 import { createNotes, type Finding } from "./finding.ts";
 
-/** Larger differences are reported, in milliseconds. */
-const MAX_MS = 5_000;
+/** Largest difference that is not reported, in milliseconds. */
+const MAX_DIFFERENCE_MS = 5_000;
 
-/** Checks how far the upstreams' clocks are ahead, in milliseconds, by their median. */
-export function checkClock(offsets: readonly number[]): Finding[] {
+/**
+ * Reports the median difference if it is large.
+ * @param ahead for each upstream, by how many milliseconds its clock is ahead of this machine's
+ */
+export function checkClock(ahead: readonly number[]): Finding[] {
   const notes = createNotes("clock");
-  const [middle] = [...offsets].sort((a, b) => a - b).slice(Math.floor((offsets.length - 1) / 2));
-  if (middle === undefined) return notes.found;
-  const text = `${(Math.abs(middle) / 1000).toFixed(1)} s ${middle > 0 ? "behind" : "ahead of"} the upstreams`;
-  if (Math.abs(middle) > MAX_MS) {
+  const [median] = [...ahead].sort((a, b) => a - b).slice(Math.floor((ahead.length - 1) / 2));
+  if (median === undefined) return notes.found;
+  const text = `${(Math.abs(median) / 1000).toFixed(1)} s ${median > 0 ? "behind" : "ahead of"} the upstreams`;
+  if (Math.abs(median) > MAX_DIFFERENCE_MS) {
     notes.warn(
       `This machine's clock is ${text}`,
       "Synchronize it over the network (NTP): limits, budgets and expiry of keys depend on it",
     );
-  } else notes.ok(`The clock agrees with the upstreams (${offsets.length} asked)`);
+  } else notes.ok(`The clock agrees with the upstreams (${ahead.length} asked)`);
   return notes.found;
 }

@@ -1,55 +1,56 @@
-/** The way to a host, step by step: name, connection, TLS. */
+/** Checks the connection to a host step by step: name resolution, TCP, TLS and certificate. */
 import { lookup } from "node:dns/promises";
 import { isIP } from "node:net";
 import { connect } from "node:tls";
 import { DAY_MS } from "../store/days.ts";
 import { type Notes, reasonOf } from "./finding.ts";
 
-/** Certificates that expire within this many days are reported. */
-const SOON_DAYS = 14;
+/** A certificate that is valid for fewer days than this is reported. */
+const MIN_VALID_DAYS = 14;
 
 /** Clock and timeout of the checks. */
 export interface ConnectionCheckOptions {
   /** Unix time in milliseconds. */
   now: () => number;
+  /** Longest duration of each step, in milliseconds. */
   timeoutMs: number;
 }
 
-/** Takes the steps; false where one failed, and the notes say which. */
+/** Checks the connection and notes the results. Returns whether all steps succeeded. */
 export async function checkConnection(notes: Notes, url: URL, steps: ConnectionCheckOptions): Promise<boolean> {
   const hostname = url.hostname.replace(/^\[(.*)\]$/, "$1");
   const port = url.port === "" ? (url.protocol === "https:" ? 443 : 80) : Number(url.port);
-  if (!await findName(notes, hostname, steps)) return false;
+  if (!await resolveName(notes, hostname, steps)) return false;
   const startedAt = performance.now();
   try {
     const connection = await Deno.connect({ hostname, port, signal: AbortSignal.timeout(steps.timeoutMs) });
     connection.close();
   } catch (error) {
-    const late = error instanceof DOMException && error.name === "TimeoutError";
+    const isTimeout = error instanceof DOMException && error.name === "TimeoutError";
     notes.error(
-      late
+      isTimeout
         ? `${hostname}:${port} does not accept a connection within ${steps.timeoutMs / 1000} s`
         : `Cannot connect to ${hostname}:${port}: ${reasonOf(error)}`,
       "Check base_url and the firewalls on the way",
     );
     return false;
   }
-  const duration = `${Math.round(performance.now() - startedAt)} ms`;
+  const took = `${Math.round(performance.now() - startedAt)} ms`;
   if (url.protocol === "http:") {
-    notes.ok(`${hostname}:${port} can be reached (${duration})`);
+    notes.ok(`${hostname}:${port} can be reached (${took})`);
     return true;
   }
-  return await checkTls(notes, { hostname, port, duration, ...steps });
+  return await checkTls(notes, { hostname, port, took, ...steps });
 }
 
-async function findName(notes: Notes, hostname: string, { timeoutMs }: ConnectionCheckOptions): Promise<boolean> {
+async function resolveName(notes: Notes, hostname: string, { timeoutMs }: ConnectionCheckOptions): Promise<boolean> {
   if (isIP(hostname) !== 0) return true;
   let timer: ReturnType<typeof setTimeout> | undefined;
   try {
-    const late = new Promise<never>((_, reject) => {
+    const timeout = new Promise<never>((_, reject) => {
       timer = setTimeout(() => reject(new Error(`no answer within ${timeoutMs / 1000} s`)), timeoutMs);
     });
-    await Promise.race([lookup(hostname, { all: true }), late]);
+    await Promise.race([lookup(hostname, { all: true }), timeout]);
     return true;
   } catch (error) {
     notes.error(
@@ -62,18 +63,19 @@ async function findName(notes: Notes, hostname: string, { timeoutMs }: Connectio
   }
 }
 
-interface Tls extends ConnectionCheckOptions {
+interface TlsTarget extends ConnectionCheckOptions {
   hostname: string;
   port: number;
-  duration: string;
+  /** Time that the TCP connection took, as text. */
+  took: string;
 }
 
-/** Checks TLS: version and expiry of the certificate, where the runtime provides them. */
-async function checkTls(notes: Notes, { hostname, port, duration, now, timeoutMs }: Tls): Promise<boolean> {
+/** Checks TLS: the handshake, and its version and the certificate's expiry if the runtime provides them. */
+async function checkTls(notes: Notes, { hostname, port, took, now, timeoutMs }: TlsTarget): Promise<boolean> {
   const where = `${hostname}:${port}`;
   try {
     const { version, validTo } = await shakeHands({ hostname, port, timeoutMs });
-    noteCertificate(notes, { text: `${where} can be reached (${duration})`, version, validTo, now });
+    noteCertificate(notes, { text: `${where} can be reached (${took})`, version, validTo, now });
     return true;
   } catch (error) {
     noteTlsFailure(notes, where, error);
@@ -89,7 +91,10 @@ export function noteTlsFailure(notes: Notes, where: string, error: unknown): voi
   );
 }
 
-/** Notes TLS version and expiry of the certificate, as far as they are known. */
+/**
+ * Notes the TLS version and the expiry of the certificate, as far as they are known.
+ * @param facts `text`: beginning of the note; `validTo`: end of the certificate's validity
+ */
 export function noteCertificate(
   notes: Notes,
   { text, version = "TLS", validTo, now }: {
@@ -102,19 +107,19 @@ export function noteCertificate(
   const end = validTo === undefined ? NaN : Date.parse(validTo);
   if (Number.isNaN(end)) return notes.ok(`${text}, with ${version}`);
   const days = Math.floor((end - now()) / DAY_MS);
-  const description = `${text}, with ${version}, certificate until ${new Date(end).toISOString().slice(0, 10)}`;
-  if (days >= SOON_DAYS) notes.ok(description);
-  else notes.warn(`${description}: ${days} days`, "Renew it, or notify its operator");
+  const note = `${text}, with ${version}, certificate until ${new Date(end).toISOString().slice(0, 10)}`;
+  if (days >= MIN_VALID_DAYS) notes.ok(note);
+  else notes.warn(`${note}: ${days} days`, "Renew it, or notify its operator");
 }
 
 function shakeHands(
   { hostname, port, timeoutMs }: { hostname: string; port: number; timeoutMs: number },
 ): Promise<{ version?: string; validTo?: string }> {
   return new Promise((resolve, reject) => {
-    // An address is no name to ask for.
+    // The TLS extension for the server's name does not allow IP addresses (RFC 6066, section 3).
     const servername = isIP(hostname) === 0 ? { servername: hostname } : {};
     const socket = connect({ host: hostname, port, ...servername }, () => {
-      // Older runtimes have neither.
+      // Older runtimes lack both functions.
       const version = socket.getProtocol?.() ?? undefined;
       const validTo = socket.getPeerCertificate?.()?.valid_to;
       socket.destroy();

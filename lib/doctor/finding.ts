@@ -1,29 +1,30 @@
-/** Findings of the doctor. */
+/** Findings of `doctor`, and how its checks note them. */
 import { redactSecrets } from "../redact.ts";
 
-/** `warning`: it may be intended. `error`: users will run into it. */
+/** `warning`: a problem that may be intended. `error`: a problem that users will have. */
 export type Level = "ok" | "warning" | "error";
 
 /** The result of one check. */
 export interface Finding {
-  /** Such as `store` or `upstream openai`. */
+  /** Subject of the check, such as `store` or `upstream openai`. */
   about: string;
   level: Level;
   /** The finding, in one sentence. */
   what: string;
-  /** The remedy, in one sentence; absent where there is no problem. */
+  /** The remedy, in one sentence; absent if there is no problem. */
   advice?: string;
 }
 
-/** Findings about one thing. */
+/** Collects the findings about one subject. */
 export interface Notes {
+  /** All findings so far. */
   readonly found: Finding[];
   ok(what: string): void;
   warn(what: string, advice: string): void;
   error(what: string, advice: string): void;
 }
 
-/** Takes notes about one thing. */
+/** Creates an empty collection of findings about a subject. */
 export function createNotes(about: string): Notes {
   const found: Finding[] = [];
   return {
@@ -34,20 +35,18 @@ export function createNotes(about: string): Notes {
   };
 }
 
-/** The message of an error and its cause, in one line. */
+/** Returns the message of an error and of its cause, in one line. */
 export function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const { message, cause } = error;
-  const fullMessage = cause instanceof Error && !message.includes(cause.message)
-    ? `${message}: ${cause.message}`
-    : message;
-  return fullMessage.replaceAll(/\s+/g, " ");
+  const text = cause instanceof Error && !message.includes(cause.message) ? `${message}: ${cause.message}` : message;
+  return text.replaceAll(/\s+/g, " ");
 }
 
-/** The findings without what the configuration keeps secret. */
+/** Returns findings with the secrets of the configuration removed from their texts. */
 export function withoutSecrets(findings: readonly Finding[]): Finding[] {
-  return findings.map(({ what, advice, ...rest }) => ({
-    ...rest,
+  return findings.map(({ what, advice, ...others }) => ({
+    ...others,
     what: redactSecrets(what),
     ...(advice !== undefined && { advice: redactSecrets(advice) }),
   }));

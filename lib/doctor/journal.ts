@@ -1,9 +1,9 @@
-/** Checks that the journal can be written. */
+/** Checks whether the journal can be written. */
 import { dirname, resolve } from "node:path";
 import type { Config } from "../config.ts";
 import { createNotes, type Finding, reasonOf } from "./finding.ts";
 
-/** Checks the journal of entries that wait for the store. Only a store that nodes share needs one. */
+/** Checks the journal, which keeps entries while the store is unreachable. Only a store that nodes share needs one. */
 export function checkJournal({ store, nodes }: Pick<Config, "store" | "nodes">): Finding[] {
   const notes = createNotes("journal");
   if (store.kind !== "postgres") return notes.found;
@@ -20,7 +20,10 @@ export function checkJournal({ store, nodes }: Pick<Config, "store" | "nodes">):
   return notes.found;
 }
 
-/** The reason why the file cannot be written, found by a test file beside it. Missing folders are created later. */
+/**
+ * Returns the reason why a file cannot be written; `undefined` if it can. It creates a test file in the same folder; if
+ * that is missing, in the nearest one that exists, because missing folders are created later.
+ */
 export function whyNotWritable(path: string): string | undefined {
   const file = resolve(path);
   if (Deno.permissions.querySync({ name: "write", path: file }).state !== "granted") {
@@ -31,17 +34,17 @@ export function whyNotWritable(path: string): string | undefined {
   } catch (error) {
     if (!(error instanceof Deno.errors.NotFound)) return reasonOf(error);
   }
-  const trial = `${nearestFolder(file)}/.sluice-check-${crypto.randomUUID()}`;
+  const testFile = `${nearestFolder(file)}/.sluice-check-${crypto.randomUUID()}`;
   try {
-    Deno.writeFileSync(trial, new Uint8Array(), { createNew: true, mode: 0o600 });
-    Deno.removeSync(trial);
+    Deno.writeFileSync(testFile, new Uint8Array(), { createNew: true, mode: 0o600 });
+    Deno.removeSync(testFile);
     return undefined;
   } catch (error) {
-    return reasonOf(error).replace(`: open '${trial}'`, "");
+    return reasonOf(error).replace(`: open '${testFile}'`, "");
   }
 }
 
-/** The innermost folder around the file that is there. */
+/** Returns the innermost existing folder that would contain a file. */
 function nearestFolder(file: string): string {
   const folder = dirname(file);
   try {

@@ -1,4 +1,6 @@
-/** Checks the Postgres database that nodes share: access, speed and durability. */
+/**
+ * Checks the Postgres database that nodes share: access, speed, durability, clock, tables, connections, notifications.
+ */
 import type { Config } from "../config.ts";
 import { addressWithoutPassword } from "../config/address.ts";
 import type { Sql } from "../store/postgres/client.ts";
@@ -6,18 +8,21 @@ import { createNotes, type Finding, type Notes, reasonOf } from "./finding.ts";
 import type { ConnectionCheckOptions } from "./connection.ts";
 import { formatMs, shortestRoundTrip, withTimeout } from "./round_trip.ts";
 
-/** The oldest tested version, as `server_version_num`. */
-const OLDEST = 130_000;
-/** Longer round trips are reported, in milliseconds: requests with a budget wait for some. */
-const SLOW_MS = 10;
-/** Larger clock differences are reported, in milliseconds: leases use the database's clock, periods the node's. */
-const CLOCK_MS = 5_000;
-/** Connections that a node takes at most. */
+/** Oldest tested version, as `server_version_num`. */
+const OLDEST_VERSION = 130_000;
+/** Longest round trip that is not reported, in milliseconds. Requests with a budget wait for some round trips. */
+const MAX_ROUND_TRIP_MS = 10;
+/**
+ * Largest clock difference that is not reported, in milliseconds. Leases use the database's clock, periods that of the
+ * node.
+ */
+const MAX_CLOCK_DIFFERENCE_MS = 5_000;
+/** Largest number of connections of a node. */
 const NODE_CONNECTIONS = 10;
-/** Time for a notification to come back, in milliseconds. */
-const NOTIFY_MS = 2_000;
+/** Longest wait for a notification, in milliseconds. */
+const NOTIFICATION_TIMEOUT_MS = 2_000;
 
-/** Checks the database without changing it. */
+/** Checks the database without changing it. Returns no findings if the store is not Postgres. */
 export async function checkPostgres(
   { store }: Pick<Config, "store">,
   steps: ConnectionCheckOptions,
@@ -25,7 +30,7 @@ export async function checkPostgres(
   const notes = createNotes("store");
   if (store.kind !== "postgres") return notes.found;
   const where = addressWithoutPassword(store);
-  // The driver is loaded only where it is needed.
+  // The driver is loaded only if it is needed.
   const { connect, isPoolerRefusal } = await import("../store/postgres/client.ts");
   let sql: Sql | undefined;
   try {
@@ -58,7 +63,7 @@ interface PostgresServer extends ConnectionCheckOptions {
 async function checkDatabase(notes: Notes, server: PostgresServer): Promise<void> {
   const { sql, where } = server;
   const ms = await shortestRoundTrip(() => sql`SELECT 1`);
-  if (ms <= SLOW_MS) notes.ok(`${where} answers within ${formatMs(ms)}`);
+  if (ms <= MAX_ROUND_TRIP_MS) notes.ok(`${where} answers within ${formatMs(ms)}`);
   else {
     notes.warn(
       `${where} takes ${formatMs(ms)} to answer`,
@@ -78,7 +83,7 @@ async function checkServer(notes: Notes, sql: Sql): Promise<void> {
       current_setting('synchronous_commit') AS commits, current_setting('fsync') AS syncs,
       current_setting('transaction_read_only') = 'on' AS standby`;
   if (row === undefined) return;
-  if (row.version >= OLDEST) notes.ok(`It is Postgres ${row.name}`);
+  if (row.version >= OLDEST_VERSION) notes.ok(`It is Postgres ${row.name}`);
   else notes.warn(`It is Postgres ${row.name}, which is not tested`, "Use version 13 or later");
   if (row.standby) notes.error("It is a read-only standby", "Use the primary server");
   if (row.syncs === "off") notes.error("fsync is off: a crash of the machine may corrupt everything", "Set fsync = on");
@@ -93,9 +98,9 @@ async function checkClock(notes: Notes, { sql, now }: PostgresServer): Promise<v
   const before = now();
   const [row] = await sql<{ at: number }[]>`SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS at`;
   if (row === undefined) return;
-  const offset = (before + now()) / 2 - row.at;
-  const text = `${(Math.abs(offset) / 1000).toFixed(1)} s ${offset < 0 ? "behind" : "ahead of"} the database's`;
-  if (Math.abs(offset) <= CLOCK_MS) notes.ok("Its clock agrees with this machine's");
+  const ahead = (before + now()) / 2 - row.at;
+  const text = `${(Math.abs(ahead) / 1000).toFixed(1)} s ${ahead < 0 ? "behind" : "ahead of"} the database's`;
+  if (Math.abs(ahead) <= MAX_CLOCK_DIFFERENCE_MS) notes.ok("Its clock agrees with this machine's");
   else {notes.warn(
       `This machine's clock is ${text}`,
       "Synchronize both over the network (NTP): leases and expiry depend on them",
@@ -142,14 +147,14 @@ async function checkOthers(notes: Notes, sql: Sql): Promise<void> {
   }
 }
 
-/** Poolers in transaction mode lose notifications. */
+/** Checks whether notifications arrive. Poolers in transaction mode lose them. */
 async function checkNotifications(notes: Notes, sql: Sql): Promise<void> {
   const channel = `sluice_doctor_${crypto.randomUUID().replaceAll("-", "")}`;
   const notified = Promise.withResolvers<void>();
   try {
     const { unlisten } = await sql.listen(channel, () => notified.resolve());
     await sql.notify(channel, "");
-    await withTimeout(NOTIFY_MS, notified.promise);
+    await withTimeout(NOTIFICATION_TIMEOUT_MS, notified.promise);
     await unlisten();
     notes.ok("Its notifications arrive");
   } catch (error) {

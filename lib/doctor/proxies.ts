@@ -1,24 +1,24 @@
-/** Checks the proxies for outgoing connections, which variables of the environment set. */
+/** Checks the proxies for outgoing connections, which environment variables set. */
 import type { ReadEnvironment } from "../secret.ts";
 import { proxyFor } from "../upstreams/proxies.ts";
 import { isAddress } from "../access/networks.ts";
 import { createNotes, type Finding } from "./finding.ts";
 
-/** The proxy without user and password. */
+/** Returns the address of a proxy without user and password. */
 function proxyName(proxy: string): string {
   const url = URL.parse(proxy.includes("://") ? proxy : `http://${proxy}`);
   return url === null ? "a proxy whose address cannot be read" : `${url.protocol}//${url.host}`;
 }
 
-/** Checks the proxy variables of the environment. */
+/** Notes the proxy of each upstream, and warns about proxies for local addresses. */
 export function checkProxies(upstreams: readonly { name: string; url: string }[], env: ReadEnvironment): Finding[] {
   const notes = createNotes("proxies on the way out");
-  let addresses = 0;
+  let addressCount = 0;
   for (const { name, url } of upstreams) {
     const proxy = proxyFor(url, env);
     if (proxy === undefined) continue;
     const { hostname } = new URL(url);
-    if (isAddress(hostname.replace(/^\[(.*)\]$/, "$1"))) addresses++;
+    if (isAddress(hostname.replace(/^\[(.*)\]$/, "$1"))) addressCount++;
     const text = `Upstream "${name}" is reached through ${proxyName(proxy)}`;
     if (/^(localhost|127\.|10\.|192\.168\.|172\.(1[6-9]|2\d|3[01])\.|\[?::1)/.test(hostname)) {
       notes.warn(
@@ -28,8 +28,8 @@ export function checkProxies(upstreams: readonly { name: string; url: string }[]
     } else notes.ok(text);
   }
   if (notes.found.length === 0 && upstreams.length > 0) notes.ok("None: every upstream is reached directly");
-  const isAll = (env("NO_PROXY") ?? env("no_proxy") ?? "").split(",").map((entry) => entry.trim()).includes("*");
-  if (isAll && addresses > 0) {
+  const exemptsAll = (env("NO_PROXY") ?? env("no_proxy") ?? "").split(",").map((entry) => entry.trim()).includes("*");
+  if (exemptsAll && addressCount > 0) {
     notes.warn(
       "NO_PROXY is *, which exempts names but not addresses",
       "List networks too, or unset the proxy",

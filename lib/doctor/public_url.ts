@@ -1,32 +1,34 @@
-/** Checks the public address: streams must arrive unbuffered, and the gateway must see the client address. */
+/** Checks the gateway at its public URL: streams must arrive unbuffered, and the gateway must see client addresses. */
 import { isWithin } from "../access/networks.ts";
 import { createNotes, type Finding, type Notes, reasonOf } from "./finding.ts";
 
-/** Pieces of the paced stream, and the pause between two of them in milliseconds. */
-const PIECES = 6;
-const PACE_MS = 400;
-/** Pieces that come within this belong together, in milliseconds. */
-const TOGETHER_MS = PACE_MS / 2;
+/** Events with text in the test stream. */
+const EVENTS = 6;
+/** Pause between two events, in milliseconds. */
+const PAUSE_MS = 400;
+/** Events that arrive within this time of each other count as buffered together, in milliseconds. */
+const SAME_BURST_MS = PAUSE_MS / 2;
 
-/** An address of a network that is reserved for documentation. */
-const FORGED = "192.0.2.77";
+/** Forged client address, from a network reserved for documentation. */
+const FORGED_ADDRESS = "192.0.2.77";
 
 /** Options of the check of the public URL. */
 export interface PublicUrlOptions {
-  /** The public address, without a slash at the end. */
+  /** Public URL of the gateway, without a slash at the end. */
   url: string;
-  /** Absent: only whether it is alive is asked. */
+  /** API key; absent: only `/healthz` is requested. */
   key?: string;
-  /** A model with the embedded echo behind it. */
+  /** Model whose target is the embedded `echo`. */
   model: string;
-  /** Silence to try, in milliseconds; absent: none. */
+  /** Duration of a silence to test, in milliseconds; absent: none is tested. */
   longMs?: number;
-  /** Networks of the proxies whose word the gateway takes. */
+  /** Networks of the trusted proxies. */
   trusted: readonly string[];
+  /** Longest duration of each step, in milliseconds. */
   timeoutMs: number;
 }
 
-/** Checks the gateway from outside. */
+/** Runs the checks. */
 export async function checkPublicUrl(options: PublicUrlOptions): Promise<Finding[]> {
   const notes = createNotes(options.url);
   if (!await checkAlive(notes, options)) return notes.found;
@@ -34,7 +36,7 @@ export async function checkPublicUrl(options: PublicUrlOptions): Promise<Finding
     notes.warn("Streams were not tested: there is no key", "Pass an API key of the gateway with --key");
     return notes.found;
   }
-  const paced = await requestPacedStream(notes, options, { pauseMs: PACE_MS, pieces: PIECES });
+  const paced = await requestPacedStream(notes, options, { pauseMs: PAUSE_MS, events: EVENTS });
   if (paced !== undefined) reportPacing(notes, paced);
   await checkClientAddress(notes, options);
   if (options.longMs !== undefined && paced !== undefined) await checkSilence(notes, options, options.longMs);
@@ -57,26 +59,29 @@ async function checkAlive(notes: Notes, { url, timeoutMs }: PublicUrlOptions): P
 }
 
 interface Pacing {
+  /** Pause between two events, in milliseconds. */
   pauseMs: number;
-  pieces: number;
+  /** Number of events with text. */
+  events: number;
 }
 
+/** Arrival of a test stream. */
 interface PacedStream {
-  /** When pieces of text came, in milliseconds after the request. */
+  /** Arrival of each event with text, in milliseconds after the request. */
   times: number[];
-  /** Longest time between any two bytes, in milliseconds. */
+  /** Longest time without a byte, in milliseconds. */
   silenceMs: number;
-  /** True if the stream was complete. */
+  /** Whether the stream was complete. */
   isComplete: boolean;
-  /** Time it took, in milliseconds. */
+  /** Duration, in milliseconds. */
   tookMs: number;
 }
 
-/** Has the echo model answer slowly; `undefined` where it cannot, and the notes say why. */
+/** Makes the echo model answer slowly. Returns `undefined` if that is impossible, and notes the reason. */
 async function requestPacedStream(
   notes: Notes,
   { url, key, model, timeoutMs }: PublicUrlOptions,
-  { pauseMs, pieces }: Pacing,
+  { pauseMs, events }: Pacing,
 ): Promise<PacedStream | undefined> {
   const startedAt = performance.now();
   const times: number[] = [];
@@ -86,12 +91,12 @@ async function requestPacedStream(
     const response = await fetch(`${url}/v1/chat/completions`, {
       method: "POST",
       redirect: "manual",
-      signal: AbortSignal.timeout(timeoutMs + pauseMs * pieces),
+      signal: AbortSignal.timeout(timeoutMs + pauseMs * events),
       headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
       body: JSON.stringify({
         model,
         stream: true,
-        max_tokens: pieces,
+        max_tokens: events,
         messages: [{ role: "user", content: `pace:${pauseMs}ms\nThis is a look at what is in front` }],
       }),
     });
@@ -103,16 +108,16 @@ async function requestPacedStream(
       );
       return undefined;
     }
-    let last = performance.now();
-    for await (const piece of response.body?.pipeThrough(new TextDecoderStream("utf-8", { ignoreBOM: true })) ?? []) {
+    let lastAt = performance.now();
+    for await (const chunk of response.body?.pipeThrough(new TextDecoderStream("utf-8", { ignoreBOM: true })) ?? []) {
       const now = performance.now();
-      silenceMs = Math.max(silenceMs, now - last);
-      last = now;
-      text += piece;
-      for (const _ of piece.matchAll(/"content":"[^"]/g)) times.push(now - startedAt);
+      silenceMs = Math.max(silenceMs, now - lastAt);
+      lastAt = now;
+      text += chunk;
+      for (const _ of chunk.matchAll(/"content":"[^"]/g)) times.push(now - startedAt);
     }
   } catch (error) {
-    // The times say how far it got.
+    // If some events arrived, the caller reports where the stream broke off.
     if (times.length === 0) {
       notes.error(`The stream ended before any text: ${reasonOf(error)}`, "Check the timeouts of the proxy");
       return undefined;
@@ -123,28 +128,28 @@ async function requestPacedStream(
 }
 
 function reportPacing(notes: Notes, { times, isComplete, tookMs }: PacedStream): void {
-  const groups = times.filter((time, index) => index === 0 || time - (times[index - 1] ?? 0) > TOGETHER_MS).length;
-  // Another pace means that another model answered.
-  if (tookMs < PACE_MS * (PIECES - 2)) {
+  const bursts = times.filter((time, index) => index === 0 || time - (times[index - 1] ?? 0) > SAME_BURST_MS).length;
+  // A faster stream means that a model other than echo answered.
+  if (tookMs < PAUSE_MS * (EVENTS - 2)) {
     notes.warn(
       "Streams could not be tested: the model ignores the requested pace",
       'Pass a model with the target "echo" of "embedded" with --model',
     );
   } else if (!isComplete) {
     notes.error("The stream was cut off", "Check the log of the proxy in front");
-  } else if (groups >= PIECES - 2) {
+  } else if (bursts >= EVENTS - 2) {
     notes.ok("Events arrive one by one");
   } else {
     notes.error(
-      groups <= 1 ? "Events are buffered and arrive all at once" : "Events are buffered and arrive in bursts",
+      bursts <= 1 ? "Events are buffered and arrive all at once" : "Events are buffered and arrive in bursts",
       "Disable buffering and compression of text/event-stream in the proxy (nginx: proxy_buffering off)",
     );
   }
 }
 
-/** A long silence, with nothing but keep-alives. */
+/** Checks that a stream survives a long silence, in which only keep-alives arrive. */
 async function checkSilence(notes: Notes, options: PublicUrlOptions, longMs: number): Promise<void> {
-  const paced = await requestPacedStream(notes, options, { pauseMs: longMs, pieces: 2 });
+  const paced = await requestPacedStream(notes, options, { pauseMs: longMs, events: 2 });
   if (paced === undefined) return;
   const seconds = (ms: number) => `${(ms / 1000).toFixed(ms < 10_000 ? 1 : 0)} s`;
   if (paced.isComplete && paced.times.length >= 2) {
@@ -171,8 +176,8 @@ async function checkClientAddress(notes: Notes, options: PublicUrlOptions): Prom
       "Run the command on another machine",
     );
   }
-  const forged = await shownAddress(options, { "x-forwarded-for": FORGED });
-  if (forged === FORGED) {
+  const forged = await shownAddress(options, { "x-forwarded-for": FORGED_ADDRESS });
+  if (forged === FORGED_ADDRESS) {
     return notes.error(
       "Clients can forge their address: the gateway trusts X-Forwarded-For from them",
       "Have the proxy append to or replace that header, and list only proxies in trusted_proxies",
@@ -188,25 +193,26 @@ async function checkClientAddress(notes: Notes, options: PublicUrlOptions): Prom
   notes.ok(`The gateway takes this client for ${seen}, which may be its address on the internet`);
 }
 
+/** Returns the client address that the gateway sees; `undefined` if it does not answer. */
 async function shownAddress(
   { url, key, timeoutMs }: PublicUrlOptions,
-  more: Record<string, string>,
+  headers: Record<string, string>,
 ): Promise<string | undefined> {
   try {
     const response = await fetch(`${url}/v1/models`, {
       redirect: "manual",
       signal: AbortSignal.timeout(timeoutMs),
-      headers: { authorization: `Bearer ${key}`, "x-sluice-show": "client-address", ...more },
+      headers: { authorization: `Bearer ${key}`, "x-sluice-show": "client-address", ...headers },
     });
     await response.body?.cancel();
     return response.headers.get("x-sluice-client-address") ?? undefined;
   } catch {
-    // An earlier check reports that it is unreachable.
+    // An earlier check has reported that the gateway is unreachable.
     return undefined;
   }
 }
 
-/** The address of this machine on the way there. */
+/** Returns the address of this machine in a connection to a URL; `undefined` if there is no connection. */
 async function ownAddress(url: string): Promise<string | undefined> {
   const { protocol, hostname, port } = new URL(url);
   try {

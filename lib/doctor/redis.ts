@@ -1,4 +1,4 @@
-/** Checks the Redis server in which nodes count limits: access, speed and eviction. */
+/** Checks the Redis server in which nodes count limits: access, speed, version and eviction. */
 import type { Redis } from "ioredis";
 import type { Config } from "../config.ts";
 import { addressWithoutPassword } from "../config/address.ts";
@@ -6,23 +6,23 @@ import { createNotes, type Finding, type Notes, reasonOf } from "./finding.ts";
 import type { ConnectionCheckOptions } from "./connection.ts";
 import { formatMs, shortestRoundTrip, withTimeout } from "./round_trip.ts";
 
-/** The oldest version that is known to do. */
-const OLDEST = 7;
-/** Longer round trips are reported, in milliseconds: every request with limits waits for one. */
-const SLOW_MS = 5;
+/** Oldest tested major version. */
+const OLDEST_VERSION = 7;
+/** Longest round trip that is not reported, in milliseconds. Every request with limits waits for one. */
+const MAX_ROUND_TRIP_MS = 5;
 
-/** The settings that are checked. */
-type Looked = Pick<Config, "limits_store" | "nodes">;
+/** Settings that the check needs. */
+type RedisSettings = Pick<Config, "limits_store" | "nodes">;
 
-/** Checks the server without storing anything. */
+/** Checks the server without storing anything. Returns no findings if limits are counted in memory. */
 export async function checkRedis(
-  { limits_store: address, nodes }: Looked,
+  { limits_store: address, nodes }: RedisSettings,
   steps: ConnectionCheckOptions,
 ): Promise<Finding[]> {
   const notes = createNotes("limits_store");
   if (address.kind !== "redis") return notes.found;
   const where = addressWithoutPassword(address);
-  // The driver is loaded only where it is needed.
+  // The driver is loaded only if it is needed.
   const { Redis } = await import("ioredis");
   const redis = new Redis(address.url.reveal(), {
     lazyConnect: true,
@@ -31,24 +31,24 @@ export async function checkRedis(
     maxRetriesPerRequest: 0,
     retryStrategy: () => null,
   });
-  // Without a listener it writes to the console.
-  let last: unknown;
-  redis.on("error", (error: unknown) => last = error);
+  // Without a listener, the driver prints errors on the console.
+  let lastError: unknown;
+  redis.on("error", (error: unknown) => lastError = error);
   try {
     await withTimeout(steps.timeoutMs, checkAnswers(notes, { redis, where, timeoutMs: nodes.limits_timeout_ms }));
   } catch (error) {
     notes.error(
-      `${where} cannot be used: ${reasonOf(last ?? error)}`,
+      `${where} cannot be used: ${reasonOf(lastError ?? error)}`,
       "Check the address and password in SLUICE_LIMITS_STORE, and whether the server accepts this machine",
     );
   } finally {
-    await hangUp(redis);
+    await disconnect(redis);
   }
   return notes.found;
 }
 
-/** Ends the connection, and waits until it has ended, as it is being ended for up to two seconds otherwise. */
-async function hangUp(redis: Redis): Promise<void> {
+/** Closes the connection and waits until it is closed, because that may take up to two seconds. */
+async function disconnect(redis: Redis): Promise<void> {
   if (redis.status === "end") return;
   const ended = new Promise((resolve) => redis.once("end", resolve));
   redis.disconnect();
@@ -66,7 +66,7 @@ async function checkAnswers(notes: Notes, { redis, where, timeoutMs }: RedisServ
   await redis.connect();
   await redis.eval("return 1", 0);
   const ms = await shortestRoundTrip(() => redis.ping());
-  if (ms <= Math.min(SLOW_MS, timeoutMs / 2)) notes.ok(`${where} answers within ${formatMs(ms)}`);
+  if (ms <= Math.min(MAX_ROUND_TRIP_MS, timeoutMs / 2)) notes.ok(`${where} answers within ${formatMs(ms)}`);
   else {
     notes.warn(
       `${where} takes ${formatMs(ms)} to answer; after ${timeoutMs} ms it counts as out of reach`,
@@ -82,8 +82,8 @@ function checkServer(notes: Notes, facts: ReadonlyMap<string, string>): void {
   const valkey = facts.get("valkey_version");
   const version = valkey ?? facts.get("redis_version") ?? "of an unknown version";
   const name = `${valkey === undefined ? "Redis" : "Valkey"} ${version}`;
-  if (parseInt(version) >= OLDEST) notes.ok(`It is ${name}`);
-  else notes.warn(`It is ${name}, which is not tested`, `Use version ${OLDEST} or later`);
+  if (parseInt(version) >= OLDEST_VERSION) notes.ok(`It is ${name}`);
+  else notes.warn(`It is ${name}, which is not tested`, `Use version ${OLDEST_VERSION} or later`);
   if ((facts.get("redis_mode") ?? facts.get("server_mode")) === "cluster") {
     notes.error(
       "It is part of a cluster, and the limits of one request may be on several nodes",
@@ -110,7 +110,7 @@ function checkMemory(notes: Notes, facts: ReadonlyMap<string, string>): void {
   }
 }
 
-/** The lines `name:value` of INFO. */
+/** Parses the lines `name:value` of the reply to INFO. */
 function factsOf(text: string): ReadonlyMap<string, string> {
   return new Map(
     [...text.matchAll(/^([a-z_0-9]+):(.*?)\r?$/gm)].map(([, name = "", value = ""]) => [name, value]),

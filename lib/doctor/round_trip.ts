@@ -1,30 +1,33 @@
-/** Measures round trips to a server. */
+/** Measures round trips to a server, and bounds the wait for an answer. */
 
-/** Number of measurements; the shortest counts, as the others include other waits. */
-const ROUNDS = 5;
+/** Number of measurements. The shortest counts, because longer ones include other waits. */
+const MEASUREMENTS = 5;
 
-/** The shortest time of a few questions, in milliseconds. */
-export async function shortestRoundTrip(ask: () => Promise<unknown>): Promise<number> {
+/**
+ * Returns the shortest duration of several requests, in milliseconds.
+ * @param request sends one and awaits its answer
+ */
+export async function shortestRoundTrip(request: () => Promise<unknown>): Promise<number> {
   let shortest = Infinity;
-  for (let round = 0; round < ROUNDS; round++) {
+  for (let measurement = 0; measurement < MEASUREMENTS; measurement++) {
     const startedAt = performance.now();
-    await ask();
+    await request();
     shortest = Math.min(shortest, performance.now() - startedAt);
   }
   return shortest;
 }
 
-/** A time for people: `0.4 ms`, `12 ms`. */
+/** Formats a duration, such as `0.4 ms` or `12 ms`. */
 export function formatMs(ms: number): string {
   return `${ms < 10 ? ms.toFixed(1) : Math.round(ms)} ms`;
 }
 
-/** Waits at most this long, in milliseconds. @throws {Error} where it takes longer */
+/** Waits for a promise, but at most `timeoutMs` milliseconds. @throws {Error} if it takes longer */
 export async function withTimeout<T>(timeoutMs: number, promise: Promise<T>): Promise<T> {
-  const { promise: late, reject } = Promise.withResolvers<never>();
+  const { promise: timeout, reject } = Promise.withResolvers<never>();
   const timer = setTimeout(() => reject(new Error(`no answer within ${timeoutMs / 1000} s`)), timeoutMs);
   try {
-    return await Promise.race([promise, late]);
+    return await Promise.race([promise, timeout]);
   } finally {
     clearTimeout(timer);
   }

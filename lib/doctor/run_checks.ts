@@ -1,4 +1,4 @@
-/** Runs all checks, in the order of the report. */
+/** Runs all checks of `doctor`, and returns their findings in the order of the report. */
 import type { Config, HttpUpstreamConfig } from "../config.ts";
 import { checkClock } from "./clock.ts";
 import { type Finding, withoutSecrets } from "./finding.ts";
@@ -14,22 +14,22 @@ import { createAddressGuard } from "../upstreams/address_guard.ts";
 import { baseUrlOf } from "../upstreams/vendors.ts";
 import { checkUpstream, type UpstreamCheckOptions } from "./upstream.ts";
 
-/** Options of the doctor. */
+/** Options of the checks. */
 export interface DoctorOptions extends UpstreamCheckOptions {
   config: Config;
-  /** Path of the configuration's file; absent: it is built in. */
+  /** Path of the configuration file; absent: the configuration is built in. */
   path?: string;
   /** Absent: the public URL is not checked. */
   public?: Omit<PublicUrlOptions, "timeoutMs" | "trusted">;
-  /** True if a gateway answers at the address of the configuration. Absent: this process serves it. */
+  /** Returns whether a gateway answers at the address of the configuration; absent: this process is that gateway. */
   isServing?: () => Promise<boolean>;
 }
 
-/** Runs all checks. No finding shows a secret. */
+/** Runs all checks. The findings contain no secrets. */
 export async function runChecks(
-  { config, path, isServing, public: from, ...options }: DoctorOptions,
+  { config, path, isServing, public: publicOptions, ...options }: DoctorOptions,
 ): Promise<Finding[]> {
-  if (from?.key !== undefined) rememberSecret(from.key);
+  if (publicOptions?.key !== undefined) rememberSecret(publicOptions.key);
   const hosts = Object.entries(config.upstreams).flatMap(([name, host]): { name: string; host: HttpUpstreamConfig }[] =>
     host.vendor === "embedded" ? [] : [{ name, host }]
   );
@@ -38,9 +38,9 @@ export async function runChecks(
     checkStoreFiles(config, isServing),
     checkPostgres(config, options),
     checkRedis(config, options),
-    from === undefined
+    publicOptions === undefined
       ? []
-      : checkPublicUrl({ ...from, trusted: config.trusted_proxies, timeoutMs: options.timeoutMs }),
+      : checkPublicUrl({ ...publicOptions, trusted: config.trusted_proxies, timeoutMs: options.timeoutMs }),
     Promise.all(
       hosts.map(({ name, host }) =>
         checkUpstream(name, { host, models: modelsAt(name, config), options: { ...options, guard } })
@@ -61,7 +61,7 @@ export async function runChecks(
   return withoutSecrets(findings);
 }
 
-/** The distinct model names of targets at an upstream. */
+/** Returns the distinct model ids of targets at an upstream. */
 function modelsAt(upstream: string, { models }: Config): string[] {
   const targets = models.flatMap((model) => model.targets).filter((target) => target.upstream === upstream);
   return [...new Set(targets.map(({ model }) => model))];

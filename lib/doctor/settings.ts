@@ -5,7 +5,7 @@ import type { Config } from "../config.ts";
 import { createNotes, type Finding } from "./finding.ts";
 import { baseUrlOf } from "../upstreams/vendors.ts";
 
-/** Checks the settings of a configuration that loads. */
+/** Checks the settings. @param path path of the configuration file; `undefined`: there is none */
 export function checkSettings(config: Config, path: string | undefined): Finding[] {
   const notes = createNotes("configuration");
   notes.ok(path === undefined ? "There is no file: the built-in one is valid" : `"${path}" is valid`);

@@ -1,4 +1,4 @@
-/** Checks the files of the store: access rights, free space, and other processes that use them. */
+/** Checks the files of the SQLite store: access rights, free space, and other processes that use them. */
 import { statfs } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { promisify } from "node:util";
@@ -6,15 +6,19 @@ import type { Config } from "../config.ts";
 import { takeOwnership } from "../store/sqlite/owner_lock.ts";
 import { createNotes, type Finding, type Notes, reasonOf } from "./finding.ts";
 
-/** Suffixes of the database's files in WAL mode, and of its owner's lock. */
-const FILES = ["", "-wal", "-shm", "-owner"];
+/** Suffixes of the database's files in WAL mode, and of the lock file of its owner. */
+const FILE_SUFFIXES = ["", "-wal", "-shm", "-owner"];
 
-/** Bytes that are written as a test where the system does not report the free space. */
+/** Bytes that are written as a test if the system does not report the free space. */
 const TEST_BYTES = 16 * 1024 * 1024;
-/** Less free space is reported, in bytes. */
-const LITTLE_BYTES = 1024 * 1024 * 1024;
+/** Free space that is enough not to be reported, in bytes. */
+const ENOUGH_FREE_BYTES = 1024 * 1024 * 1024;
 
-/** Checks the files of the store. `isServing` is true if a gateway answers at the address of the configuration; absent: this process serves. */
+/**
+ * Checks the files of the store. Returns no findings for another kind of store.
+ * @param isServing returns whether a gateway answers at the address of the configuration; `undefined`: this process is
+ * that gateway
+ */
 export async function checkStoreFiles(
   { store }: Pick<Config, "store">,
   isServing: (() => Promise<boolean>) | undefined,
@@ -49,23 +53,27 @@ export async function checkStoreFiles(
   return notes.found;
 }
 
+/** Returns `undefined` for the error that a file is missing, and throws any other error. */
 function absent(error: unknown): undefined {
   if (error instanceof Deno.errors.NotFound) return undefined;
   throw error;
 }
 
-/** Keys are stored as hashes, but costs and names are private. Not every system has file modes. */
+/**
+ * Checks that other users cannot read the files: keys are stored as hashes, but costs and names are private. A system
+ * without file modes reports no mode, which passes.
+ */
 async function checkModes(notes: Notes, { folder, path }: { folder: string; path: string }): Promise<void> {
-  const expectedModes = [{ file: folder, octal: "0700" }, ...FILES.map((end) => ({ file: path + end, octal: "0600" }))];
-  let open = 0;
-  for (const { file, octal } of expectedModes) {
+  const databaseFiles = FILE_SUFFIXES.map((suffix) => ({ file: path + suffix, octal: "0600" }));
+  let accessible = 0;
+  for (const { file, octal } of [{ file: folder, octal: "0700" }, ...databaseFiles]) {
     const mode = (await Deno.stat(file).catch(absent))?.mode ?? 0;
     if ((mode & 0o077) === 0) continue;
-    open++;
+    accessible++;
     const bits = (mode & 0o777).toString(8).padStart(4, "0");
     notes.warn(`"${file}" can be accessed by other users of this machine (${bits})`, `Run chmod ${octal} on it`);
   }
-  if (open === 0) notes.ok(`"${folder}" and its files are accessible to their owner only`);
+  if (accessible === 0) notes.ok(`"${folder}" and its files are accessible to their owner only`);
 }
 
 /** Checks the free space, and that a file can be written. */
@@ -85,11 +93,13 @@ async function checkFreeSpace(notes: Notes, folder: string): Promise<void> {
   }
   if (free === undefined) return notes.ok(`"${folder}" is writable, at least ${TEST_BYTES / 1024 / 1024} MiB`);
   const text = `${(free / 1024 / 1024 / 1024).toFixed(1)} GiB free in "${folder}"`;
-  if (free >= LITTLE_BYTES) return notes.ok(`It is writable; ${text}`);
+  if (free >= ENOUGH_FREE_BYTES) return notes.ok(`It is writable; ${text}`);
   notes.warn(`Only ${text}`, "Free disk space: without room for the ledger, requests are refused");
 }
 
-/** Only where the program may ask the system, which the executable may not. */
+/**
+ * Returns the free space in bytes; `undefined` if the process lacks the permission, as the compiled executable does.
+ */
 async function freeBytes(folder: string): Promise<number | undefined> {
   const { state } = await Deno.permissions.query({ name: "sys", kind: "statfs" });
   if (state !== "granted") return undefined;
@@ -97,6 +107,7 @@ async function freeBytes(folder: string): Promise<number | undefined> {
   return Number(bavail) * Number(bsize);
 }
 
+/** Checks whether another process owns the store. */
 async function checkOwner(notes: Notes, path: string, isServing: () => Promise<boolean>): Promise<void> {
   if (await Deno.stat(`${path}-owner`).catch(absent) === undefined) return;
   try {

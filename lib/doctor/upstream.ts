@@ -1,4 +1,7 @@
-/** Checks one upstream: that it is reachable, accepts the key, and has the models. No request costs anything. */
+/**
+ * Checks an upstream: that it is reachable, accepts the key, and has the models of targets. The checks are free of
+ * charge.
+ */
 import type { HttpUpstreamConfig } from "../config.ts";
 import { isObject, type JsonObject } from "../json/mod.ts";
 import { type AddressGuard, allowedAddresses, BlockedAddress } from "../upstreams/address_guard.ts";
@@ -17,28 +20,29 @@ import { transportKindFor } from "../upstreams/select_transport.ts";
 import { createNotes, type Finding, type Notes, reasonOf } from "./finding.ts";
 import { checkConnection, type ConnectionCheckOptions, noteTlsFailure } from "./connection.ts";
 
-/** Largest list of models that is read, in UTF-16 code units. */
-const LIST_LENGTH = 8 * 1024 * 1024;
-/** Slower answers are reported, in milliseconds. */
-const SLOW_MS = 3_000;
-/** Most models that a finding names. */
-const NAMED = 5;
+/** Largest model list that is read, in UTF-16 code units. */
+const MAX_LIST_UNITS = 8 * 1024 * 1024;
+/** Longest duration of an answer that is not reported, in milliseconds. */
+const MAX_ANSWER_MS = 3_000;
+/** Largest number of models that a finding names. */
+const MAX_NAMED_MODELS = 5;
 
 /** Options of the check. */
 export interface UpstreamCheckOptions extends ConnectionCheckOptions {
+  /** Returns the value of an environment variable; `undefined` if it is not set. */
   env: (name: string) => string | undefined;
-  /** Checks the addresses of its host; absent: metadata addresses are refused. */
+  /** Decides which addresses may be connected to; absent: all except metadata addresses. */
   guard?: AddressGuard;
 }
 
 /** The result of the check of one upstream. */
 export interface UpstreamCheckResult {
   findings: Finding[];
-  /** The lead of its clock over ours, in milliseconds; absent: it sent no date. */
+  /** By how much its clock is ahead of this machine's, in milliseconds; absent: it sent no date. */
   aheadMs?: number;
 }
 
-/** Checks one upstream. `models` are the ids that targets name. */
+/** Checks an upstream. @param parts `models`: its model ids that targets name */
 export async function checkUpstream(
   name: string,
   { host, models, options }: { host: HttpUpstreamConfig; models: readonly string[]; options: UpstreamCheckOptions },
@@ -47,9 +51,9 @@ export async function checkUpstream(
   const base = baseUrlOf(host);
   reportTransport(notes, { host, base, options });
   if (!await mayReach(notes, new URL(base), options)) return { findings: notes.found };
-  // Behind a proxy, the way is the proxy's.
-  const direct = proxyFor(base, options.env) === undefined;
-  if (direct && !await checkConnection(notes, new URL(base), options)) return { findings: notes.found };
+  // Through a proxy, this machine does not connect to the host itself.
+  const isDirect = proxyFor(base, options.env) === undefined;
+  if (isDirect && !await checkConnection(notes, new URL(base), options)) return { findings: notes.found };
   const client = Deno.createHttpClient({ http2: false, poolMaxIdlePerHost: 0, allowHost: true });
   try {
     const probed = {
@@ -60,7 +64,7 @@ export async function checkUpstream(
       guard: options.guard,
     };
     const probe = { notes, host, probed, models, options, client };
-    const list = await ask(probe, modelList(host, { key: true }));
+    const list = await sendProbe(probe, modelList(host, { key: true }));
     if (list === undefined) return { findings: notes.found };
     await reportModelList(probe, list);
     return { findings: notes.found, ...(list.aheadMs !== undefined && { aheadMs: list.aheadMs }) };
@@ -69,7 +73,10 @@ export async function checkUpstream(
   }
 }
 
-/** The key is sent only to addresses that requests may reach. A name that cannot be resolved is reported later. */
+/**
+ * Returns whether requests may be sent to the addresses of a host, so that the key is sent nowhere else. A name that
+ * cannot be resolved is reported by a later check.
+ */
 async function mayReach(notes: Notes, { hostname }: URL, { guard }: UpstreamCheckOptions): Promise<boolean> {
   try {
     await allowedAddresses(hostname.replace(/^\[(.*)\]$/, "$1"), { guard });
@@ -86,16 +93,16 @@ function reportTransport(
   notes: Notes,
   { host, base, options }: { host: HttpUpstreamConfig; base: string; options: UpstreamCheckOptions },
 ): void {
-  const client = transportKindFor({ url: base, configured: host.transport, env: options.env });
-  const proxied = proxyFor(base, options.env) !== undefined;
-  if (client === "http1" && proxied) {
+  const transport = transportKindFor({ url: base, configured: host.transport, env: options.env });
+  const hasProxy = proxyFor(base, options.env) !== undefined;
+  if (transport === "http1" && hasProxy) {
     return notes.warn(
       `Requests use http1 and bypass the proxy of the environment; these checks go through it`,
       `Set "transport": "auto", unless this is intended`,
     );
   }
   notes.ok(
-    `Requests use ${client}${host.transport === "auto" && proxied ? ", as they go through a proxy" : ""}`,
+    `Requests use ${transport}${host.transport === "auto" && hasProxy ? ", as they go through a proxy" : ""}`,
   );
 }
 
@@ -109,28 +116,29 @@ interface UpstreamProbe {
 }
 
 interface TimedReply extends ProbeReply {
+  /** By how much the host's clock is ahead, in milliseconds; absent: it sent no date. */
   aheadMs?: number;
 }
 
-/** Sends one request; `undefined` where there was no answer, and the notes say so. */
-async function ask(
+/** Sends a request. Returns `undefined` if there is no answer, which it notes. */
+async function sendProbe(
   { notes, host, probed, options, client }: UpstreamProbe,
   request: ProbeRequest,
 ): Promise<TimedReply | undefined> {
   const startedAt = options.now();
   try {
     const signal = AbortSignal.timeout(options.timeoutMs);
-    const reply = await askHost(probed, request, { client, signal, maxText: LIST_LENGTH });
-    const ended = options.now();
-    if (ended - startedAt > SLOW_MS) {
+    const reply = await askHost(probed, request, { client, signal, maxText: MAX_LIST_UNITS });
+    const endedAt = options.now();
+    if (endedAt - startedAt > MAX_ANSWER_MS) {
       notes.warn(
-        `It took ${((ended - startedAt) / 1000).toFixed(1)} s to answer a trivial request`,
+        `It took ${((endedAt - startedAt) / 1000).toFixed(1)} s to answer a trivial request`,
         "Check whether it is always so slow: clients wait as long for the first token",
       );
     }
     const hostTime = Date.parse(reply.date ?? "");
-    // The header has whole seconds, so that it is half a second old on the average.
-    return { ...reply, ...(!Number.isNaN(hostTime) && { aheadMs: hostTime + 500 - (startedAt + ended) / 2 }) };
+    // The header is rounded down to seconds, so it is half a second behind on average.
+    return { ...reply, ...(!Number.isNaN(hostTime) && { aheadMs: hostTime + 500 - (startedAt + endedAt) / 2 }) };
   } catch (error) {
     if (host.transport === "auto" && /NoApplicationProtocol/.test(reasonOf(error))) {
       notes.warn(
@@ -139,15 +147,15 @@ async function ask(
       );
       return undefined;
     }
-    // Older runtimes find this out no sooner.
+    // Older runtimes do not report a bad certificate before the request.
     if (/certificate/.test(reasonOf(error))) {
       noteTlsFailure(notes, new URL(probed.baseUrl).host, error);
       return undefined;
     }
-    const late = error instanceof DOMException && error.name === "TimeoutError";
+    const isTimeout = error instanceof DOMException && error.name === "TimeoutError";
     notes.error(
-      late ? `No answer within ${options.timeoutMs / 1000} s` : `No answer: ${reasonOf(error)}`,
-      late ? "Check the address and the state of the host" : "Check base_url and the network on the way",
+      isTimeout ? `No answer within ${options.timeoutMs / 1000} s` : `No answer: ${reasonOf(error)}`,
+      isTimeout ? "Check the address and the state of the host" : "Check base_url and the network on the way",
     );
     return undefined;
   }
@@ -171,16 +179,16 @@ async function reportModelList(probe: UpstreamProbe, list: TimedReply): Promise<
   await sendEmptyRequest(probe, list.status);
 }
 
-/** Some hosts list their models without a key: there the list proves nothing about it. */
+/** Returns whether a host lists its models without a key. Such a list does not prove that the key is valid. */
 async function isPublic(probe: UpstreamProbe): Promise<boolean> {
-  const reply = await ask(probe, modelList(probe.host, { key: false }));
+  const reply = await sendProbe(probe, modelList(probe.host, { key: false }));
   return reply?.status === 200;
 }
 
-/** A request that must fail as bad, and not as unauthorized. */
+/** Tests the key with an empty request, which a host must refuse as invalid and not as unauthorized. */
 async function sendEmptyRequest(probe: UpstreamProbe, listStatus?: number): Promise<void> {
   const { notes } = probe;
-  const reply = await ask(probe, emptyRequest(probe.probed));
+  const reply = await sendProbe(probe, emptyRequest(probe.probed));
   if (reply === undefined) return;
   if (reply.status >= 300 && reply.status < 400) return reportRedirect(notes, reply);
   if (mayRefuseKey(reply)) return reportRefusedKey(probe, reply);
@@ -222,7 +230,7 @@ function reportRedirect(notes: Notes, { status, location }: TimedReply): void {
   );
 }
 
-/** Compares the ids of targets with those that are listed. */
+/** Reports models of targets that the host does not list. */
 function reportMissingModels({ notes, host, models }: UpstreamProbe, { text }: TimedReply): void {
   const listed = readIds(text);
   if (listed === undefined) {
@@ -231,13 +239,13 @@ function reportMissingModels({ notes, host, models }: UpstreamProbe, { text }: T
       "Check base_url: something else seems to answer there",
     );
   }
-  // Azure lists what can be deployed; targets name deployments.
+  // Azure lists the models that can be deployed, but targets name deployments.
   if (host.vendor === "azure" || models.length === 0) return;
   const known = new Set(listed);
   const missing = models.filter((model) => !known.has(model) && !known.has(`${model}:latest`));
   if (missing.length === 0) return notes.ok(`It has every model that targets name (${models.length})`);
-  const names = missing.slice(0, NAMED).map((model) => `"${model}"`).join(", ");
-  const more = missing.length > NAMED ? ` and ${missing.length - NAMED} more` : "";
+  const names = missing.slice(0, MAX_NAMED_MODELS).map((model) => `"${model}"`).join(", ");
+  const more = missing.length > MAX_NAMED_MODELS ? ` and ${missing.length - MAX_NAMED_MODELS} more` : "";
   notes.warn(
     `Its list of ${listed.length} models does not have ${names}${more}`,
     "Check the spelling of targets; an alias may work without being listed",
@@ -246,7 +254,7 @@ function reportMissingModels({ notes, host, models }: UpstreamProbe, { text }: T
 
 function readIds(text: string): string[] | undefined {
   try {
-    // The runtime's parser is sufficient: this process serves no requests.
+    // The runtime's parser is sufficient: the ids are only compared and shown.
     const body: unknown = JSON.parse(text);
     if (!isObject(body)) return undefined;
     const rows = [body.data, body.models].find(Array.isArray);

@@ -1,13 +1,13 @@
-/** The answer that a fault disturbs: a constant short text, as canonical events. */
+/** The answer that a fault disturbs: a short constant text, as canonical events. */
 import type { Prompt, ReplyEvent, TokenUsage } from "../protocols/canonical/types.ts";
 import { faultOfModel, type FaultScope, findFault, type RequestedFault } from "./faults.ts";
 
-/** Number of text pieces without a fault. */
-const PIECES = 10;
-/** One piece of an endless answer, which a long line repeats. */
-const LONG = "All work and no play makes a dull proxy. ";
+/** Number of text pieces in an answer without a fault. */
+const PIECE_COUNT = 10;
+/** The text of each piece of an endless answer. A long line repeats it. */
+const SENTENCE = "All work and no play makes a dull proxy. ";
 
-/** The fault requested by the last user message, else by the model id; `undefined` for none. */
+/** Returns the fault requested by the last user message, else by the model id; `undefined` for none. */
 export function requestedFault(
   { messages }: Pick<Prompt, "messages">,
   { model, scope }: { model: string; scope: FaultScope },
@@ -17,7 +17,10 @@ export function requestedFault(
   return findFault(text, scope) ?? faultOfModel(model, scope);
 }
 
-/** The events of an answer: a start, deltas, a finish. The answer to `endless` never ends. */
+/**
+ * Yields the events of an answer: a start, one text block in pieces, and a finish. With the fault `endless`, the pieces
+ * never end.
+ */
 export function* answerEvents(fault: RequestedFault | undefined): Generator<ReplyEvent, void, undefined> {
   const usage: TokenUsage = { prompt: 10 };
   yield { type: "start", ...(fault?.name !== "no-usage" && { usage }) };
@@ -31,6 +34,7 @@ export function* answerEvents(fault: RequestedFault | undefined): Generator<Repl
   yield { type: "finish", reason: "end", usage: usageOf(fault, count) };
 }
 
+/** Returns the token counts of the finish: with some faults none, or impossible ones. */
 function usageOf(fault: RequestedFault | undefined, count: number): TokenUsage {
   switch (fault?.name) {
     case "no-usage":
@@ -43,9 +47,11 @@ function usageOf(fault: RequestedFault | undefined, count: number): TokenUsage {
 }
 
 function* pieces(fault: RequestedFault | undefined): Generator<string, void, undefined> {
-  const maxPieces = fault?.name === "endless" ? Infinity : Math.max(PIECES, (fault?.after ?? 0) + 1);
+  const count = fault?.name === "endless" ? Infinity : Math.max(PIECE_COUNT, (fault?.after ?? 0) + 1);
   // The server itself writes lines that exceed the maximum string length.
-  if (fault?.name === "long-line") yield LONG.repeat(Math.ceil(Math.min(fault.bytes ?? 0, 2 ** 28) / LONG.length));
+  if (fault?.name === "long-line") {
+    yield SENTENCE.repeat(Math.ceil(Math.min(fault.bytes ?? 0, 2 ** 28) / SENTENCE.length));
+  }
   // Characters of two and four bytes, so that chunks may end within one.
-  for (let number = 1; number <= maxPieces; number++) yield fault?.name === "endless" ? LONG : `wörd ${number} 🙂 `;
+  for (let number = 1; number <= count; number++) yield fault?.name === "endless" ? SENTENCE : `wörd ${number} 🙂 `;
 }

@@ -1,4 +1,4 @@
-/** Requests to the fault server, and its answers in each protocol, whole and streamed. */
+/** Parses requests to the fault server, and writes the answers in the request's protocol, whole or streamed. */
 import { aggregateEvents } from "../protocols/canonical/aggregate_events.ts";
 import type { Protocol, ReplyEvent } from "../protocols/canonical/types.ts";
 import { GatewayError } from "../errors.ts";
@@ -8,27 +8,30 @@ import type { RawRequest } from "./connection.ts";
 import { answerEvents, requestedFault } from "./answer_events.ts";
 import { faultOfModel, findFault, type RequestedFault } from "./faults.ts";
 
-/** A request and its possible answers. */
+/** A parsed request, with functions that write its answers. */
 export interface FaultRequest {
   model: string;
   stream: boolean;
+  /** The fault that the request asks for. */
   fault: RequestedFault | undefined;
   /** The whole answer as JSON text. */
   replyText(fault: RequestedFault | undefined): string;
   /** The events of a streamed answer. */
   steps(fault: RequestedFault | undefined): Generator<StreamStep, void, undefined>;
+  /** The events of an error within a streamed answer. */
   streamError(): string;
+  /** The body of an answer with an error status. */
   errorBody(status: number): string;
 }
 
 /** Events sent together. */
 export interface StreamStep {
   text: string;
-  /** True for a piece of the answer's text. */
+  /** Whether this is a piece of the answer's text (or a partial image), which counts for `after`. */
   isPiece: boolean;
 }
 
-/** End of the path of each protocol. Gemini's has the model and the streaming mode. */
+/** End of the path of each text protocol. Gemini's path names the model and says whether to stream. */
 const PATHS: Readonly<Record<Protocol, RegExp>> = {
   chat: /\/chat\/completions$/,
   responses: /\/responses$/,
@@ -36,27 +39,27 @@ const PATHS: Readonly<Record<Protocol, RegExp>> = {
   gemini: /\/models\/(?<model>.+):(?<method>generateContent|streamGenerateContent)(?:\?.*)?$/,
 };
 
-/** A PNG of 1x1 pixels. */
+/** A PNG of 1x1 pixels, in base64. */
 const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==";
 
 /** Timestamp (Unix seconds) and id of every answer. */
 const CREATED_AT = 1_764_547_200;
 const ID = "rehearsal0000000000000000";
 
-/** Parses a request; `undefined` for an unknown path. @throws {GatewayError} `invalid` */
+/** Parses a request; `undefined` for an unknown path. @throws {GatewayError} `invalid` for an unreadable body */
 export function parseRequest({ path, body }: RawRequest, codecs: readonly Codec[]): FaultRequest | undefined {
   for (const codec of codecs) {
     const match = PATHS[codec.protocol].exec(path);
-    if (match !== null) return textRequest(codec, { ...parse(body), ...membersOf(match) });
+    if (match !== null) return textRequest(codec, { ...parseBody(body), ...membersOf(match) });
   }
-  if (path.endsWith("/images/generations")) return imageRequest(parse(body));
+  if (path.endsWith("/images/generations")) return imageRequest(parseBody(body));
   if (path.endsWith("/images/edits")) return imageRequest(formMembers(body));
-  if (path.endsWith("/embeddings")) return embeddingsRequest(parse(body));
-  if (path.endsWith("/rerank")) return rerankRequest(parse(body));
+  if (path.endsWith("/embeddings")) return embeddingsRequest(parseBody(body));
+  if (path.endsWith("/rerank")) return rerankRequest(parseBody(body));
   return undefined;
 }
 
-/** The members of a body that Gemini has in the path. */
+/** Returns the members of a request that Gemini has in the path: the model, and whether to stream. */
 function membersOf({ groups }: RegExpExecArray): JsonObject {
   const { model, method } = groups ?? {};
   return model === undefined ? {} : { model: decodeURIComponent(model), stream: method === "streamGenerateContent" };
@@ -66,18 +69,18 @@ function textRequest(codec: Codec, body: JsonObject): FaultRequest {
   const prompt = codec.readPrompt(body);
   const echo: Echo = { requestId: ID, createdAt: CREATED_AT, model: prompt.model, request: body, prompt };
   const { model } = prompt;
-  const write = (text: string, fault: RequestedFault | undefined) => falsifyUsage(text, { fault, codec });
+  const falsify = (text: string, fault: RequestedFault | undefined) => falsifyUsage(text, { fault, codec });
   return {
     model,
     stream: prompt.stream,
     fault: requestedFault(prompt, { model, scope: "wire" }),
-    replyText: (fault) => write(writeJson(codec.writeReply(aggregateEvents(answerEvents(fault)), echo)), fault),
+    replyText: (fault) => falsify(writeJson(codec.writeReply(aggregateEvents(answerEvents(fault)), echo)), fault),
     *steps(fault) {
       const writer = codec.writer(echo);
       const format = (event: ReplyEvent) => writer.push(event).map(formatFrame).join("");
       for (const event of answerEvents(fault)) {
         if (event.type === "finish" && fault?.name === "no-end") return;
-        yield { text: write(format(event), fault), isPiece: event.type === "delta" };
+        yield { text: falsify(format(event), fault), isPiece: event.type === "delta" };
       }
       yield { text: writer.end().map(formatFrame).join(""), isPiece: false };
     },
@@ -106,8 +109,8 @@ function imageRequest({ prompt, model, stream }: JsonObject): FaultRequest {
     stream: stream === true || stream === "true",
     replyText: () => JSON.stringify({ created: CREATED_AT, data: [image], usage: { total_tokens: 1 } }),
     *steps(fault) {
-      const pieces = fault?.name === "endless" ? Infinity : Math.max(1, (fault?.after ?? 0) + 1);
-      for (let piece = 0; piece < pieces; piece++) yield { text: partial, isPiece: true };
+      const count = fault?.name === "endless" ? Infinity : Math.max(1, (fault?.after ?? 0) + 1);
+      for (let index = 0; index < count; index++) yield { text: partial, isPiece: true };
       if (fault?.name !== "no-end") yield { text: completed, isPiece: false };
     },
     streamError: () => `event: error\ndata: ${errorText("chat", 500)}\n\n`,
@@ -115,32 +118,36 @@ function imageRequest({ prompt, model, stream }: JsonObject): FaultRequest {
   };
 }
 
-/** Returns the requested number of constant vectors; the last text requests the fault. */
+/** A request for embeddings. The answer has one constant vector per input; the last input requests the fault. */
 function embeddingsRequest({ input, model, dimensions }: JsonObject): FaultRequest {
   const inputs = Array.isArray(input) && typeof input[0] !== "number" ? input : [input];
   const vector = Array.from({ length: typeof dimensions === "number" ? dimensions : 8 }, (_, index) => index + 1);
   const data = inputs.map((_, index) => ({ object: "embedding", index, embedding: vector }));
-  return wholeRequest({ asks: inputs.at(-1), model, answer: { object: "list", data, model: String(model ?? "") } });
+  return unstreamedRequest({
+    faultText: inputs.at(-1),
+    model,
+    answer: { object: "list", data, model: String(model ?? "") },
+  });
 }
 
-/** Returns decreasing scores; the query requests the fault. */
+/** A rerank request. The answer has decreasing scores; the query requests the fault. */
 function rerankRequest({ query, documents, model }: JsonObject): FaultRequest {
   const results = (Array.isArray(documents) ? documents : []).map((_, index) => ({
     index,
     relevance_score: 1 / (index + 1),
   }));
-  return wholeRequest({ asks: query, model, answer: { model: String(model ?? ""), results } });
+  return unstreamedRequest({ faultText: query, model, answer: { model: String(model ?? ""), results } });
 }
 
-/** A request that is never streamed. */
-function wholeRequest(
-  { asks, model, answer }: { asks: Json | undefined; model: Json | undefined; answer: JsonObject },
+/** A request whose answer is never streamed. `faultText` may request the fault. */
+function unstreamedRequest(
+  { faultText, model, answer }: { faultText: Json | undefined; model: Json | undefined; answer: JsonObject },
 ): FaultRequest {
   const name = String(model ?? "");
   return {
     model: name,
     stream: false,
-    fault: findFault(String(asks ?? ""), "wire") ?? faultOfModel(name, "wire"),
+    fault: findFault(String(faultText ?? ""), "wire") ?? faultOfModel(name, "wire"),
     replyText(fault) {
       const tokens = fault?.name === "wrong-usage" ? -5 : 10;
       const usage = fault?.name === "no-usage" ? null : { prompt_tokens: tokens, total_tokens: tokens };
@@ -175,7 +182,7 @@ function errorText(protocol: Protocol, status: number): string {
   );
 }
 
-/** Inserts false token counts, which the codecs would leave out. */
+/** Inserts wrong or missing token counts into the written answer, because the codecs cannot write them. */
 function falsifyUsage(text: string, { fault, codec }: { fault: RequestedFault | undefined; codec: Codec }): string {
   if (fault?.name === "wrong-usage") {
     return text.replace(/"(\w+(?:_tokens|TokenCount))":[-\d.e+]+/g, '"$1":-5');
@@ -188,14 +195,15 @@ function falsifyUsage(text: string, { fault, codec }: { fault: RequestedFault | 
   );
 }
 
-/** Members of a multipart form, found by a simple search. */
+/** Returns the members of a multipart form that the server needs. A plain search is enough for its own tests. */
 function formMembers(body: string): JsonObject {
-  const read = (name: string) =>
+  const readField = (name: string) =>
     new RegExp(`name="${name}"(?:\\r\\n[^\\r\\n]*)*?\\r\\n\\r\\n([^\\r]*)`).exec(body)?.[1] ?? "";
-  return { prompt: read("prompt"), model: read("model"), stream: read("stream") };
+  return { prompt: readField("prompt"), model: readField("model"), stream: readField("stream") };
 }
 
-function parse(text: string): JsonObject {
+/** Parses a body. @throws {GatewayError} `invalid` if it is not a JSON object */
+function parseBody(text: string): JsonObject {
   let body: Json;
   try {
     body = parseJson(text);

@@ -1,16 +1,16 @@
-/** The faults: their names, their effects, and how a request asks for one. */
+/** The table of faults, and how a request asks for one: by a word in its prompt or by its model id. */
 
 /** One kind of fault. */
 export interface FaultKind {
-  /** The text that requests it. */
+  /** A text that requests it. */
   example: string;
   /** Its effect, in a few words. */
   about: string;
-  /** Its argument, after a colon; absent: it takes none. */
+  /** Kind of the argument after the colon; absent: it takes none. */
   takes?: "status" | "time" | "size";
-  /** True: it can happen after a number of text pieces, as in `cut-after:5`. */
+  /** Whether it can happen after a number of text pieces, as in `cut-after:5`. */
   after?: true;
-  /** True: it needs a socket, so the embedded model does not support it. */
+  /** Whether it needs a socket, so that the embedded model does not support it. */
   wire?: true;
 }
 
@@ -70,27 +70,29 @@ export type FaultName = keyof typeof FAULTS;
 /** A requested fault with its arguments. */
 export interface RequestedFault {
   name: FaultName;
-  /** Text pieces before it; absent: it happens before the head of the answer. */
+  /** Number of text pieces before it; absent: it happens before the head of the answer. */
   after?: number;
+  /** HTTP status of the answer. */
   status?: number;
   /** Value of the `retry-after` header of a status, in seconds. */
   retryAfter?: number;
-  /** Absent: indefinitely. */
+  /** A time in milliseconds; absent from a stall that never ends. */
   ms?: number;
+  /** A size in bytes. */
   bytes?: number;
 }
 
-/** Places of faults: the embedded model has no sockets. */
+/** Producer of a fault: the embedded model, which has no sockets, or the fault server. */
 export type FaultScope = "embedded" | "wire";
 
 /** Prefix of model ids that ask for a fault, such as `acme/fault-status-429`. */
 const MODEL_PREFIX = /^(?:.*\/)?fault-/;
 
-/** Defaults of sizes in bytes and of times in milliseconds. */
+/** Sizes (in bytes) and times (in milliseconds) of faults that are requested without one. */
 const DEFAULT_BYTES = 2 * 1024 ** 2;
 const DEFAULT_MS: Partial<Record<FaultName, number>> = { slow: 200, drip: 1_000 };
 
-/** The first fault requested in a text; `undefined` for none. Faults are separate words. */
+/** Returns the first fault requested in a text; `undefined` for none. A fault must be a word of its own. */
 export function findFault(text: string, scope: FaultScope): RequestedFault | undefined {
   const words = text.split(/[\s"'`,;]+/);
   for (const word of words) {
@@ -104,34 +106,34 @@ export function findFault(text: string, scope: FaultScope): RequestedFault | und
   return undefined;
 }
 
-/** The fault requested by a model id, with `-` in place of each `:`. */
+/** Returns the fault requested by a model id, which has `-` in place of each `:`; `undefined` for none. */
 export function faultOfModel(model: string, scope: FaultScope): RequestedFault | undefined {
   if (!MODEL_PREFIX.test(model)) return undefined;
   const word = model.replace(MODEL_PREFIX, "");
-  const name = names().find((name) => word === name || word.startsWith(`${name}-`));
+  const name = namesByLength().find((name) => word === name || word.startsWith(`${name}-`));
   if (name === undefined) return undefined;
   const suffix = word.startsWith(`${name}-after-`) ? "-after" : "";
   const args = word.slice(name.length + suffix.length).split("-").slice(1);
   return readFault([name + suffix, ...args].join(":"), scope);
 }
 
-/** Parses one word such as `stall-after:5:30s`; `undefined` if it is no fault of this scope. */
+/** Parses one word such as `stall-after:5:30s`; `undefined` if it is not a fault that this scope supports. */
 export function readFault(word: string, scope: FaultScope): RequestedFault | undefined {
-  const [typed = "", ...args] = word.split(":");
-  const hasCount = typed.endsWith("-after");
-  const name = hasCount ? typed.slice(0, -"-after".length) : typed;
+  const [label = "", ...args] = word.split(":");
+  const hasCount = label.endsWith("-after");
+  const name = hasCount ? label.slice(0, -"-after".length) : label;
   if (!isFault(name)) return undefined;
   const kind: FaultKind = FAULTS[name];
   if ((kind.wire === true && scope === "embedded") || (hasCount && kind.after !== true)) return undefined;
   const after = hasCount ? readCount(args.shift()) : undefined;
   if (hasCount && after === undefined) return undefined;
-  const rest = readArgument(name, { kind, text: args.shift() });
-  if (rest === undefined || args.length > 0) return undefined;
-  return { name, ...(after !== undefined && { after }), ...rest };
+  const argument = readArgument(name, { kind, text: args.shift() });
+  if (argument === undefined || args.length > 0) return undefined;
+  return { name, ...(after !== undefined && { after }), ...argument };
 }
 
-/** Longest names first, since `no-usage` begins with `no`. */
-function names(): FaultName[] {
+/** Returns the names, longest first, so that a name is never taken for a shorter one at its beginning. */
+function namesByLength(): FaultName[] {
   return (Object.keys(FAULTS) as FaultName[]).sort((a, b) => b.length - a.length);
 }
 
@@ -139,6 +141,7 @@ function isFault(text: string): text is FaultName {
   return Object.hasOwn(FAULTS, text);
 }
 
+/** Reads the argument of a fault, or its default; `undefined` if the text is not a valid argument. */
 function readArgument(
   name: FaultName,
   { kind: { takes }, text }: { kind: FaultKind; text: string | undefined },
@@ -168,6 +171,7 @@ function readCount(text: string | undefined): number | undefined {
   return text !== undefined && /^\d{1,6}$/.test(text) ? Number(text) : undefined;
 }
 
+/** Reads a number with a unit, such as `30s`, in terms of the unit 1; `undefined` if it is none. */
 function readAmount(text: string, units: Readonly<Record<string, number>>): number | undefined {
   const [, count = "", unit = ""] = /^(\d{1,6})([a-z]+)$/.exec(text) ?? [];
   const size = units[unit];

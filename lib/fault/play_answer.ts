@@ -1,9 +1,9 @@
-/** Sends one answer, with or without a fault, over a connection. */
+/** Sends the answer to one request over a connection, with or without a fault. */
 import type { FaultConnection } from "./connection.ts";
 import type { RequestedFault } from "./faults.ts";
 import type { FaultRequest, StreamStep } from "./fault_request.ts";
 
-/** State of the connection after an answer. */
+/** Fate of the connection after an answer. */
 export type AnswerEnding =
   /** The next request may follow. */
   | "open"
@@ -12,14 +12,15 @@ export type AnswerEnding =
   /** The server resets it. */
   | "reset";
 
-/** Bytes of one write of a large body. */
-const BLOCK = 64 * 1024;
+/** Size of each write of a large body, in bytes. */
+const BLOCK_BYTES = 64 * 1024;
 
 /** Reason phrase of every error status. */
-const REASON = "Rehearsal";
+const REASON_PHRASE = "Rehearsal";
 
-/** A request with the fault of its answer. */
+/** A request, and the fault that its answer must have. */
 export interface AnswerToPlay {
+  /** Path of the request, without the query. */
   path: string;
   request: FaultRequest;
   fault: RequestedFault | undefined;
@@ -28,13 +29,14 @@ export interface AnswerToPlay {
 /** Answers one request. @throws if the peer closes the connection */
 export async function playAnswer(connection: FaultConnection, answer: AnswerToPlay): Promise<AnswerEnding> {
   const { fault } = answer;
-  // A fault after some text is part of the body.
-  const early = fault?.after === undefined ? await playEarly(connection, answer) : undefined;
-  if (early !== undefined) return early;
+  // A fault that comes after some text belongs to the body.
+  const ending = fault?.after === undefined ? await playBeforeAnswer(connection, answer) : undefined;
+  if (ending !== undefined) return ending;
   return answer.request.stream ? await playStream(connection, answer) : await playWhole(connection, answer);
 }
 
-async function playEarly(
+/** Produces a fault that replaces or delays the whole answer; `undefined` if the answer is sent after it. */
+async function playBeforeAnswer(
   connection: FaultConnection,
   { path, request, fault }: AnswerToPlay,
 ): Promise<AnswerEnding | undefined> {
@@ -90,7 +92,7 @@ function sendStatus(
   });
 }
 
-/** Sends a whole answer. A fault after some text happens in its middle. */
+/** Sends an answer that is not streamed. A fault that comes after some text happens in its middle. */
 async function playWhole(connection: FaultConnection, { request, fault }: AnswerToPlay): Promise<AnswerEnding> {
   if (fault?.name === "error") return await sendStatus(connection, { request, fault: { ...fault, status: 500 } });
   if (fault?.name === "endless" || (fault?.name === "long-line" && isHuge(fault))) {
@@ -103,10 +105,10 @@ async function playWhole(connection: FaultConnection, { request, fault }: Answer
   const length = { "content-length": String(new TextEncoder().encode(text).length) };
   switch (fault?.name) {
     case "garbage":
-      return await sendWhole(connection, "{garbage", typed(request));
+      return await sendWhole(connection, "{garbage", typeHeaders(request));
     case "half-event":
     case "no-end":
-      return await sendWhole(connection, half, typed(request));
+      return await sendWhole(connection, half, typeHeaders(request));
     case "cut":
     case "reset":
       await connection.send(head({ ...typeOf(request), ...length }) + half);
@@ -121,23 +123,24 @@ async function playWhole(connection: FaultConnection, { request, fault }: Answer
       await connection.wait((fault.ms ?? 0) * 10);
       break;
     case "bom":
-      return await sendWhole(connection, `\ufeff${text}`, typed(request));
+      return await sendWhole(connection, `\ufeff${text}`, typeHeaders(request));
     case "drip":
     case "split":
       await connection.send(head({ ...typeOf(request), ...length }));
       await drip(connection, text, { ms: fault.ms, write: (bytes) => connection.send(bytes) });
       return "open";
   }
-  return await sendWhole(connection, text, typed(request));
+  return await sendWhole(connection, text, typeHeaders(request));
 }
 
+/** Sends a streamed answer. */
 async function playStream(connection: FaultConnection, { request, fault }: AnswerToPlay): Promise<AnswerEnding> {
   await connection.send(head({ ...typeOf(request), "transfer-encoding": "chunked" }));
   if (fault?.name === "bom") await sendChunk(connection, "\ufeff");
   if (fault?.name === "long-line" && isHuge(fault)) return await sendHugeLine(connection, fault.bytes ?? 0);
-  let pieces = 0;
+  let sentPieces = 0;
   for (const step of request.steps(fault)) {
-    if (step.isPiece && pieces++ === (fault?.after ?? 0)) {
+    if (step.isPiece && sentPieces++ === (fault?.after ?? 0)) {
       const ending = await playWithin(connection, { step, request, fault });
       if (ending !== undefined) return ending;
     }
@@ -148,7 +151,7 @@ async function playStream(connection: FaultConnection, { request, fault }: Answe
   return "open";
 }
 
-/** Produces the fault in place of a piece of text; `undefined` if the text is sent anyway. */
+/** Produces the fault at a piece of text: in its place, or before it (then `undefined`: the piece is sent after it). */
 async function playWithin(
   connection: FaultConnection,
   { step, request, fault }: { step: StreamStep; request: FaultRequest; fault: RequestedFault | undefined },
@@ -178,19 +181,20 @@ async function playWithin(
   return "open";
 }
 
-async function sendStep(connection: FaultConnection, wire: string, fault: RequestedFault | undefined): Promise<void> {
+/** Sends the events of a step, with the faults that change how bytes are sent. */
+async function sendStep(connection: FaultConnection, text: string, fault: RequestedFault | undefined): Promise<void> {
   switch (fault?.name) {
     case "crlf":
-      return await sendChunk(connection, wire.replaceAll("\n", "\r\n"));
+      return await sendChunk(connection, text.replaceAll("\n", "\r\n"));
     case "drip":
     case "split":
-      return await drip(connection, wire, { ms: fault.ms, write: (bytes) => sendChunk(connection, bytes) });
+      return await drip(connection, text, { ms: fault.ms, write: (bytes) => sendChunk(connection, bytes) });
     default:
-      return await sendChunk(connection, wire);
+      return await sendChunk(connection, text);
   }
 }
 
-/** Sends bytes one by one, even within a character. */
+/** Sends a text byte by byte, so that even characters are split. */
 async function drip(
   connection: FaultConnection,
   text: string,
@@ -203,6 +207,7 @@ async function drip(
   }
 }
 
+/** Sends an answer with its length in the head. */
 async function sendWhole(
   connection: FaultConnection,
   body: string,
@@ -213,6 +218,7 @@ async function sendWhole(
   return "open";
 }
 
+/** Sends one chunk of a body in chunked transfer encoding. */
 async function sendChunk(connection: FaultConnection, text: string | Uint8Array): Promise<void> {
   const bytes = typeof text === "string" ? new TextEncoder().encode(text) : text;
   if (bytes.length === 0) return;
@@ -224,30 +230,32 @@ async function sendChunk(connection: FaultConnection, text: string | Uint8Array)
   await connection.send(whole);
 }
 
-/** Repeats a character, with one block in memory. */
+/** Sends a character a number of times, without more than one block in memory. */
 async function sendMany(connection: FaultConnection, character: string, count: number): Promise<void> {
-  const block = new TextEncoder().encode(character.repeat(BLOCK));
-  for (let left = count; left > 0; left -= BLOCK) await connection.send(left < BLOCK ? block.subarray(0, left) : block);
+  const block = new TextEncoder().encode(character.repeat(BLOCK_BYTES));
+  for (let remaining = count; remaining > 0; remaining -= BLOCK_BYTES) {
+    await connection.send(remaining < BLOCK_BYTES ? block.subarray(0, remaining) : block);
+  }
 }
 
-/** Sends a line that exceeds the maximum string length. */
+/** Sends a streamed answer whose only line may exceed the maximum length of a string. */
 async function sendHugeLine(connection: FaultConnection, bytes: number): Promise<AnswerEnding> {
   await sendChunk(connection, 'data: {"text":"');
-  const block = new TextEncoder().encode("x".repeat(BLOCK));
-  for (let left = bytes; left > 0; left -= BLOCK) await sendChunk(connection, block);
+  const block = new TextEncoder().encode("x".repeat(BLOCK_BYTES));
+  for (let remaining = bytes; remaining > 0; remaining -= BLOCK_BYTES) await sendChunk(connection, block);
   await sendChunk(connection, '"}\n\n');
   await connection.send("0\r\n\r\n");
   return "open";
 }
 
-/** Sends zeros, compressed on the fly. */
+/** Sends a number of zeros, compressed while they are sent. */
 async function sendZeros(connection: FaultConnection, bytes: number): Promise<void> {
-  let left = bytes;
+  let remaining = bytes;
   const zeros = new ReadableStream<Uint8Array<ArrayBuffer>>({
     pull(controller) {
-      if (left <= 0) return controller.close();
-      controller.enqueue(new Uint8Array(Math.min(BLOCK, left)));
-      left -= BLOCK;
+      if (remaining <= 0) return controller.close();
+      controller.enqueue(new Uint8Array(Math.min(BLOCK_BYTES, remaining)));
+      remaining -= BLOCK_BYTES;
     },
   }, { highWaterMark: 0 });
   for await (const piece of zeros.pipeThrough(new CompressionStream("gzip"))) await connection.send(piece);
@@ -262,11 +270,13 @@ function typeOf({ stream }: FaultRequest): Record<string, string> {
   return { "content-type": stream ? "text/event-stream" : "application/json" };
 }
 
-function typed(request: FaultRequest): { headers: Record<string, string> } {
+/** Returns the content type in the form that `sendWhole` takes. */
+function typeHeaders(request: FaultRequest): { headers: Record<string, string> } {
   return { headers: typeOf(request) };
 }
 
+/** Writes the head of an answer. */
 function head(headers: Record<string, string>, status = 200): string {
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`).join("");
-  return `HTTP/1.1 ${status} ${status === 200 ? "OK" : REASON}\r\n${lines}\r\n`;
+  return `HTTP/1.1 ${status} ${status === 200 ? "OK" : REASON_PHRASE}\r\n${lines}\r\n`;
 }

@@ -1,4 +1,6 @@
-/** An HTTP server that misbehaves on request over real sockets: an upstream for testing failover. */
+/**
+ * The fault server: an HTTP server on real sockets that misbehaves on request, as an upstream for tests of failover.
+ */
 import { GatewayError } from "../errors.ts";
 import { connectionOver, type FaultConnection, type RawRequest, RequestReader } from "./connection.ts";
 import type { Codec } from "../protocols/codec.ts";
@@ -11,10 +13,11 @@ export interface FaultServerOptions {
   hostname: string;
   /** 0: any free port. */
   port: number;
-  /** Text protocols that it speaks. */
+  /** Codecs of the text protocols that it speaks. */
   codecs: readonly Codec[];
-  /** The fault of every request; absent: each request asks for its own. */
+  /** The fault of every answer; absent: each request asks for its own. */
   always?: RequestedFault;
+  /** Called for each request that could be parsed, before its answer. */
   onRequest?: (request: ObservedRequest) => void;
 }
 
@@ -26,18 +29,20 @@ export interface ObservedRequest {
   fault: RequestedFault | undefined;
 }
 
-/** Starts a server. @throws {Deno.errors.AddrInUse} and similar errors if it cannot listen */
+/** Starts a fault server. @throws {Deno.errors.AddrInUse} and similar errors if it cannot listen */
 export function startFaultServer(parts: FaultServerOptions): FaultServer {
   return new FaultServer(parts);
 }
 
-/** A running server. */
+/** A running fault server. Disposing of it closes its connections and waits for them. */
 export class FaultServer implements AsyncDisposable {
   readonly #parts: FaultServerOptions;
   readonly #listener: Deno.TcpListener;
-  readonly #stopped = new AbortController();
+  /** Aborts when the server stops. */
+  readonly #stopping = new AbortController();
   readonly #open = new Set<Deno.TcpConn>();
-  readonly #served = new Set<Promise<void>>();
+  /** The connections being served. */
+  readonly #serving = new Set<Promise<void>>();
   #busy = 0;
   #sent = 0;
   readonly #accepting: Promise<void>;
@@ -56,34 +61,35 @@ export class FaultServer implements AsyncDisposable {
     this.url = `http://${parts.hostname.includes(":") ? `[${parts.hostname}]` : parts.hostname}:${port}`;
   }
 
+  /** Number of open connections. */
   get open(): number {
     return this.#open.size;
   }
 
-  /** Answers in progress. */
+  /** Number of answers in progress. */
   get busy(): number {
     return this.#busy;
   }
 
-  /** Bytes written to connections. */
+  /** Bytes and characters written to all connections so far. */
   get sent(): number {
     return this.#sent;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#listener.close();
-    this.#stopped.abort();
+    this.#stopping.abort();
     for (const connection of this.#open) close(connection);
     await this.#accepting;
-    await Promise.all(this.#served);
+    await Promise.all(this.#serving);
   }
 
   async #accept(): Promise<void> {
     for await (const connection of this.#listener) {
       this.#open.add(connection);
       const serving = this.#serve(connection);
-      this.#served.add(serving);
-      void serving.then(() => this.#served.delete(serving));
+      this.#serving.add(serving);
+      void serving.then(() => this.#serving.delete(serving));
     }
   }
 
@@ -109,33 +115,34 @@ export class FaultServer implements AsyncDisposable {
   ): Promise<AnswerEnding> {
     const parsed = parse(request, this.#parts.codecs);
     if (parsed instanceof GatewayError || parsed === undefined) {
-      if (!isWhole) await reader.skipBody();
-      const refused = new AbortController();
-      await connectionOver(connection, refused.signal).send(refusal(parsed));
+      if (!isWhole) await reader.rest();
+      const never = new AbortController();
+      await connectionOver(connection, never.signal).send(refusal(parsed));
       return "closed";
     }
     const fault = this.#parts.always ?? parsed.fault;
     const { path } = request;
     this.#parts.onRequest?.({ path, model: parsed.model, stream: parsed.stream, fault });
-    const clientGone = new AbortController();
-    const leave = () => clientGone.abort(new Error("The peer closed the connection"));
-    this.#stopped.signal.addEventListener("abort", leave, { once: true });
-    // A reset needs the last byte unread, so the end of this connection cannot be watched.
-    if (fault?.name !== "reset" && !isWhole) await reader.skipBody();
-    if (fault?.name !== "reset") void reader.whenClosed().then((gone) => gone && leave());
+    const closed = new AbortController();
+    const onClose = () => closed.abort(new Error("The peer closed the connection"));
+    this.#stopping.signal.addEventListener("abort", onClose, { once: true });
+    // A reset needs the last byte unread, so this connection cannot be watched for the peer's close.
+    if (fault?.name !== "reset" && !isWhole) await reader.rest();
+    if (fault?.name !== "reset") void reader.gone().then((isClosed) => isClosed && onClose());
     this.#busy++;
     try {
-      return await playAnswer(this.#counted(connectionOver(connection, clientGone.signal)), {
+      return await playAnswer(this.#counted(connectionOver(connection, closed.signal)), {
         path,
         request: parsed,
         fault,
       });
     } finally {
       this.#busy--;
-      this.#stopped.signal.removeEventListener("abort", leave);
+      this.#stopping.signal.removeEventListener("abort", onClose);
     }
   }
 
+  /** Counts what is sent. */
   #counted(connection: FaultConnection): FaultConnection {
     return {
       ...connection,
@@ -147,6 +154,7 @@ export class FaultServer implements AsyncDisposable {
   }
 }
 
+/** Parses a request and returns its error, if any. */
 function parse(request: RawRequest, codecs: readonly Codec[]): FaultRequest | GatewayError | undefined {
   try {
     return parseRequest(request, codecs);
@@ -156,7 +164,7 @@ function parse(request: RawRequest, codecs: readonly Codec[]): FaultRequest | Ga
   }
 }
 
-/** The answer to a request of an unknown protocol. */
+/** Writes the answer to a request that cannot be parsed; without an error, because its path is unknown. */
 function refusal(error: GatewayError | undefined): string {
   const body = JSON.stringify({
     error: { message: error?.message ?? "Not found", type: "invalid_request_error" },

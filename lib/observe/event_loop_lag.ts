@@ -1,27 +1,24 @@
-/** Measures the delay of the event loop with a timer. */
+/** Measures the delay of the event loop: how much later than planned a timer runs. */
 
-/** Monitors the event loop. */
+/** Monitors the delay of the event loop. */
 export interface EventLoopMonitor {
   /** Longest delay of the last 15 seconds, in milliseconds; 0 while the monitor is stopped. */
   readonly lagMs: number;
   /** Starts the monitor. The returned function stops it. */
   start(): () => void;
-  /** The current delay of an immediate task, in milliseconds. */
+  /** Measures how long a task waits for the event loop now, in milliseconds. */
   now(): Promise<number>;
 }
 
-/** Interval of measurements, in milliseconds. */
-const TICK_MS = 500;
-/** Measurements kept: those of 15 seconds. */
-const TICKS = 30;
+/** Interval between two measurements, in milliseconds. */
+const INTERVAL_MS = 500;
+/** Number of measurements that are kept: those of 15 seconds. */
+const KEPT_MEASUREMENTS = 30;
 
-/**
- * Creates a stopped monitor.
- * @param monotonic monotonic clock in milliseconds
- */
+/** Creates a monitor, which must be started. @param monotonic time in milliseconds that never goes back */
 export function createEventLoopMonitor(monotonic: () => number): EventLoopMonitor {
-  const lags = new Float64Array(TICKS);
-  let at = 0;
+  const lags = new Float64Array(KEPT_MEASUREMENTS);
+  let next = 0;
   return {
     get lagMs() {
       return Math.max(...lags);
@@ -30,16 +27,16 @@ export function createEventLoopMonitor(monotonic: () => number): EventLoopMonito
       let last = monotonic();
       const timer = setInterval(() => {
         const now = monotonic();
-        lags[at] = Math.max(0, now - last - TICK_MS);
-        at = (at + 1) % TICKS;
+        lags[next] = Math.max(0, now - last - INTERVAL_MS);
+        next = (next + 1) % KEPT_MEASUREMENTS;
         last = now;
-      }, TICK_MS);
+      }, INTERVAL_MS);
       return () => clearInterval(timer);
     },
     async now() {
-      const from = monotonic();
+      const startedAt = monotonic();
       await new Promise<void>((resolve) => setTimeout(resolve, 0));
-      return monotonic() - from;
+      return monotonic() - startedAt;
     },
   };
 }

@@ -1,17 +1,17 @@
 /**
- * The metrics of a gateway: names, labels and help texts. Label values come from the configuration and this file, never
- * from clients.
+ * Declares the metrics of a gateway: names, labels and help texts. docs/reference/metrics.md is generated from them.
+ * Label values come from the configuration and this file, never from clients.
  */
 import { formatUsd } from "../billing/money.ts";
 import type { Entry } from "../store/ledger.ts";
 import type { Counter, Histogram, Reading, Registry } from "./registry.ts";
 import { endpointOf, type RequestRecord } from "./request_record.ts";
 
-/** Upper bounds in seconds: from cached answers to images that take minutes. */
+/** Upper bounds of histogram buckets, in seconds: from cached answers to images that take minutes. */
 const BUCKETS = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600];
 
-/** Disjoint classes of tokens. */
-const CLASSES = [
+/** Price classes of tokens, which do not overlap. */
+const TOKEN_CLASSES = [
   "prompt",
   "input_cache_read",
   "input_cache_write_5m",
@@ -19,6 +19,7 @@ const CLASSES = [
   "completion",
 ] as const satisfies readonly (keyof Entry["tokens"])[];
 
+/** Label values by the first digit of the status. */
 const STATUS_CLASSES = ["other", "1xx", "2xx", "3xx", "4xx", "5xx"];
 
 /** Labels of an attempt at a target. */
@@ -29,7 +30,7 @@ export interface AttemptLabels {
   outcome: string;
 }
 
-/** Labels of a circuit breaker change. */
+/** Labels of a change of a circuit breaker. */
 export interface BreakerLabels {
   upstream: string;
   /** The upstream's model id; empty if the change concerns all its models. */
@@ -37,7 +38,7 @@ export interface BreakerLabels {
   state: string;
 }
 
-/** Metrics of requests. */
+/** Records the metrics of requests. */
 export interface RequestMetrics {
   /** Counts an ended request. */
   count(record: RequestRecord, seconds: number): void;
@@ -47,7 +48,7 @@ export interface RequestMetrics {
   exceeded(): void;
   /** Counts an attempt at a target, and the seconds until its answer began or it failed. */
   attempted(attempt: AttemptLabels, seconds: number): void;
-  /** Counts a circuit breaker change. */
+  /** Counts a change of a circuit breaker. */
   breakerChanged(change: BreakerLabels): void;
 }
 
@@ -109,14 +110,14 @@ export function requestMetrics(registry: Registry): RequestMetrics {
       const { entry, kind, status } = record;
       const endpoint = endpointOf(record);
       const statusClass = STATUS_CLASSES[Math.trunc(status / 100)] ?? "other";
-      // Only answering models are labels: requested names are up to the client.
+      // The label is the model that answered. The requested name comes from the client and could be anything.
       requests.add([endpoint, entry?.model ?? "", entry?.upstream ?? "", statusClass, endingOf(record)]);
       if (kind !== undefined) errors.add([kind]);
       total.observe([endpoint], seconds);
       for (const name of record.dropped) dropped.add([name]);
       if (entry === undefined) return;
       if (entry.firstMs !== undefined) first.observe([endpoint], entry.firstMs / 1000);
-      for (const name of CLASSES) {
+      for (const name of TOKEN_CLASSES) {
         if (entry.tokens[name] > 0) tokens.add([entry.model, name], entry.tokens[name]);
       }
       if (entry.cost > 0n) cost.add([entry.group, entry.model], entry.cost);
@@ -125,14 +126,14 @@ export function requestMetrics(registry: Registry): RequestMetrics {
     exceeded: () => reportOnly.add([]),
     attempted({ upstream, model, outcome }, seconds) {
       attempts.add([upstream, model, outcome]);
-      // The client ended the attempt, not the upstream.
+      // An attempt that the client ended says nothing about the upstream's speed.
       if (outcome !== "client_disconnected") attemptSeconds.observe([upstream], seconds);
     },
     breakerChanged: ({ upstream, model, state }) => breakerChanges.add([upstream, model, state]),
   };
 }
 
-/** The ending of a request, even without a meter. */
+/** Returns the ending of a request: from its ledger entry, or else by its status. */
 export function endingOf({ entry, status }: RequestRecord): string {
   if (entry !== undefined) return entry.ending;
   if (status === 499) return "client_disconnected";
@@ -140,9 +141,11 @@ export function endingOf({ entry, status }: RequestRecord): string {
   return status >= 400 ? "refused" : "done";
 }
 
-/** Values read from the gateway at each rendering. */
+/** Functions that read values from the gateway whenever the metrics are rendered. */
 export interface Vitals {
+  /** Number of requests in flight, including streams. */
   openRequests: () => number;
+  /** Number of streams in flight. */
   openStreams: () => number;
   /** Bytes of request bodies in memory. */
   heldBytes: () => number;
@@ -150,39 +153,46 @@ export interface Vitals {
   loopLag: () => number;
   /** Number of lost log lines. */
   linesLost: () => number;
-  /** Bytes of stored recent responses. */
+  /** Bytes of recent responses in memory. */
   keptBytes: () => number;
+  /** Number of entries that are not in the ledger yet. */
   ledgerQueue: () => number;
+  /** Whether the ledger can be written. */
   ledgerHealthy: () => boolean;
-  /** True while the store is reachable, and the number of entries that wait for it. */
+  /** Whether the store is reachable. */
   storeUp: () => boolean;
+  /** Number of entries in the journal that wait for the store. */
   journalEntries: () => number;
-  /** True while limits are enforced across all nodes. */
+  /** Whether limits are enforced across all nodes. */
   limitsStoreUp: () => boolean;
+  /** Version of the active configuration. */
   configVersion: () => number;
-  /** True while the active configuration is the latest. */
+  /** Whether the active configuration is the latest. */
   configCurrent: () => boolean;
-  /** Breakers by upstream and model, the worst first. */
+  /** States of circuit breakers by upstream and model, the worst first. */
   breakers: () => readonly Reading[];
-  /** Budgets of groups and their rest in USD, and limits and their rest, the most used first. */
+  /** Budgets of groups in USD, the most used first. */
   groupBudgets: () => readonly Reading[];
+  /** Remaining amounts of these budgets in USD. */
   groupBudgetsLeft: () => readonly Reading[];
+  /** Limits of groups, the most used first. */
   groupLimits: () => readonly Reading[];
+  /** Remaining amounts of these limits. */
   groupLimitsLeft: () => readonly Reading[];
-  /** In bytes. */
+  /** Memory in bytes. */
   memory: () => { rss: number; heapUsed: number };
-  /** In seconds. */
+  /** Time since the start, in seconds. */
   uptime: () => number;
   version: string;
 }
 
-/** Most breakers shown; closed ones are left out first. */
+/** Largest number of circuit breakers that are shown; closed ones are left out first. */
 const MAX_BREAKERS = 150;
 
-/** Most budgets and limits of groups shown; the least used are left out first. */
+/** Largest number of budgets or limits of groups that are shown; the least used are left out first. */
 const MAX_GROUP_READINGS = 40;
 
-/** Declares the metrics read from the gateway. */
+/** Declares the metrics whose values are read from the gateway. */
 export function vitalMetrics(registry: Registry, vitals: Vitals): void {
   const gauge = (name: string, help: string, value: () => number) =>
     registry.read(name, { help, type: "gauge", from: () => [{ value: value() }] });
@@ -210,11 +220,11 @@ export function vitalMetrics(registry: Registry, vitals: Vitals): void {
       "Targets by the upstream's own model id: 0 closed, 1 half open, 2 cooling, 3 open, 4 quarantined. The 150 worst.",
     labels: ["upstream", "model"],
     type: "gauge",
-    maxSeries: MAX_BREAKERS,
+    most: MAX_BREAKERS,
     from: vitals.breakers,
   });
   const ofGroups = (name: string, labels: readonly string[], help: string, from: () => readonly Reading[]) =>
-    registry.read(name, { help, labels, type: "gauge", maxSeries: MAX_GROUP_READINGS, from });
+    registry.read(name, { help, labels, type: "gauge", most: MAX_GROUP_READINGS, from });
   const limitLabels = ["group", "unit"];
   ofGroups("sluice_group_budget_usd", ["group"], "Budgets of groups, in USD. The 40 most used.", vitals.groupBudgets);
   ofGroups(

@@ -1,4 +1,4 @@
-/** Observes requests from arrival to end: one log line each, metrics, and a span. */
+/** Observes requests from arrival to end, and writes a log line, metrics and a span for each. */
 import { isProbe, memberName, type ObserveOptions, requestLogLine, type RequestRecord } from "./request_record.ts";
 import type { GatewayError } from "../errors.ts";
 import type { Entry } from "../store/ledger.ts";
@@ -7,36 +7,36 @@ import { endingOf, type RequestMetrics, requestMetrics, vitalMetrics, type Vital
 import { createRegistry } from "./registry.ts";
 import { captureTraceContext, nameServerSpan, writeRequestSpan } from "./trace.ts";
 
-/** Values that the rest of the gateway provides. */
+/** Functions that read those values of metrics that the observer does not know itself. */
 export type GatewayVitals = Omit<
   Vitals,
   "openRequests" | "openStreams" | "heldBytes" | "loopLag" | "linesLost" | "uptime"
 >;
 
-/** Receives the events of requests, and creates log lines, metrics and spans. */
+/** Receives the events of requests, and writes log lines, metrics and spans. */
 export class Observer {
   readonly loop: EventLoopMonitor;
   readonly #monotonic: () => number;
   readonly #now: () => number;
   readonly #registry = createRegistry();
-  /** Counters of what happens within requests. */
+  /** Metrics of what happens within requests. */
   readonly counts: RequestMetrics = requestMetrics(this.#registry);
   #requests = 0;
   readonly #bodyBytes: (() => number)[] = [];
-  readonly #begin: number;
+  readonly #startedAt: number;
   #linesLost: () => number = () => 0;
   #streams = 0;
-  /** Sources of the vitals; declared at the first rendering. */
+  /** Sources of the other values; `undefined` until the metrics are first rendered. */
   #vitals: GatewayVitals | undefined;
 
   constructor(monotonic: () => number, now: () => number) {
     this.#monotonic = monotonic;
     this.#now = now;
-    this.#begin = monotonic();
+    this.#startedAt = monotonic();
     this.loop = createEventLoopMonitor(monotonic);
   }
 
-  /** A request has arrived. */
+  /** Records that a request has arrived. @returns its record, to which later events are added */
   began({ id, method }: { id: string; method: string }, watching: ObserveOptions): RequestRecord {
     const record: RequestRecord = {
       id,
@@ -56,39 +56,39 @@ export class Observer {
     return record;
   }
 
-  /** The request matched this route. */
+  /** Records the route that the request matched. */
   routed(record: RequestRecord, route: string): void {
     record.route = route;
     if (record.trace !== undefined) nameServerSpan(record);
   }
 
-  /** The request failed, before or within its response. */
+  /** Records an error, before or within the response. */
   failed(record: RequestRecord, { kind, code, param }: Pick<GatewayError, "kind" | "code" | "param">): void {
     record.kind = kind;
     if (code !== undefined) record.code = code;
     if (param !== undefined) record.param = memberName(param.replace(/\[\d*\]/g, ""));
   }
 
-  /** The request has a response. Later events may still be pending. */
+  /** Records that the request has a response. Its stream and its meter may still be running. */
   answered(record: RequestRecord, status: number): void {
     record.status = status;
     this.#release(record);
   }
 
-  /** Counts a stream's bytes, and waits for its end. */
+  /** Counts the bytes of a response body and waits for its end. @returns the body to send */
   watch(record: RequestRecord, body: ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {
     record.waits++;
     if (record.streamed) this.#streams++;
-    let isOver = false;
-    // A read in progress ends when the client disconnects, too.
+    let hasEnded = false;
+    // It may be called twice: when the client disconnects, a pending read ends, too.
     const ended = () => {
-      if (isOver) return;
-      isOver = true;
+      if (hasEnded) return;
+      hasEnded = true;
       if (record.streamed) this.#streams--;
       this.#release(record);
     };
     const sent = (bytes: number) => void (record.bytesOut += bytes);
-    const writer = OBSERVABLE.get(body);
+    const writer = OBSERVABLE_BODIES.get(body);
     if (writer !== undefined) {
       writer.listener = { sent, ended };
       return body;
@@ -99,7 +99,7 @@ export class Observer {
         try {
           const { done, value } = await reader.read();
           if (done) {
-            if (!isOver) controller.close();
+            if (!hasEnded) controller.close();
             ended();
             return;
           }
@@ -120,43 +120,44 @@ export class Observer {
     }, { highWaterMark: 0 });
   }
 
-  /** The meter of the request has ended with this entry. */
+  /** Records that the meter of the request has ended with a ledger entry. */
   ended(record: RequestRecord, entry: Entry): void {
     if (record.entry !== undefined) return;
     record.entry = entry;
     this.#release(record);
   }
 
-  /** A limit or budget refused a request: its owner and unit. */
+  /** Counts a request that a limit or budget refused. @param unit unit of the limit; `usd` for a budget */
   refused(owner: string, unit: string): void {
     this.counts.refused(owner, unit);
   }
 
-  /** A report-only limit would have refused a request. */
+  /** Counts a request that a report-only limit would have refused. */
   exceeded(): void {
     this.counts.exceeded();
   }
 
-  /** Registers a source of the bytes of request bodies in memory. */
+  /** Adds a function that returns the bytes of request bodies in memory. */
   addBodyBytes(bytes: () => number): void {
     this.#bodyBytes.push(bytes);
   }
 
-  /** Registers the counter of lost log lines. */
+  /** Sets the function that returns the number of lost log lines. */
   setLostLines(lines: () => number): void {
     this.#linesLost = lines;
   }
 
-  /** Open requests and streams. */
+  /** Numbers of requests and streams in flight. */
   get open(): { requests: number; streams: number } {
     return { requests: this.#requests, streams: this.#streams };
   }
 
+  /** Time since the start, in milliseconds. */
   get uptimeMs(): number {
-    return this.#monotonic() - this.#begin;
+    return this.#monotonic() - this.#startedAt;
   }
 
-  /** All metrics in Prometheus format. */
+  /** Renders all metrics in Prometheus format. */
   metrics(vitals: GatewayVitals): string {
     if (this.#vitals === undefined) this.#declare(vitals);
     this.#vitals = vitals;
@@ -164,7 +165,7 @@ export class Observer {
   }
 
   #declare(first: GatewayVitals): void {
-    // After a reload the sources are new; the metrics stay.
+    // A reload replaces the sources, but metrics are declared only once.
     const vitals = () => this.#vitals ?? first;
     vitalMetrics(this.#registry, {
       openRequests: () => this.#requests,
@@ -191,11 +192,13 @@ export class Observer {
     });
   }
 
+  /** Ends the wait for one event. After the last one, writes the log line, metrics and span of the request. */
   #release(record: RequestRecord): void {
     if (--record.waits !== 0) return;
     this.#requests--;
     const ms = this.#monotonic() - record.start;
-    // The entry has the final status: a client may disconnect from a stream that began well.
+    // The entry has the final status, which may differ from that of the response: a client can disconnect from a
+    // stream.
     if (record.entry !== undefined && record.entry.status > 0) record.status = record.entry.status;
     this.counts.count(record, ms / 1000);
     if (record.trace !== undefined) writeRequestSpan(record, { ms, now: this.#now });
@@ -207,7 +210,7 @@ export class Observer {
   }
 }
 
-/** Callbacks of a response body. */
+/** Receives the events of a response body. */
 interface BodyObserver {
   /** Called when bytes were sent. */
   sent(bytes: number): void;
@@ -215,15 +218,16 @@ interface BodyObserver {
   ended(): void;
 }
 
-/** A body that tells a listener what it sends. */
+/** A body that reports to a listener what it sends. */
 export interface ObservableBody {
   /** Set before anything is read. */
   listener?: BodyObserver;
 }
 
-const OBSERVABLE = new WeakMap<ReadableStream<Uint8Array>, ObservableBody>();
+/** Observable bodies by their streams. */
+const OBSERVABLE_BODIES = new WeakMap<ReadableStream<Uint8Array>, ObservableBody>();
 
-/** Makes a body observable, by the object that writes it. */
+/** Marks a stream as observable through the object that writes it, which saves a stream in between. */
 export function setBodyObservable(body: ReadableStream<Uint8Array>, writer: ObservableBody): void {
-  OBSERVABLE.set(body, writer);
+  OBSERVABLE_BODIES.set(body, writer);
 }

@@ -1,74 +1,84 @@
-/** Counters and histograms in Prometheus format. The number of series is bounded. */
+/** Counters and histograms that are rendered in Prometheus format. The number of lines is bounded. */
 
-/** Most lines with a value. */
-const MAX_SERIES = 1_200;
+/** Largest number of rendered lines with a value. */
+const MAX_LINES = 1_200;
 
-/** Label value of all series beyond the bound. */
+/** Label value of the series that collects everything beyond the bound. */
 const OTHER = "other";
 
 /** A counter with labels. */
 export interface Counter {
-  /** Adds to the series with these label values, given in the order of the labels. */
+  /** Adds to the series with these label values, in the order of the labels. `by` is 1 by default. */
   add(values: readonly string[], by?: number): void;
 }
 
 /** A counter of exact amounts, with labels. */
 export interface AmountCounter {
+  /** Adds an amount to the series with these label values. */
   add(values: readonly string[], by: bigint): void;
 }
 
 /** A histogram with labels. */
 export interface Histogram {
+  /** Adds a value to the series with these label values. */
   observe(values: readonly string[], value: number): void;
 }
 
-/** A value read at rendering. */
+/** A value that is read at rendering. */
 export interface Reading {
   labels?: Readonly<Record<string, string>>;
-  /** A number, or an exact decimal text. */
+  /** A number, or an exact decimal string. */
   value: number | string;
 }
 
 /** Options of a metric. */
 export interface FamilyOptions {
   help: string;
+  /** Names of the labels; absent: none. */
   labels?: readonly string[];
 }
 
 /** All metrics and their rendering. */
 export interface Registry {
+  /** Declares a counter. */
   counter(name: string, options: FamilyOptions): Counter;
-  /** Declares a counter of amounts. `write` formats an amount as a decimal number */
+  /** Declares a counter of amounts. `write` formats an amount as a decimal number. */
   amounts(name: string, options: FamilyOptions & { write: (amount: bigint) => string }): AmountCounter;
   /** Declares a histogram. `buckets` are ascending upper bounds. */
   histogram(name: string, options: FamilyOptions & { buckets: readonly number[] }): Histogram;
-  /** Declares values read at each rendering: the first `maxSeries` of them. */
+  /** Declares values that are read at each rendering. Only the first `most` are shown; absent: one. */
   read(
     name: string,
-    options: FamilyOptions & { type: "gauge" | "counter"; maxSeries?: number; from: () => readonly Reading[] },
+    options: FamilyOptions & { type: "gauge" | "counter"; most?: number; from: () => readonly Reading[] },
   ): void;
   /** Renders everything in the text format 0.0.4. */
   render(): string;
 }
 
-/** Series whose first labels have the same values, by the value of the next label. */
-interface Branch<S> {
+/** A node in the tree of series. Each level of the tree stands for a label. */
+interface TreeNode<S> {
+  /** The series with the label values on the path to this node; `undefined` unless it is a leaf. */
   series: S | undefined;
-  readonly next: Map<string, Branch<S>>;
+  /** Nodes by the value of the next label. */
+  readonly children: Map<string, TreeNode<S>>;
 }
 
-/** Creates an empty registry. Each metric reserves one series `other`, which collects everything beyond the bound. */
-export function createRegistry(maxSeries = MAX_SERIES): Registry {
-  return new SeriesRegistry(maxSeries);
+/**
+ * Creates an empty registry. Each metric reserves the lines of a series `other`, which collects everything beyond the
+ * bound.
+ */
+export function createRegistry(maxLines = MAX_LINES): Registry {
+  return new SeriesRegistry(maxLines);
 }
 
 class SeriesRegistry implements Registry {
-  readonly #maxSeries: number;
+  readonly #maxLines: number;
+  /** Functions that render a metric, by its name. */
   readonly #families = new Map<string, () => string>();
-  #reserved = 0;
+  #reservedLines = 0;
 
-  constructor(maxSeries: number) {
-    this.#maxSeries = maxSeries;
+  constructor(maxLines: number) {
+    this.#maxLines = maxLines;
   }
 
   counter(name: string, { help, labels = [] }: FamilyOptions): Counter {
@@ -113,10 +123,10 @@ class SeriesRegistry implements Registry {
     this.#declare(name, { head: headOf(name, help, "histogram"), lines }, () => {
       let out = "";
       for (const { text, counts, sum, observed } of series.all) {
-        let below = 0;
-        for (const [at, count] of counts.entries()) {
-          below += count;
-          out += `${name}_bucket${withLabel(text, "le", boundText(buckets[at]))} ${below}\n`;
+        let cumulative = 0;
+        for (const [index, count] of counts.entries()) {
+          cumulative += count;
+          out += `${name}_bucket${withLabel(text, "le", boundText(buckets[index]))} ${cumulative}\n`;
         }
         out += `${name}_sum${text} ${writeNumber(sum)}\n${name}_count${text} ${observed}\n`;
       }
@@ -124,21 +134,21 @@ class SeriesRegistry implements Registry {
     });
     return {
       observe(values, value) {
-        const found = series.find(values);
-        let at = 0;
-        while (at < buckets.length && value > (buckets[at] ?? Infinity)) at++;
-        found.counts[at] = (found.counts[at] ?? 0) + 1;
-        found.sum += value;
-        found.observed++;
+        const histogram = series.find(values);
+        let bucket = 0;
+        while (bucket < buckets.length && value > (buckets[bucket] ?? Infinity)) bucket++;
+        histogram.counts[bucket] = (histogram.counts[bucket] ?? 0) + 1;
+        histogram.sum += value;
+        histogram.observed++;
       },
     };
   }
 
   read(
     name: string,
-    { help, type, maxSeries: lines = 1, from }: FamilyOptions & {
+    { help, type, most: lines = 1, from }: FamilyOptions & {
       type: "gauge" | "counter";
-      maxSeries?: number;
+      most?: number;
       from: () => readonly Reading[];
     },
   ): void {
@@ -159,49 +169,49 @@ class SeriesRegistry implements Registry {
     return out;
   }
 
-  /** Declares a metric. @throws {RangeError} for an invalid or used name, or beyond the bound */
+  /** Declares a metric. @throws {RangeError} if its name is invalid or used, or if there are too many lines */
   #declare(name: string, { head, lines }: { head: string; lines: number }, body: () => string): void {
     if (!/^[a-z_][a-z0-9_]*$/.test(name)) throw new RangeError(`Cannot name a metric "${name}"`);
     if (this.#families.has(name)) throw new RangeError(`Cannot have two metrics "${name}"`);
-    if (this.#reserved + lines > this.#maxSeries) {
+    if (this.#reservedLines + lines > this.#maxLines) {
       throw new RangeError(`Cannot add metric "${name}": too many series`);
     }
-    this.#reserved += lines;
+    this.#reservedLines += lines;
     this.#families.set(name, () => head + body());
   }
 
-  /** Series by label values; `lines` is the number of lines per series. */
+  /** Creates the collection of the series of a metric. @param options `lines`: rendered lines of each series */
   #seriesOf<S>(labels: readonly string[], { lines, make }: { lines: number; make: (text: string) => S }) {
     const all: S[] = [];
-    const root: Branch<S> = { series: undefined, next: new Map() };
-    let rest: S | undefined;
+    const root: TreeNode<S> = { series: undefined, children: new Map() };
+    let other: S | undefined;
     function insert(values: readonly string[]): S {
-      const created = make(labelText(labels, values));
-      all.push(created);
-      let branch = root;
+      const series = make(labelText(labels, values));
+      all.push(series);
+      let node = root;
       for (const value of values) {
-        const next: Branch<S> = branch.next.get(value) ?? { series: undefined, next: new Map() };
-        branch.next.set(value, next);
-        branch = next;
+        const child: TreeNode<S> = node.children.get(value) ?? { series: undefined, children: new Map() };
+        node.children.set(value, child);
+        node = child;
       }
-      branch.series = created;
-      return created;
+      node.series = series;
+      return series;
     }
 
     const add = (values: readonly string[]): S => {
-      // Its lines were reserved at the declaration.
+      // The lines of the series `other` were reserved at the declaration.
       const isOther = values.every((value) => value === OTHER);
-      if (isOther || this.#reserved + lines > this.#maxSeries) return rest ??= insert(labels.map(() => OTHER));
-      this.#reserved += lines;
+      if (isOther || this.#reservedLines + lines > this.#maxLines) return other ??= insert(labels.map(() => OTHER));
+      this.#reservedLines += lines;
       return insert(values);
     };
 
     return {
       all,
       find(values: readonly string[]): S {
-        let branch: Branch<S> | undefined = root;
-        for (const value of values) branch = branch?.next.get(value);
-        return branch?.series ?? add(values);
+        let node: TreeNode<S> | undefined = root;
+        for (const value of values) node = node?.children.get(value);
+        return node?.series ?? add(values);
       },
     };
   }

@@ -1,6 +1,6 @@
 /**
- * The facts of a running request for log and metrics, and its log line. They never contain a body, a key or text of a
- * prompt or answer.
+ * The facts of a request for the log and the metrics, and its log line. They never contain a body, a key, or text of a
+ * prompt or an answer.
  */
 import type { Entry } from "../store/ledger.ts";
 import type { Log, LogLevel } from "../log_events.ts";
@@ -18,33 +18,33 @@ export type ObservedEndpoint =
   | "admin"
   | "other";
 
-/** Which requests are logged: all, those with an error, or none. */
+/** Which requests get a log line: all, only those with an error, or none. */
 export type Logged = "all" | "errors" | "none";
 
 /** Log options of a request. */
 export interface ObserveOptions {
   log: Log;
   logged: Logged;
-  /** True if successful health and metrics requests are logged too. */
+  /** Whether successful requests for health and metrics get a log line, too. */
   probes: boolean;
 }
 
-/** One request. Each step adds its facts. */
+/** The facts of a request. Each step of the request adds some. */
 export interface RequestRecord {
   readonly id: string;
   /** A known method, or `other`. */
   readonly method: string;
-  /** Arrival by a monotonic clock, in milliseconds. */
+  /** Time of arrival by the monotonic clock, in milliseconds. */
   readonly start: number;
   /**
-   * Pattern of the route, such as `/v1/models/[provider]`, with the method of a model, if it has one; empty for unknown
-   * paths. Never the path itself.
+   * Pattern of the route, such as `/v1/models/[provider]`, never the path itself. Gemini's routes end with the method,
+   * such as `:countTokens`. Empty for unknown paths.
    */
   route: string;
   keyId?: string;
   keyName?: string;
   group?: string;
-  /** Client address, if the operator has enabled it in the log. */
+  /** Client address, if the configuration enables it in the log. */
   address?: string;
   /** Public id of the requested model; `other` if it is not in the catalog. */
   requestedModel?: string;
@@ -52,29 +52,30 @@ export interface RequestRecord {
   upstreamProtocol?: string;
   /** Names of dropped members, as in `memberName`. */
   dropped: readonly string[];
-  /** Kind of the error, and its code if it has one. */
+  /** Kind of the error; absent: there was none. */
   kind?: string;
+  /** Code of the error; absent: it has none. */
   code?: string;
   /** The parameter named by the error, as in `memberName`. */
   param?: string;
   /** Bytes of the request body, decompressed. */
   bytesIn: number;
-  /** Bytes of the response body passed on. */
+  /** Bytes of the response body that were sent. */
   bytesOut: number;
-  /** True for an event stream. */
+  /** Whether the response is an event stream. */
   streamed: boolean;
   /** Status of the response; 0 until there is one. */
   status: number;
-  /** Ledger entry; only for requests with a meter. */
+  /** Ledger entry; absent while the request runs, and for requests that are not billed. */
   entry?: Entry;
   /** Trace context, for the observer. */
   trace?: unknown;
-  /** Number of events to await before the request ends. */
+  /** Number of events, such as the end of the stream, that must still come before the log line is written. */
   waits: number;
   readonly watching: ObserveOptions;
 }
 
-/** The endpoint of a request, by its route. */
+/** Returns the endpoint of a request by its route. */
 export function endpointOf({ route, method }: Pick<RequestRecord, "route" | "method">): ObservedEndpoint {
   const known = ENDPOINTS[route];
   if (known !== undefined) return known;
@@ -84,12 +85,13 @@ export function endpointOf({ route, method }: Pick<RequestRecord, "route" | "met
   return route.endsWith(":countTokens") ? "count_tokens" : "gemini";
 }
 
-/** Returns whether monitoring sent a request. */
+/** Returns whether a request is one of monitoring: for health or metrics. */
 export function isProbe(record: Pick<RequestRecord, "route" | "method">): boolean {
   const endpoint = endpointOf(record);
   return endpoint === "health" || endpoint === "metrics";
 }
 
+/** Endpoints by route. */
 const ENDPOINTS: Readonly<Record<string, ObservedEndpoint>> = {
   "/v1/chat/completions": "chat",
   "/v1/responses": "responses",
@@ -107,8 +109,8 @@ const ENDPOINTS: Readonly<Record<string, ObservedEndpoint>> = {
   "/metrics": "metrics",
 };
 
-/** Member names of all protocols. */
-const NAMES: ReadonlySet<string> = new Set(
+/** Names of members of requests in all protocols. Only these appear in the log and in metrics. */
+const MEMBER_NAMES: ReadonlySet<string> = new Set(
   `annotations audio background betas cache_control citations container content context_management diagnostics
   conversation defer_loading document effort encrypted_content fallbacks file file_data file_id filename
   frequency_penalty function_call functions image image_url include include_reasoning inference_geo input
@@ -132,29 +134,31 @@ const NAMES: ReadonlySet<string> = new Set(
   serviceTier systemInstruction toolConfig`.split(/\s+/),
 );
 
-/** Returns a known name; for others its known prefix, such as `tools.other`, else `other`. */
+/**
+ * Returns a known name as it is. Other names become `other`, after their first part if that is known: `tools.other`.
+ */
 export function memberName(name: string): string {
-  if (NAMES.has(name)) return name;
+  if (MEMBER_NAMES.has(name)) return name;
   const [first = ""] = name.split(".", 1);
-  return first !== name && NAMES.has(first) ? `${first}.other` : "other";
+  return first !== name && MEMBER_NAMES.has(first) ? `${first}.other` : "other";
 }
 
-/** The names of several members, without duplicates. */
+/** Returns several names as `memberName` does, without duplicates. */
 export function memberNames(names: readonly string[]): readonly string[] {
   return names.length === 0 ? names : [...new Set(names.map(memberName))];
 }
 
-/** Level, event and facts; unknown facts are absent. */
+/** The log line of a request. Unknown facts are absent. */
 export interface RequestLogLine {
   level: LogLevel;
   event: "request";
   [fact: string]: string | number | boolean | undefined;
 }
 
-/** Most member names in one line. */
+/** Largest number of member names in a line. */
 const MAX_NAMES = 32;
 
-/** Creates the log line of an ended request. `ms`: its duration. */
+/** Creates the log line of a request that has ended. @param end `ms`: duration in milliseconds */
 export function requestLogLine(record: RequestRecord, { ms, ending }: { ms: number; ending: string }): RequestLogLine {
   const { entry, dropped } = record;
   const line: RequestLogLine = {
@@ -196,13 +200,13 @@ export function requestLogLine(record: RequestRecord, { ms, ending }: { ms: numb
   return line;
 }
 
-/** The model of the last attempt. */
+/** Returns the model of the last attempt; `undefined` without attempts. */
 function answeredBy({ entry }: RequestRecord): string | undefined {
   if (entry === undefined || entry.attempts === 0) return undefined;
   return entry.model === "" ? undefined : entry.model;
 }
 
-/** The gateway's own failures are errors; failures of others and overload are warnings. */
+/** Returns `error` for failures of the gateway itself, and `warn` for failures of others and for overload. */
 function levelOf({ kind, status }: RequestRecord): RequestLogLine["level"] {
   if (kind === "internal") return "error";
   return status >= 500 || kind === "upstream" || kind === "timeout" || kind === "overloaded" ? "warn" : "info";

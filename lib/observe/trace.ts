@@ -1,6 +1,6 @@
 /**
- * OpenTelemetry spans, if Deno's own support is on (`OTEL_DENO=true`). Deno registers itself under the name that every
- * copy of the OpenTelemetry API uses; without it tracing is off.
+ * Writes OpenTelemetry spans if Deno's support is on (`OTEL_DENO=true`). Deno then registers its implementation under
+ * the global symbol that all copies of the OpenTelemetry API use; without it, tracing is off.
  */
 import { endpointOf, type RequestRecord } from "./request_record.ts";
 
@@ -10,11 +10,11 @@ type Attribute = string | number | readonly string[];
 export interface CallSpan {
   /** Headers that propagate the trace context. */
   headers: Readonly<Record<string, string>>;
-  /** Ends the span. @param status absent: there was no response */
+  /** Ends the span. @param status HTTP status; absent: there was no response */
   end(status?: number): void;
 }
 
-/** The used part of the OpenTelemetry API. */
+/** The part of the OpenTelemetry API that is used: a span. */
 interface Span {
   updateName(name: string): unknown;
   setAttribute(name: string, value: Attribute): unknown;
@@ -40,14 +40,17 @@ interface Api {
   };
 }
 
-/** Symbols of the API's registration and of a context's span, in all versions 1.x. */
+/** Symbol under which the API is registered, in all versions 1.x. */
 const API = Symbol.for("opentelemetry.js.api.1");
+/** Symbol of the span in a context, in all versions 1.x. */
 const SPAN = Symbol.for("OpenTelemetry Context Key SPAN");
 
-/** `SpanKind.CLIENT`, as GenAI conventions require, and `SpanStatusCode.ERROR`. */
+/** `SpanKind.CLIENT`, which the GenAI conventions require. */
 const CLIENT = 2;
+/** `SpanStatusCode.ERROR`. */
 const ERROR = 2;
 
+/** Values of `gen_ai.operation.name` by endpoint. */
 const OPERATIONS: Readonly<Record<string, string>> = {
   chat: "chat",
   responses: "chat",
@@ -58,15 +61,15 @@ const OPERATIONS: Readonly<Record<string, string>> = {
   rerank: "rerank",
 };
 
-/** The API where Deno has registered it, which it does before any module runs. */
+/** The API if Deno has registered it, which happens before any module runs. */
 const api = (globalThis as { [API]?: Api })[API];
 
-/** The active trace context; `undefined` if tracing is off. */
+/** Returns the active trace context; `undefined` if tracing is off. */
 export function captureTraceContext(): unknown {
   return api?.context?.active();
 }
 
-/** Sets name and route of the server's own span, which exists only until the response. */
+/** Sets the name and route of Deno's own span of the request, which ends with the head of the response. */
 export function nameServerSpan({ trace, method, route }: RequestRecord): void {
   if (trace === undefined || route === "") return;
   const span = (trace as Context).getValue(SPAN) as Span | undefined;
@@ -75,8 +78,8 @@ export function nameServerSpan({ trace, method, route }: RequestRecord): void {
 }
 
 /**
- * Starts the span of an upstream request, for transports other than `fetch`, which Deno instruments itself. `undefined`
- * if tracing is off.
+ * Starts the span of an upstream request; `undefined` if tracing is off. It is for transports other than `fetch`, for
+ * which Deno writes spans itself.
  */
 export function startCallSpan(address: string): CallSpan | undefined {
   const context = api?.context?.active();
@@ -101,7 +104,10 @@ export function startCallSpan(address: string): CallSpan | undefined {
   };
 }
 
-/** Writes the span of a model request. It ends with the stream; the server's own span ends with the head. */
+/**
+ * Writes the span of a model request, which lasts until the end of the stream.
+ * @param end `ms`: duration in milliseconds; `now` returns the Unix time in milliseconds
+ */
 export function writeRequestSpan(record: RequestRecord, { ms, now }: { ms: number; now: () => number }): void {
   const { trace, entry } = record;
   if (trace === undefined || entry === undefined || entry.model === "") return;
@@ -118,7 +124,7 @@ export function writeRequestSpan(record: RequestRecord, { ms, now }: { ms: numbe
   span.end(endedAt);
 }
 
-/** GenAI attributes: names and numbers, never text of a prompt or answer. */
+/** Returns the attributes of the GenAI conventions: names and numbers, never text of a prompt or an answer. */
 function attributesOf(record: RequestRecord, operation: string): Record<string, Attribute> {
   const { entry, kind } = record;
   if (entry === undefined) return {};

@@ -1,4 +1,4 @@
-/** The API description, generated from the schemas that validate requests. */
+/** Generates the API description for clients from the schemas that validate requests. */
 import { z } from "zod";
 import { editSchema } from "../images/read_edit.ts";
 import { generationSchema } from "../images/read_generation.ts";
@@ -12,22 +12,25 @@ import { rerankSchema } from "../retrieval/read_rerank.ts";
 import { describePaths, jsonSchema, type Operation } from "./operation.ts";
 import * as answers from "./schemas.ts";
 
-const FORMATS = "An id whose slash is escaped (`vendor%2Fname`) returns that model.";
+/** Note on routes whose parameter may be a vendor or a model. */
+const ESCAPED_ID_NOTE = "An id whose slash is escaped (`vendor%2Fname`) returns that model.";
 
-const PAGE = {
+/** Query parameters of lists with pages. */
+const PAGE_PARAMETERS = {
   limit: "Most models of the answer, 1 to 1000; absent: all",
   after_id: "Id of a model: those after it",
   before_id: "Id of a model: those right before it",
 };
 
-/** An operation that asks a model. */
-function postOperation(summary: string, body: z.ZodType, reply: z.ZodType, more: Partial<Operation> = {}): Operation {
+/** Returns an operation that sends a request to a model, which may fail with 502 or 504. */
+function modelOperation(summary: string, body: z.ZodType, reply: z.ZodType, more: Partial<Operation> = {}): Operation {
   return { summary, body, reply, others: [502, 504], ...more };
 }
 
+/** The query parameter with the key, in Google's protocol. */
 const GOOGLE_KEY = { key: "The API key, where no header has it" };
 
-/** The methods of a model. */
+/** The operation for all methods of a model in Gemini's protocol. */
 const GEMINI: Operation = {
   summary: "Generate content: the id ends with `:generateContent`, `:streamGenerateContent` or `:countTokens`",
   query: { ...GOOGLE_KEY, alt: "`sse`: a stream has server-sent events; absent: it is a JSON array" },
@@ -37,7 +40,7 @@ const GEMINI: Operation = {
   others: [502, 504],
 };
 
-/** Every operation for clients by `METHOD path`; a test holds this against the access table. */
+/** All operations for clients by method and path. A test compares them with the access table. */
 const OPERATIONS: Readonly<Record<string, Operation>> = {
   "GET /healthz": { summary: "Check that the process is alive", reply: answers.healthSchema },
   "GET /readyz": { summary: "Check that the gateway can answer requests", reply: answers.healthSchema, others: [503] },
@@ -56,7 +59,7 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
     others: [304],
   },
   "GET /v1/models/[provider]": {
-    summary: `List the models of one vendor. ${FORMATS}`,
+    summary: `List the models of one vendor. ${ESCAPED_ID_NOTE}`,
     reply: z.union([answers.compatibleListSchema, answers.compatibleModelSchema]),
     others: [304, 404],
   },
@@ -65,15 +68,17 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
     reply: answers.compatibleModelSchema,
     others: [304, 404],
   },
-  "POST /v1/chat/completions": postOperation("Create a chat completion", chat.schema, answers.chatReplySchema, {
+  "POST /v1/chat/completions": modelOperation("Create a chat completion", chat.schema, answers.chatReplySchema, {
     streams: true,
   }),
   "GET /v1/responses": {
     summary: "Open a WebSocket; each of its `response.create` messages has the body of `POST /v1/responses`",
     status: 101,
   },
-  "POST /v1/responses": postOperation("Create a response", responses.schema, answers.responseSchema, { streams: true }),
-  "POST /v1/responses/compact": postOperation(
+  "POST /v1/responses": modelOperation("Create a response", responses.schema, answers.responseSchema, {
+    streams: true,
+  }),
+  "POST /v1/responses/compact": modelOperation(
     "Compact a conversation into its user messages and one item for everything else",
     responses.schema,
     answers.compactionSchema,
@@ -83,7 +88,7 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
     body: responses.schema,
     reply: answers.inputTokensSchema,
   },
-  "POST /v1/images/generations": postOperation(
+  "POST /v1/images/generations": modelOperation(
     "Make images from a description",
     generationSchema,
     answers.imageResultSchema,
@@ -91,14 +96,14 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
       streams: true,
     },
   ),
-  "POST /v1/images/edits": postOperation(
+  "POST /v1/images/edits": modelOperation(
     "Edit images; `image` may be sent up to 16 times, also as `image[]`",
     editSchema,
     answers.imageResultSchema,
     { files: { image: "list", mask: "one" }, streams: true },
   ),
-  "POST /v1/embeddings": postOperation("Make vectors of texts", embeddingsSchema, answers.embeddingListSchema),
-  "POST /v1/rerank": postOperation(
+  "POST /v1/embeddings": modelOperation("Make vectors of texts", embeddingsSchema, answers.embeddingListSchema),
+  "POST /v1/rerank": modelOperation(
     "Order documents by their relevance to a query",
     rerankSchema,
     answers.rerankingSchema,
@@ -109,13 +114,13 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
   },
   "GET /anthropic/v1/models": {
     summary: "List language models, native format",
-    query: PAGE,
+    query: PAGE_PARAMETERS,
     reply: answers.nativeListSchema,
     others: [304],
   },
   "GET /anthropic/v1/models/[provider]": {
-    summary: `List the language models of one vendor, native format. ${FORMATS}`,
-    query: PAGE,
+    summary: `List the language models of one vendor, native format. ${ESCAPED_ID_NOTE}`,
+    query: PAGE_PARAMETERS,
     reply: z.union([answers.nativeListSchema, answers.nativeModelSchema]),
     others: [304, 404],
   },
@@ -124,7 +129,7 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
     reply: answers.nativeModelSchema,
     others: [304, 404],
   },
-  "POST /anthropic/v1/messages": postOperation("Create a message", messages.schema, answers.messageSchema, {
+  "POST /anthropic/v1/messages": modelOperation("Create a message", messages.schema, answers.messageSchema, {
     streams: true,
   }),
   "POST /anthropic/v1/messages/count_tokens": {
@@ -158,8 +163,8 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
   "POST /v1beta/models/[provider]/[model_id]": GEMINI,
 };
 
-/** The same for requests that must name their quality. */
-const WITH_QUALITY: Readonly<Record<string, Operation>> = Object.fromEntries(
+/** The image operations if requests must name their quality. */
+const OPERATIONS_WITH_QUALITY: Readonly<Record<string, Operation>> = Object.fromEntries(
   ([["POST /v1/images/generations", generationSchema], ["POST /v1/images/edits", editSchema]] as const).map((
     [name, { shape }],
   ) => {
@@ -174,13 +179,11 @@ const WITH_QUALITY: Readonly<Record<string, Operation>> = Object.fromEntries(
 
 /** The configuration that the description depends on. */
 export interface DocumentOptions {
-  /** True if image requests must name their quality. */
+  /** Whether image requests must name their quality. */
   needsQuality: boolean;
 }
 
-/**
- * The OpenAPI 3.1 document for clients. The admin side has its own, so that this one does not reveal it.
- */
+/** Builds the OpenAPI 3.1 document for clients. It does not reveal the admin API, which has a document of its own. */
 export function openapiDocument({ needsQuality }: DocumentOptions = { needsQuality: true }): JsonObject {
   return {
     openapi: "3.1.0",
@@ -189,7 +192,7 @@ export function openapiDocument({ needsQuality }: DocumentOptions = { needsQuali
       version: "1",
       description: "Gateway for language and image models: four text protocols, images, embeddings, one catalog.",
     },
-    paths: describePaths(needsQuality ? { ...OPERATIONS, ...WITH_QUALITY } : OPERATIONS),
+    paths: describePaths(needsQuality ? { ...OPERATIONS, ...OPERATIONS_WITH_QUALITY } : OPERATIONS),
     components: {
       schemas: {
         OpenaiError: jsonSchema(answers.openaiErrorSchema),

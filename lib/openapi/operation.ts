@@ -1,38 +1,41 @@
-/** One operation of an API description. */
+/** Describes operations in OpenAPI's format. */
 import { z } from "zod";
 import { ACCESS } from "../access/access_table.ts";
 import { isObject, type JsonObject } from "../json/mod.ts";
 import { healthSchema, openaiErrorSchema } from "./schemas.ts";
 
-/** One method of one path. */
+/** A method of a path. */
 export interface Operation {
   summary: string;
   /** Descriptions of the query parameters by name. None is required. */
   query?: Readonly<Record<string, string>>;
-  /** Shape of the request body, where there is one. */
+  /** Schema of the request body; absent: it has none. */
   body?: z.ZodType;
-  /** The body may be left out. */
+  /** Whether the body may be left out; absent: no. */
   bodyIsOptional?: boolean;
-  /** The body is a form with these files beside the fields of `body`; those of a list are required. */
+  /** Files of a form, in addition to the fields of `body`; a list needs at least one file. Absent: the body is JSON. */
   files?: Readonly<Record<string, "one" | "list">>;
-  /** Absent: the answer has no body. */
+  /** Schema of the response body; absent: it has none, or is always a stream. */
   reply?: z.ZodType;
-  /** Status of the answer, if not 200. */
+  /** Status of a successful response; absent: 200. */
   status?: 101 | 201;
-  /** The answer may be a stream of server-sent events instead; `always`: it always is. */
+  /** Whether the response can be a stream of server-sent events; `always`: it always is; absent: it cannot. */
   streams?: true | "always";
-  /** Further statuses, beside those of its credential and its body. */
+  /** Further statuses, in addition to those that depend on credential and body. */
   others?: readonly number[];
 }
 
-/** Statuses that any operation may answer with: the head of a request is wrong, or asks for a WebSocket. */
-const ALWAYS = [400, 426];
-/** Statuses an operation with a key may answer with, too. */
-const WITH_KEY = [401, 403, 429, 500, 503];
-/** Statuses an operation with a body may answer with, too. */
-const WITH_BODY = [404, 408, 413, 415];
+/** Statuses of any operation: the head of the request is malformed, or requests a WebSocket. */
+const COMMON_STATUSES = [400, 426];
+/** Further statuses of operations that require a key. */
+const KEY_STATUSES = [401, 403, 429, 500, 503];
+/** Further statuses of operations with a body. */
+const BODY_STATUSES = [404, 408, 413, 415];
 
-/** The member `paths` of a document, for operations by `METHOD path`. */
+/**
+ * Returns the member `paths` of a document.
+ * @param operations operations by method and path, such as `GET /v1/models`
+ */
 export function describePaths(operations: Readonly<Record<string, Operation>>): Record<string, JsonObject> {
   const paths: Record<string, JsonObject> = {};
   for (const [key, operation] of Object.entries(operations)) {
@@ -76,9 +79,9 @@ function describe(path: string, key: string, operation: Operation): JsonObject {
       },
       ...Object.fromEntries(
         [
-          ...ALWAYS,
-          ...(credential === "none" ? [] : WITH_KEY.filter((status) => credential !== "admin" || status !== 403)),
-          ...(body === undefined ? [] : WITH_BODY),
+          ...COMMON_STATUSES,
+          ...(credential === "none" ? [] : KEY_STATUSES.filter((status) => credential !== "admin" || status !== 403)),
+          ...(body === undefined ? [] : BODY_STATUSES),
           ...others,
         ].map((status) => otherReply(path, status)),
       ),
@@ -86,11 +89,11 @@ function describe(path: string, key: string, operation: Operation): JsonObject {
   };
 }
 
-/** A status other than 200, as clients of the path see it, and its description. */
+/** Returns a status other than success, as clients of the path see it, and its description. */
 function otherReply(path: string, status: number): [status: string, reply: JsonObject] {
   if (status === 304) return ["304", { description: "Not modified: the tag in `If-None-Match` is current" }];
   if (path === "/readyz" && status === 503) {
-    // A process that ends takes no request any more: then it is an error.
+    // While the process shuts down, the response is an error instead.
     return ["503", {
       description: "Not ready",
       content: { "application/json": { schema: jsonSchema(z.union([healthSchema, openaiErrorSchema])) } },
@@ -148,8 +151,8 @@ function formSchema(fields: z.ZodType, files: NonNullable<Operation["files"]>): 
   };
 }
 
-/** A schema as OpenAPI writes it. */
+/** Returns a schema as JSON Schema for an OpenAPI document, which has no member `$schema`. */
 export function jsonSchema(schema: z.ZodType): JsonObject {
-  const { $schema: _, ...rest } = z.toJSONSchema(schema, { io: "input" }) as JsonObject;
-  return rest;
+  const { $schema: _, ...members } = z.toJSONSchema(schema, { io: "input" }) as JsonObject;
+  return members;
 }

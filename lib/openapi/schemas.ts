@@ -1,4 +1,4 @@
-/** Schemas of answers, for the API description. Those of requests are in the protocol folders. */
+/** Schemas of responses, for the API description. Those of requests are in the folders of the protocols. */
 import { z } from "zod";
 import { priceSchema } from "../catalog/price_schema.ts";
 
@@ -26,7 +26,7 @@ const topProvider = z.strictObject({
   is_moderated: z.boolean(),
 });
 
-/** A catalog row at `/v1/models`. */
+/** A model at `/v1/models`. */
 export const compatibleModelSchema = z.strictObject({
   id: z.string().describe("<vendor>/<model_name>"),
   object: z.literal("model"),
@@ -58,7 +58,7 @@ export const compatibleListSchema = z.strictObject({
   data: z.array(compatibleModelSchema),
 });
 
-/** A catalog row at `/anthropic/v1/models`. */
+/** A model at `/anthropic/v1/models`. */
 export const nativeModelSchema = z.strictObject({
   type: z.literal("model"),
   id: z.string(),
@@ -108,7 +108,7 @@ export const googleErrorSchema = z.strictObject({
   }),
 });
 
-/** An answer of `generateContent`. */
+/** The answer of `generateContent`. */
 export const contentReplySchema = z.looseObject({
   candidates: z.array(z.looseObject({
     content: z.looseObject({ parts: z.array(z.looseObject({})).optional(), role: z.string().optional() }).optional(),
@@ -123,13 +123,13 @@ export const contentReplySchema = z.looseObject({
   modelVersion: z.string().optional(),
 });
 
-/** An answer of `streamGenerateContent` without `alt=sse`. */
+/** The answer of `streamGenerateContent` without `alt=sse`. */
 export const contentArraySchema = z.array(z.union([googleErrorSchema, contentReplySchema]));
 
-/** An answer of `countTokens`. */
+/** The answer of `countTokens`. */
 export const tokenCountSchema = z.strictObject({ totalTokens: z.number().int() });
 
-/** A catalog row at `/v1beta/models`. */
+/** A model at `/v1beta/models`. */
 export const geminiModelSchema = z.strictObject({
   name: z.string().describe("models/<vendor>/<model_name>"),
   baseModelId: z.string(),
@@ -165,7 +165,7 @@ const chatUsage = z.looseObject({
   total_tokens: z.number().int(),
 });
 
-/** A whole answer of `/v1/chat/completions`. */
+/** The answer of `/v1/chat/completions` if it is not streamed. */
 export const chatReplySchema = z.looseObject({
   id: z.string(),
   object: z.literal("chat.completion"),
@@ -183,7 +183,7 @@ export const chatReplySchema = z.looseObject({
   usage: chatUsage,
 });
 
-/** Answer of `/v1/responses/compact`. */
+/** The answer of `/v1/responses/compact`. */
 export const compactionSchema: z.ZodType = z.looseObject({
   id: z.string(),
   object: z.literal("response.compaction"),
@@ -192,13 +192,13 @@ export const compactionSchema: z.ZodType = z.looseObject({
   usage: z.looseObject({ input_tokens: z.number().int(), output_tokens: z.number().int() }),
 });
 
-/** Answer of `/v1/responses/input_tokens`. */
+/** The answer of `/v1/responses/input_tokens`. */
 export const inputTokensSchema: z.ZodType = z.looseObject({
   object: z.literal("response.input_tokens"),
   input_tokens: z.number().int(),
 });
 
-/** A whole answer of `/v1/responses`. */
+/** The answer of `/v1/responses` if it is not streamed. */
 export const responseSchema = z.looseObject({
   id: z.string(),
   object: z.literal("response"),
@@ -213,7 +213,7 @@ export const responseSchema = z.looseObject({
   }).nullable(),
 });
 
-/** A whole answer of `/anthropic/v1/messages`. */
+/** The answer of `/anthropic/v1/messages` if it is not streamed. */
 export const messageSchema = z.looseObject({
   id: z.string(),
   type: z.literal("message"),
@@ -230,7 +230,7 @@ export const countReplySchema = z.strictObject({ input_tokens: z.number().int() 
 
 const numInputImages = z.number().int().optional().describe("Edits only: number of edited images");
 
-/** A whole answer of the image endpoints. */
+/** The answer of the image endpoints if it is not streamed. */
 export const imageResultSchema = z.strictObject({
   created: z.number().int(),
   data: z.array(z.strictObject({ b64_json: z.string(), index: z.number().int() })),
@@ -296,7 +296,7 @@ export const ownUsageSchema = z.strictObject({
   })).describe("Without limits that only report"),
 });
 
-/** The answer of `/v1/usage`. The spending of other keys is not part of it. */
+/** The answer of `/v1/usage`. It does not reveal what other keys spend. */
 export type OwnUsage = z.output<typeof ownUsageSchema>;
 
 /** The answer of `/v1/embeddings`. */
@@ -333,5 +333,5 @@ export const healthSchema = z.strictObject({
   ),
 });
 
-/** The API description itself. */
+/** An API description. */
 export const describedSchema = z.looseObject({ openapi: z.string() });

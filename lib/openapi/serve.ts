@@ -1,13 +1,13 @@
-/** Serves the API description. */
+/** `GET /openapi.json`: serves the API description for clients. */
 import { jsonWithEtag } from "../server/json_response.ts";
 import type { RouteContext } from "../server/router.ts";
 import type { JsonObject } from "../json/mod.ts";
 import { openapiDocument } from "./document.ts";
 
-/** By whether a request for images must name its quality. */
+/** Documents that were built, by whether image requests must name their quality. */
 const documents = new Map<boolean, JsonObject>();
 
-/** `GET /openapi.json`. A document is made once, at its first request. */
+/** Returns the description that fits the configuration. It is built at the first request for it. */
 export function serveOpenapi(request: Request, { gateway: { config } }: RouteContext): Promise<Response> {
   const needsQuality = config.images.default_quality === undefined;
   let document = documents.get(needsQuality);

@@ -1,37 +1,38 @@
-/** Health: is the process alive, and can it answer. */
+/** The health endpoints: whether the process is alive, and whether it can serve requests. */
 import type { Config } from "../config.ts";
 import type { Gateway } from "../gateway.ts";
 import { jsonResponse } from "../server/json_response.ts";
 import type { Health, HealthRow } from "../routing/health.ts";
 
-/** Reasons why the gateway is not ready, or degraded. */
+/** Whether the gateway can serve requests, with the reasons if not. */
 export interface Readiness {
   /**
-   * `degraded`: a target fails, has yet to show that it works again, or belongs to an upstream that refuses the gateway's
-   * key; it is not the configuration that shall be in force; the store of limits is out of reach; or the store is, and
-   * this node gets along without it for a while: keys that it knows, requests without a budget.
+   * `unavailable`: requests cannot be served. `degraded`: they can, but a target fails or is not yet known to work
+   * again, an upstream refuses the gateway's key, the active configuration is not the latest, the limits store is
+   * unreachable, or the store is unreachable and only keys that this node knows and requests without a budget are
+   * served.
    */
   status: "ok" | "degraded" | "unavailable";
-  /** A sentence with the reasons, such as "degraded: openai answered 0 of its last 7 attempts"; absent where it is ok. */
+  /** The reasons, such as "degraded: openai answered 0 of its last 7 attempts"; absent if the status is `ok`. */
   message?: string;
-  /** True if the key store answers. */
+  /** Whether the key store answers. */
   store: boolean;
-  /** True if the ledger is writable. Billed requests are refused while it is not. */
+  /** Whether the ledger can be written. Otherwise, billed requests are refused. */
   ledger: boolean;
-  /** False while the store of limits is out of reach. */
+  /** Whether the limits store is reachable. */
   limits_healthy: boolean;
-  /** Health of the targets that were called: all, some or none are up. */
+  /** Whether all, some or none of the targets that had requests are usable. */
   upstreams: "ok" | "some" | "none";
-  /** True if the current configuration is active; false if this node cannot use the shared one. */
+  /** Whether the latest configuration is active; false if this node cannot use the shared one. */
   is_current: boolean;
 }
 
-/** Answers 200: a gateway is at this address. */
+/** Answers 200, which shows that a gateway is at this address. */
 export function greet(): Response {
   return jsonResponse({ status: "ok" });
 }
 
-/** Answers 200 with the delay of the event loop in milliseconds: the present one, and the longest in 15 seconds. */
+/** Answers 200 with the present delay of the event loop and the longest of the last 15 seconds, in milliseconds. */
 export async function alive({ observer }: Gateway): Promise<Response> {
   const now = await observer.loop.now();
   return jsonResponse({
@@ -42,9 +43,9 @@ export async function alive({ observer }: Gateway): Promise<Response> {
 }
 
 /**
- * Answers 200 while the gateway can serve requests, else 503. Failing upstreams only make it `degraded`, and so does a
- * store that no node can reach: no other node would do better. If the store answers another node, this one answers 503.
- * During shutdown the app answers 503 itself.
+ * Answers 200 while the gateway can serve requests, otherwise 503. Failing upstreams make it only `degraded`, and so
+ * does, for a while, a store that no node can reach, because a load balancer could not choose a better node. If the
+ * store answers other nodes, this node answers 503. During shutdown, the app answers 503 without calling this.
  */
 export async function ready(gateway: Gateway): Promise<Response> {
   const { status, message } = await readiness(gateway);
@@ -63,9 +64,9 @@ export async function readiness(gateway: Gateway): Promise<Readiness> {
   const isFailing = failureTest(gateway.config.routing.breaker);
   const failing = rows.filter(isFailing).length;
   const upstreams = failing === 0 ? "ok" : failing < rows.length ? "some" : "none";
-  const isWell = store && outage === "none" && limits_healthy && upstreams === "ok" && is_current;
+  const isHealthy = store && outage === "none" && limits_healthy && upstreams === "ok" && is_current;
   const canServe = ledger && (outage === "none" ? store : outage === "bridged");
-  const status = !canServe ? "unavailable" : isWell ? "ok" : "degraded";
+  const status = !canServe ? "unavailable" : isHealthy ? "ok" : "degraded";
   const reasons = [
     ...(ledger ? [] : ["the ledger cannot be written"]),
     ...(outage !== "none" ? [OUTAGE_REASONS[outage]] : store ? [] : ["the store does not answer"]),
@@ -77,17 +78,17 @@ export async function readiness(gateway: Gateway): Promise<Readiness> {
   return { status, ...message, store: store && outage === "none", ledger, limits_healthy, upstreams, is_current };
 }
 
-/** Reasons by the state of the store that nodes share. */
+/** Reasons for the message, by the state of an outage of the shared store. */
 const OUTAGE_REASONS: Readonly<Record<Exclude<Outage, "none">, string>> = {
   bridged: "the store is out of reach",
   too_long: "the store has been out of reach for too long",
   alone: "the store is out of reach of this node alone",
 };
 
-/** Most upstreams that a sentence names. */
-const NAMED_UPSTREAMS = 5;
+/** Largest number of upstreams and models that a message names. */
+const MAX_NAMED = 5;
 
-/** Describes the failing targets: the whole upstream where all of its targets fail, else each model. */
+/** Describes the failing targets: as a whole upstream if all its targets fail, otherwise model by model. */
 function describeFailing(rows: readonly HealthRow[], isFailing: (row: HealthRow) => boolean): string[] {
   const parts = [...Map.groupBy(rows, ({ upstream }) => upstream)].flatMap(([upstream, targets]) => {
     const failing = targets.filter(isFailing);
@@ -95,8 +96,8 @@ function describeFailing(rows: readonly HealthRow[], isFailing: (row: HealthRow)
     if (failing.length === targets.length) return [describeAttempts(upstream, failing)];
     return failing.map((row) => describeAttempts(`${upstream} (${row.model})`, [row]));
   });
-  const more = parts.length - NAMED_UPSTREAMS;
-  return more > 0 ? [...parts.slice(0, NAMED_UPSTREAMS), `${more} more fail`] : parts;
+  const more = parts.length - MAX_NAMED;
+  return more > 0 ? [...parts.slice(0, MAX_NAMED), `${more} more fail`] : parts;
 }
 
 function describeAttempts(name: string, rows: readonly HealthRow[]): string {
@@ -114,14 +115,15 @@ function isStoreThere({ keys }: Gateway): Promise<boolean> {
 }
 
 /**
- * State of a store of several nodes that may be out of reach. `bridged`: the keys that a node has seen go on to serve.
- * `alone`: the store answers another node, which can serve what this one cannot.
+ * State of an outage of the shared store. `bridged`: it is unreachable, and this node still serves the keys that it
+ * knows. `too_long`: it does so no longer. `alone`: the store still answers other nodes, which can serve more than this
+ * one.
  */
 export type Outage = "none" | "bridged" | "too_long" | "alone";
 
 /**
- * Least time from this node's loss of the store to another node's last answer from it, in milliseconds: where a store
- * goes, nodes notice it one after the other.
+ * Time in milliseconds: if another node still had an answer from the store this long after this node lost it, only this
+ * node lost it. When a store fails, nodes notice that one after the other.
  */
 const ALONE_MS = 2_000;
 
@@ -134,20 +136,20 @@ function outageOf({ store, config, limiter }: Pick<Gateway, "store" | "config" |
   return reach.downMs <= config.nodes.key_age_seconds * 1000 ? "bridged" : "too_long";
 }
 
-/** True if the active configuration is the latest one. Of nodes that share one, some may be unable to use it. */
+/** Returns whether the latest configuration is active. A node may be unable to use a shared one. */
 export function isCurrent({ reloader }: Pick<Gateway, "reloader">): boolean {
   return reloader.status().shared?.is_current ?? true;
 }
 
-/** Returns the health of all targets that had a request. */
+/** Returns the health of all targets that have had a request. */
 export function healthRows({ health }: Gateway & { readonly health?: Pick<Health, "snapshot"> }): HealthRow[] {
   return health?.snapshot() ?? [];
 }
 
-/** Creates a test for failing targets. Repeated failures count even if the breaker may not open. */
+/** Creates a function that tells whether a target is failing. Repeated failures count even if its breaker is closed. */
 export function failureTest(
-  { consecutive_failures: failures }: Config["routing"]["breaker"],
+  { consecutive_failures: maxFailures }: Config["routing"]["breaker"],
 ): (row: HealthRow) => boolean {
   return ({ state, consecutive_failures }) =>
-    state === "quarantined" || state === "open" || state === "half_open" || consecutive_failures >= failures;
+    state === "quarantined" || state === "open" || state === "half_open" || consecutive_failures >= maxFailures;
 }

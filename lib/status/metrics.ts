@@ -1,4 +1,4 @@
-/** The endpoint of the metrics. */
+/** `GET /metrics`: reads the values of all metrics and renders them. */
 import denoJson from "../../deno.json" with { type: "json" };
 import type { Gateway } from "../gateway.ts";
 import type { Reading } from "../observe/registry.ts";
@@ -9,7 +9,7 @@ import { parseUsd } from "../billing/money.ts";
 import { groupLimitRequests, limitOwnerOf } from "../limits/limit_requests.ts";
 import type { Vitals } from "../observe/metrics.ts";
 
-/** Numbers of the states of breakers; the higher, the worse. */
+/** Values for the states of circuit breakers. A higher value is worse. */
 const STATES: Readonly<Record<HealthRow["state"], number>> = {
   closed: 0,
   half_open: 1,
@@ -18,7 +18,7 @@ const STATES: Readonly<Record<HealthRow["state"], number>> = {
   quarantined: 4,
 };
 
-/** `GET /metrics`, in Prometheus's text format 0.0.4. */
+/** Returns the metrics in Prometheus's text format 0.0.4. */
 export async function metrics(gateway: Gateway): Promise<Response> {
   const body = new TextEncoder().encode(metricsText(gateway, await readGroups(gateway)));
   return new Response(body, {
@@ -48,12 +48,15 @@ function metricsText(gateway: Gateway, groups: GroupReadings): string {
   });
 }
 
-/** A breaker counts as open until a request tries the target: where requests are rare, that takes longer than it is open. */
+/**
+ * Returns the value of a circuit breaker's state. A breaker counts as open until a request tests the target; if
+ * requests are rare, that is long after its open time is over.
+ */
 function breakerValue({ state, awaits_trial: awaitsTrial }: HealthRow): number {
   return awaitsTrial ? Math.max(STATES.open, STATES[state]) : STATES[state];
 }
 
-/** The worst first. */
+/** Returns the values of all circuit breakers, the worst first. */
 function breakers(gateway: Gateway): Reading[] {
   return healthRows(gateway)
     .map((row) => ({ row, value: breakerValue(row) }))
@@ -61,33 +64,33 @@ function breakers(gateway: Gateway): Reading[] {
     .map(({ row: { upstream, model }, value }) => ({ labels: { upstream, model }, value }));
 }
 
-/** Readings of groups at one moment, the most used up first. */
+/** Budgets and limits of groups, read at the same time, the most used first. */
 export type GroupReadings = Pick<Vitals, "groupBudgets" | "groupBudgetsLeft" | "groupLimits" | "groupLimitsLeft">;
 
-/** A budget or limit, and its rest. */
-interface Rest {
+/** A budget or limit, and how much of it remains. */
+interface Allowance {
   labels: NonNullable<Reading["labels"]>;
   total: Reading["value"];
   remaining: Reading["value"];
 }
 
-/** Reads the budgets and limits of all groups. Readings of an unreachable store are left out. */
+/** Reads the budgets and limits of all groups. If a store is unreachable, its values are left out. */
 async function readGroups(gateway: Gateway): Promise<GroupReadings> {
   const [budgets, limits] = await Promise.all([
     readBudgets(gateway).catch(() => []),
     readLimits(gateway).catch(() => []),
   ]);
-  const wholeOf = ({ labels, total: value }: Rest): Reading => ({ labels, value });
-  const leftOf = ({ labels, remaining: value }: Rest): Reading => ({ labels, value });
+  const totalOf = ({ labels, total: value }: Allowance): Reading => ({ labels, value });
+  const remainingOf = ({ labels, remaining: value }: Allowance): Reading => ({ labels, value });
   return {
-    groupBudgets: () => budgets.map(wholeOf),
-    groupBudgetsLeft: () => budgets.map(leftOf),
-    groupLimits: () => limits.map(wholeOf),
-    groupLimitsLeft: () => limits.map(leftOf),
+    groupBudgets: () => budgets.map(totalOf),
+    groupBudgetsLeft: () => budgets.map(remainingOf),
+    groupLimits: () => limits.map(totalOf),
+    groupLimitsLeft: () => limits.map(remainingOf),
   };
 }
 
-async function readBudgets({ config: { groups }, ledger, now }: Gateway): Promise<Rest[]> {
+async function readBudgets({ config: { groups }, ledger, now }: Gateway): Promise<Allowance[]> {
   const owners = Object.entries(groups).flatMap(([id, { budget }]): BudgetOwner[] =>
     budget === undefined ? [] : [{ scope: "group", id, budget }]
   );
@@ -103,7 +106,7 @@ async function readBudgets({ config: { groups }, ledger, now }: Gateway): Promis
     .sort((one, other) => compareShares(other.used * one.budget, one.used * other.budget));
 }
 
-async function readLimits({ config: { groups }, limiter }: Gateway): Promise<Rest[]> {
+async function readLimits({ config: { groups }, limiter }: Gateway): Promise<Allowance[]> {
   const limitRequests = Object.entries(groups).flatMap(([name, group]) =>
     groupLimitRequests(name, group, { input: 0, output: 0 })
   );

@@ -1,4 +1,4 @@
-/** Reports to the holder of a key: its spending, and the rest of its limits and budgets. */
+/** `GET /v1/usage`: shows the holder of a key its spending, and what remains of its limits and budgets. */
 import { type Caller, mayUse, requireCaller } from "../access/permissions.ts";
 import { isExpired } from "../catalog/catalog.ts";
 import { type BudgetOwner, budgetStates, spendingOfKey } from "../billing/reports/budget_report.ts";
@@ -11,8 +11,8 @@ import { userAccount } from "../store/ledger.ts";
 import { endUserName, readUserHeader } from "../request/request_meter.ts";
 
 /**
- * `GET /v1/usage`: counts towards no limit, and has no ledger entry.
- * @throws {GatewayError} `overloaded`; `invalid` if the header that names the end user is malformed
+ * Returns the usage of the caller's key. The request counts toward no limit and has no ledger entry.
+ * @throws {GatewayError} `overloaded` if a store is unreachable; `invalid` if the header with the end user is malformed
  */
 export async function showOwnUsage(request: Request, { gateway, caller }: RouteContext): Promise<Response> {
   const own = requireCaller(caller);
@@ -28,7 +28,7 @@ export async function showOwnUsage(request: Request, { gateway, caller }: RouteC
   return Response.json(answer, { headers: { "cache-control": "no-store" } });
 }
 
-/** Reads the end user whose budget is asked for: that of the query as bodies name it, else that of the header. */
+/** Reads the end user whose budget is requested, from the query or else from the header. */
 function readEndUser(request: Request): string | undefined {
   const user = new URLSearchParams(readTarget(request).query).get("user");
   return user === null ? readUserHeader(request.headers) : endUserName(user);
@@ -38,14 +38,15 @@ async function ownBudgets(
   { ledger, now }: Gateway,
   { keyId, groupName, group, rules }: Caller,
 ): Promise<OwnUsage["budgets"]> {
-  const ofKey = rules.budget ?? group.key_budget;
+  const keyBudget = rules.budget ?? group.key_budget;
   const owners: BudgetOwner[] = [
-    ...(ofKey === undefined ? [] : [{ scope: "key" as const, id: keyId, budget: ofKey }]),
+    ...(keyBudget === undefined ? [] : [{ scope: "key" as const, id: keyId, budget: keyBudget }]),
     ...(group.budget === undefined ? [] : [{ scope: "group" as const, id: groupName, budget: group.budget }]),
   ];
   const states = await budgetStates(ledger, owners, now());
   return states.map((state, index): OwnUsage["budgets"][number] => {
     if (owners[index]?.scope === "key") return { owner: "key", ...state };
+    // Clients must not see what other keys of the group spend.
     const { spent_usd: _, held_usd: __, ...shown } = state;
     return { owner: "group", ...shown };
   });
@@ -64,6 +65,7 @@ async function ownUserBudget(
   return { period, budget_usd, require_user, user, ...state };
 }
 
+/** Estimate for reading limits without using them. */
 const NO_ESTIMATE = { input: 0, output: 0 };
 
 async function ownLimits({ limiter, now, catalog }: Gateway, caller: Caller): Promise<OwnUsage["limits"]> {

@@ -4,7 +4,7 @@ import {
   backgroundOf,
   firstStartText,
   laterStartText,
-  MAX_KEYS_REPORTED,
+  MAX_LISTED_KEYS,
   originOf,
 } from "../../lib/cli/banner.ts";
 import type { KeyRecord } from "../../lib/store/keys.ts";
@@ -85,7 +85,7 @@ Deno.test("a later start prints the existing keys", () => {
   const bannerFor = (keys: KeyRecord[], configured: string[] = []) =>
     laterStartText({
       origin: "O",
-      keys: { inUse: keys.length, oldest: keys.slice(0, MAX_KEYS_REPORTED) },
+      keys: { inUse: keys.length, oldest: keys.slice(0, MAX_LISTED_KEYS) },
       configured,
       addCommand: "ADD",
     });

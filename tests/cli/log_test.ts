@@ -62,7 +62,7 @@ Deno.test("a slow or closed reader of the log blocks nothing, and lost lines are
       text += new TextDecoder().decode(bytes);
       return bytes.length;
     },
-  }, { maxWaiting: 100, flushMs: 20 });
+  }, { maxWaitingUnits: 100, flushMs: 20 });
   writer.write("first\n");
   await Promise.resolve();
   await Promise.resolve();

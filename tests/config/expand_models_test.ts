@@ -38,13 +38,13 @@ Deno.test("the built-in catalog has valid, dated rows of known vendors, without 
 
 Deno.test("globs and ids become complete models at the only upstream of their vendor", async () => {
   const { models } = await loadSnapshot();
-  const { config, places } = await read({
+  const { config, modelIndices } = await read({
     upstreams: { mine: upstream("openai"), claude: upstream("anthropic") },
     models: ["openai/gpt-5*", "anthropic/claude-opus-4-8", { id: "openai/o3" }],
   });
   const expected = models.map(({ row }) => row.id).filter((id) => id.startsWith("openai/gpt-5"));
   assertEquals(config.models.map(({ id }) => id), [...expected, "anthropic/claude-opus-4-8", "openai/o3"]);
-  assertEquals(places, [...expected.map(() => 0), 1, 2]);
+  assertEquals(modelIndices, [...expected.map(() => 0), 1, 2]);
   const [gpt5] = config.models;
   assertEquals(gpt5?.targets.map(({ upstream, model }) => [upstream, model]), [["mine", "gpt-5"]]);
   assertEquals(gpt5?.pricing.prompt, "0.00000125");
@@ -85,8 +85,8 @@ Deno.test("a model with all members is not changed by the catalog", async () => 
     targets: [{ upstream: "one", model: "gpt-5" }],
   };
   const file = { upstreams: { one: upstream("openai") }, models: [whole], catalog_date: "2020-01-01" };
-  const { config, places } = await read(file);
-  assertEquals(places, undefined);
+  const { config, modelIndices } = await read(file);
+  assertEquals(modelIndices, undefined);
   assertEquals(config.models, parseConfig(file, env).models);
 });
 

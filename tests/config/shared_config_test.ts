@@ -256,10 +256,10 @@ function scripted(answers: Partial<Record<ReloadTrigger, ("away" | "refused" | "
 
 Deno.test("a reload during an outage is retried, a rejected one is not", async () => {
   const { triggers, reloading } = scripted({ store: ["refused", "away", "away"], file: ["away", "away", "done"] });
-  reloading.ask("store");
+  reloading.request("store");
   await until("triggers", () => triggers.length === 1);
-  reloading.ask("file");
-  reloading.ask("store");
+  reloading.request("file");
+  reloading.request("store");
   await until("the file's change is in the store", () => triggers.filter((trigger) => trigger === "file").length === 3);
   const countOf = (wanted: ReloadTrigger) => triggers.filter((trigger) => trigger === wanted).length;
   await until("what the store has is read", () => countOf("store") >= 4);
@@ -272,7 +272,7 @@ Deno.test("a reload during an outage is retried, a rejected one is not", async (
 
 Deno.test("a reload that failed is not tried again after end()", async () => {
   const { triggers, reloading } = scripted({ file: Array.from({ length: 1_000 }, () => "away" as const) });
-  reloading.ask("file");
+  reloading.request("file");
   await until("tried", () => triggers.length > 2);
   reloading.end();
   const before = triggers.length;

@@ -1,4 +1,4 @@
-/** Makes docs/reference/admin-api.md from the OpenAPI document of the admin side. */
+/** Renders docs/reference/admin-api.md from the OpenAPI document of the admin API. */
 import type { z } from "zod";
 import { adminDocument } from "../../lib/admin/openapi.ts";
 import { code, pageHead, table } from "./markdown.ts";
@@ -35,29 +35,30 @@ export function adminApiPage(): string {
   ].join("\n");
 }
 
+/** Renders the section of an operation. */
 function section(name: string, { summary, parameters, requestBody, responses }: Operation): string {
-  const inQuery = parameters.filter((parameter) => parameter.in === "query");
-  const [[status = "", answer] = []] = Object.entries(responses).filter(([status]) => status < "300");
-  const others = Object.keys(responses).filter((status) => status >= "300");
+  const queryParameters = parameters.filter((parameter) => parameter.in === "query");
+  const [[status = "", success] = []] = Object.entries(responses).filter(([status]) => status < "300");
+  const errors = Object.keys(responses).filter((status) => status >= "300");
   const parts = [`## ${code(name)}\n\n${summary}.\n`];
-  if (inQuery.length > 0) {
+  if (queryParameters.length > 0) {
     parts.push(
-      table(["Query", "Meaning"], inQuery.map(({ name, description = "" }) => [code(name), `${description}.`])),
+      table(["Query", "Meaning"], queryParameters.map(({ name, description = "" }) => [code(name), `${description}.`])),
     );
   }
   for (const { schema } of Object.values(requestBody?.content ?? {})) {
     parts.push(`Body${requestBody?.required === true ? "" : ", which may be left out"}:\n`, bodyTable(schema));
   }
-  const replies = Object.entries(answer?.content ?? {});
+  const replies = Object.entries(success?.content ?? {});
   const kinds = replies.map(([kind]) => code(kind)).join(" or ");
-  parts.push(`Answer: ${status}${kinds === "" ? "" : `, ${kinds}`}. Errors: ${others.join(", ")}.\n`);
+  parts.push(`Answer: ${status}${kinds === "" ? "" : `, ${kinds}`}. Errors: ${errors.join(", ")}.\n`);
   for (const [kind, { schema }] of replies) {
     if (kind === "application/json" && Object.keys(schema.properties ?? {}).length > 0) parts.push(answerTable(schema));
   }
   return parts.join("\n");
 }
 
-/** The members of a request body. */
+/** Renders the table of the members of a request body. */
 function bodyTable({ required = [], properties = {} }: Schema): string {
   const rows = Object.entries(properties).map(([name, member]) => {
     const { description = "", default: value } = asSchema(member);
@@ -67,7 +68,7 @@ function bodyTable({ required = [], properties = {} }: Schema): string {
   return table(["Member", "Type", "Default", "Meaning"], rows);
 }
 
-/** The members of an answer. */
+/** Renders the table of the members of an answer. */
 function answerTable({ properties = {} }: Schema): string {
   const rows = Object.entries(properties).map((
     [name, member],
@@ -75,6 +76,7 @@ function answerTable({ properties = {} }: Schema): string {
   return table(["Member", "Type", "Meaning"], rows);
 }
 
+/** Returns a type in words. */
 function typeOf({ type, enum: values, const: value, anyOf, items, properties }: Schema): string {
   if (value !== undefined) return code(JSON.stringify(value));
   if (values !== undefined) return values.map((each) => code(JSON.stringify(each))).join(", ");

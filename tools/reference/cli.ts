@@ -1,4 +1,4 @@
-/** Makes docs/reference/cli.md from the tables of commands and flags. */
+/** Renders docs/reference/cli.md from the tables of commands and flags. */
 import { COMMANDS, type CommandSyntax, type Flag, isSwitch, SWITCHES, VALUE_FLAGS } from "../../lib/cli/commands.ts";
 import { code, pageHead, table } from "./markdown.ts";
 
@@ -48,6 +48,7 @@ export function cliPage(): string {
   ].join("\n");
 }
 
+/** Renders the section of a command. */
 function section(name: string, { operand, isOptional, flags, about, examples, help = {} }: CommandSyntax): string {
   const usage = operand === undefined ? name : `${name} ${isOptional === true ? `[${operand}]` : operand}`;
   const rows = flags.map((flag) => [code(flagForm(flag)), help[flag] ?? flagHelp(flag)]);
@@ -61,6 +62,7 @@ function anchor(name: string): string {
   return name.replaceAll(" ", "-");
 }
 
+/** Returns a flag as it is written, with the name of its value. */
 function flagForm(flag: Flag): string {
   return isSwitch(flag) ? `--${flag}` : `--${flag} ${VALUE_FLAGS[flag][0]}`;
 }

@@ -1,4 +1,4 @@
-/** Makes docs/reference/configuration.md from the schema of the configuration. */
+/** Renders docs/reference/configuration.md from the schema of the configuration. */
 import { z } from "zod";
 import { limitsSchema, modelSchema } from "../../lib/catalog/model.ts";
 import { PRICES } from "../../lib/catalog/price_schema.ts";
@@ -7,7 +7,7 @@ import { configSchema, groupSchema, secretSchema } from "../../lib/config.ts";
 import { RESTART_ONLY } from "../../lib/config/restart_only_settings.ts";
 import { JSON_LIMITS } from "../../lib/json/mod.ts";
 import { COUNTS } from "../../lib/protocols/fields.ts";
-import { MAX_HEAD_BYTES, MAX_HEADERS } from "../../lib/server/head.ts";
+import { MOST_HEAD_BYTES, MOST_HEADERS } from "../../lib/server/head.ts";
 import { configJsonSchema } from "../schema.ts";
 import { EXAMPLES, NOTES, SOURCES_TEXT } from "./configuration_texts.ts";
 import { code, pageHead, table } from "./markdown.ts";
@@ -15,7 +15,7 @@ import { code, pageHead, table } from "./markdown.ts";
 /** A schema of a member, or of what is in it. */
 type Schema = z.core.JSONSchema.BaseSchema;
 
-/** An object that several members have, with a section of its own. */
+/** An object that is the value of several members and has a section of its own. */
 interface SharedObject {
   title: string;
   /** Name in the column of types. */
@@ -36,13 +36,13 @@ const plainPricesSchema = pricesSchema.pick({
 });
 const tokenPricesSchema = plainPricesSchema.extend({ context_tiers: PRICES.context_tiers });
 
-/** Defaults of top-level members: the JSON Schema leaves out those of members that are transformed. */
+/** Defaults of top-level members. The JSON Schema lacks those of members that are transformed. */
 const TOP_DEFAULTS: Readonly<Record<string, unknown>> = configSchema.parse({});
 
-/** Members that a model has, in the file or in the catalog of the release. */
+/** Members that every model must have, in the file or in the catalog of the release. */
 const MODEL_MEMBERS = json(modelSchema).required ?? [];
 
-/** Objects by the anchors of their sections. */
+/** Shared objects by the anchors of their sections. */
 const SHARED: Readonly<Record<string, SharedObject>> = {
   "secrets": {
     title: "Secrets",
@@ -114,12 +114,13 @@ export function configurationPage(): string {
   ].join("\n");
 }
 
-/** Row of the table of top-level members. Objects have their members in a section. */
+/** Returns the row of a top-level member. It links to the member's section if there is one. */
 function topRow(name: string, schema: Schema): string[] {
   const [, type, byDefault, about] = row(name, { schema, required: false });
   return [hasSection(schema) ? `[${code(name)}](#${name})` : code(name), type ?? "", byDefault ?? "", about ?? ""];
 }
 
+/** Renders the section of a top-level member; empty if the member has no members of its own. */
 function section(name: string, schema: Schema): string {
   if (!hasSection(schema)) return "";
   const example = EXAMPLES[name] === undefined ? "" : `\n\`\`\`jsonc\n${EXAMPLES[name].trim()}\n\`\`\`\n`;
@@ -129,7 +130,7 @@ function section(name: string, schema: Schema): string {
   return `## ${code(name)}\n\n${schema.description}.${restart}\n${example}\n${memberTable(prefix, inner, "")}${note}`;
 }
 
-/** The object whose members a section lists, with the prefix of their paths. */
+/** Returns the object whose members a section lists, with the prefix of their paths. */
 function innerOf(name: string, schema: Schema): [prefix: string, schema: Schema] {
   const item = itemOf(schema);
   if (item !== undefined) return [`${name}[].`, item];
@@ -142,33 +143,33 @@ function memberTable(prefix: string, schema: Schema, self: string): string {
   return table(["Member", "Type", "Default", "Description"], rows);
 }
 
-/** Rows of all members of an object. Members of shared objects are in the sections of these. */
+/** Returns the rows of all members of an object. Members of shared objects are left to the sections of these. */
 function rowsOf(prefix: string, schema: Schema, self: string): string[][] {
   const members = new Map<string, { schema: Schema; required: boolean }>();
   for (const option of optionsOf(schema)) {
     for (const [name, member] of Object.entries(option.properties ?? {})) {
       const required = option.required?.includes(name) === true;
-      const known = members.get(name);
-      const other = known?.schema.const === undefined ? [] : [known.schema.const];
+      const previous = members.get(name);
+      const previousValues = previous?.schema.const === undefined ? [] : [previous.schema.const];
       const { enum: values, ...schema } = object(member);
       members.set(name, {
-        schema: { ...schema, ...(values !== undefined && { enum: [...values, ...other] }) },
+        schema: { ...schema, ...(values !== undefined && { enum: [...values, ...previousValues] }) },
         required,
       });
     }
   }
-  const extended = prefix === "" ? undefined : extendedBy(schema);
-  for (const name of Object.keys(SHARED[extended ?? ""]?.schema.properties ?? {})) members.delete(name);
-  const rest = extended === undefined
+  const included = prefix === "" ? undefined : extendedBy(schema);
+  for (const name of Object.keys(SHARED[included ?? ""]?.schema.properties ?? {})) members.delete(name);
+  const includedRows = included === undefined
     ? []
-    : [[code(`${prefix}…`), "", "", `All members of [${SHARED[extended]?.type}](#${extended}).`]];
+    : [[code(`${prefix}…`), "", "", `All members of [${SHARED[included]?.type}](#${included}).`]];
   return [...members].flatMap(([name, member]): string[][] => {
     const path = prefix + name;
     const rows = [row(path, member)];
     const [inner, object] = innerOf(path, member.schema);
     const isShared = sharedOf(object) !== undefined && sharedOf(object) !== self;
     return isShared ? rows : [...rows, ...rowsOf(inner, object, self)];
-  }).concat(rest);
+  }).concat(includedRows);
 }
 
 function row(path: string, { schema, required }: { schema: Schema; required: boolean }): string[] {
@@ -183,11 +184,15 @@ function row(path: string, { schema, required }: { schema: Schema; required: boo
   ];
 }
 
-/** An `admin` that is there at the start can change. */
+/**
+ * Returns whether a member changes only at a restart. `admin` is an exception: if it is set at the start, it can
+ * change.
+ */
 function isRestartOnly(path: string): boolean {
   return path !== "admin" && RESTART_ONLY.some((member) => member === path);
 }
 
+/** Returns the text in the column of defaults; empty for an object whose members have defaults. */
 function defaultOf(path: string, { schema, required }: { schema: Schema; required: boolean }): string {
   if (required) return "required";
   if (MODEL_MEMBERS.some((member) => path === `models[].${member}`)) return "required, or the catalog's";
@@ -198,7 +203,7 @@ function defaultOf(path: string, { schema, required }: { schema: Schema; require
   return isOfMembers ? "" : code(jsonText(value));
 }
 
-/** The type in words. */
+/** Returns a type in words. */
 function typeOf(schema: Schema): string {
   const shared = sharedOf(schema);
   if (shared !== undefined) return `[${SHARED[shared]?.type}](#${shared})`;
@@ -215,19 +220,19 @@ function typeOf(schema: Schema): string {
 }
 
 function rangeOf({ minimum, maximum }: Schema): string {
-  const limit = maximum === undefined || maximum === Number.MAX_SAFE_INTEGER ? undefined : maximum;
-  if (minimum === undefined) return limit === undefined ? "" : `, at most ${limit}`;
-  return limit === undefined ? `, at least ${minimum}` : `, ${minimum} to ${limit}`;
+  const most = maximum === undefined || maximum === Number.MAX_SAFE_INTEGER ? undefined : maximum;
+  if (minimum === undefined) return most === undefined ? "" : `, at most ${most}`;
+  return most === undefined ? `, at least ${minimum}` : `, ${minimum} to ${most}`;
 }
 
-/** The schema of an array's items, the whole object where short forms are allowed, too. */
+/** Returns the schema of an array's items; if short forms are allowed, too, that of the object. */
 function itemOf({ type, items }: Schema): Schema | undefined {
   if (type !== "array" || items === undefined || Array.isArray(items)) return undefined;
   const item = object(items);
   return optionsOf(item).find(({ properties }) => properties !== undefined) ?? item;
 }
 
-/** The schema of the values of an object whose names are free. */
+/** Returns the schema of the values of an object with free names; `undefined` for any other schema. */
 function valueOf({ type, additionalProperties }: Schema): Schema | undefined {
   return type === "object" && typeof additionalProperties === "object" ? additionalProperties : undefined;
 }
@@ -249,13 +254,13 @@ function hasSection(schema: Schema): boolean {
   return optionsOf(inner).some(({ properties }) => properties !== undefined);
 }
 
-/** Anchor of the shared object that has these members. */
+/** Returns the anchor of the shared object that has exactly these members. */
 function sharedOf(schema: Schema): string | undefined {
   const members = JSON.stringify(schema.properties);
   return Object.keys(SHARED).find((anchor) => JSON.stringify(SHARED[anchor]?.schema.properties) === members);
 }
 
-/** Anchor of the largest shared object whose members this object has beside others. */
+/** Returns the anchor of the largest shared object whose members this object has, besides others. */
 function extendedBy({ properties = {} }: Schema): string | undefined {
   const isPart = ([, { schema }]: [string, SharedObject]) =>
     Object.entries(schema.properties ?? {}).every(([name, member]) =>
@@ -267,7 +272,7 @@ function extendedBy({ properties = {} }: Schema): string | undefined {
 
 function fixedLimits(): string {
   const rows: [what: string, most: string][] = [
-    ["Headers", `${MAX_HEADERS}, together ${MAX_HEAD_BYTES} bytes`],
+    ["Headers", `${MOST_HEADERS}, together ${MOST_HEAD_BYTES} bytes`],
     ["Nesting of a JSON body", `${JSON_LIMITS.depth} levels`],
     ["Values of a JSON body", `${JSON_LIMITS.nodes}`],
     ["Members of one object", `${JSON_LIMITS.keys}`],
@@ -289,12 +294,12 @@ function at(properties: NonNullable<Schema["properties"]>, name: string): Schema
   return object(properties[name] ?? {});
 }
 
-/** The schema as it is within the whole one. */
+/** Returns a schema in the form that it has within the whole JSON Schema. */
 function json(schema: z.ZodType): Schema {
   return z.toJSONSchema(schema, { io: "input" });
 }
 
-/** JSON with a space after commas and colons outside of strings. */
+/** Returns JSON with a space after the commas and colons that are not in strings. */
 function jsonText(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(jsonText).join(", ")}]`;
   if (typeof value !== "object" || value === null) return JSON.stringify(value);

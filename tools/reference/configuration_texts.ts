@@ -1,4 +1,4 @@
-/** Texts of the page about the configuration beside the schema: sources, examples and notes. */
+/** Texts on the page about the configuration that are not in the schema: sources, examples and notes. */
 
 /** The introduction. */
 export const SOURCES_TEXT = `
@@ -20,7 +20,7 @@ file again when it changes, at SIGHUP, and at \`POST /admin/v1/reload\`. A file 
 configuration in force stays.
 `;
 
-/** Whole configurations, by the member they are about. Each of them loads. */
+/** Example configurations by the member that they are about. Each is complete and loads. */
 export const EXAMPLES: Readonly<Record<string, string>> = {
   listen: `
 { "listen": { "hostname": "0.0.0.0", "port": 8080 } }`,
@@ -96,7 +96,7 @@ export const EXAMPLES: Readonly<Record<string, string>> = {
 { "shutdown": { "ready_delay_ms": 5000, "drain_seconds": 60 } }`,
 };
 
-/** Facts about a member that no single row holds. */
+/** Facts about a top-level member that concern several rows of its table. */
 export const NOTES: Readonly<Record<string, string>> = {
   models: `
 - Requests name a model by its \`id\`, its \`canonical_slug\` or an alias. Answers, prices, limits and the ledger have the

@@ -1,14 +1,16 @@
-/** Meaning of errors, and instructions for them. The types ask for an entry for every kind, code and reason. */
+/**
+ * The meaning of errors, and instructions for the operator. The types require an entry for every kind, code and reason.
+ */
 import type { ErrorKind } from "../../lib/errors.ts";
 import type { ReasonCode } from "../../lib/store/ledger.ts";
 
-/** An entry of the troubleshooting page. */
+/** An entry of the troubleshooting page, in sentences without their final period. */
 export interface Entry {
-  /** Its meaning. */
+  /** The meaning of the error or event. */
   about: string;
-  /** Command that shows more. */
+  /** Commands and places that show more. */
   see: string;
-  /** Instructions. */
+  /** Instructions for the operator. */
   act: string;
 }
 

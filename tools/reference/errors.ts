@@ -1,4 +1,4 @@
-/** Makes docs/reference/error-codes.md and docs/troubleshooting.md from the tables of errors and events. */
+/** Renders docs/reference/error-codes.md and docs/troubleshooting.md from the tables of errors and events. */
 import { ERROR_STATUS, type ErrorKind, GatewayError } from "../../lib/errors.ts";
 import { LOG_EVENTS, type LogEvent } from "../../lib/log_events.ts";
 import { anthropicError, anthropicStatus, googleError, openaiError } from "../../lib/protocols/error_bodies.ts";
@@ -75,7 +75,7 @@ export async function troubleshootingPage(): Promise<string> {
   ].join("\n");
 }
 
-/** The sections about the start, with the texts of each kind. */
+/** Renders the sections about the start, with the operator's error texts of each kind. */
 async function startText(): Promise<string> {
   let text = START_TEXT.trim();
   for (const kind of ["configuration", "commands", "usage"] as const satisfies readonly OperatorTexts[]) {
@@ -91,6 +91,7 @@ function kindSection(kind: ErrorKind, texts: readonly ErrorText[]): string {
   return [entryText(kind, withStatus), ...textsSection("Texts", texts)].join("\n");
 }
 
+/** Renders a collapsed list of error texts. */
 function textsSection(title: string, texts: readonly ErrorText[]): string[] {
   if (texts.length === 0) return [];
   return [
@@ -98,6 +99,7 @@ function textsSection(title: string, texts: readonly ErrorText[]): string[] {
   ];
 }
 
+/** Renders the section of an error or event. */
 function entryText(title: string, { about, see, act }: Entry): string {
   return `### ${title}\n\n- Meaning: ${about}.\n- See more: ${see}.\n- Do: ${act}.\n`;
 }

@@ -1,4 +1,4 @@
-/** Instructions for log events of level warn or error. The type asks for an entry for each of them. */
+/** Instructions for log events of level `warn` or `error`. The type requires an entry for each of them. */
 import type { LOG_EVENTS, LogEvent } from "../../lib/log_events.ts";
 import type { Entry } from "./error_entries.ts";
 
@@ -13,7 +13,7 @@ const REDIS = "`sluice doctor` checks Redis; `sluice_limits_store_up` in the met
 const DISK = "`fault` and `path` in the line; `df` and the file's rights";
 const REPORT = "Report it with the line. Requests go on";
 
-/** Entries by event. What an event means is in the list of events. */
+/** Entries by event. Their meanings are in `LOG_EVENTS`. */
 export const EVENT_ENTRIES: Readonly<Record<Trouble, Omit<Entry, "about">>> = {
   request: {
     see: "`sluice explain REQUEST_ID`, with `request_id` of the line",

@@ -1,4 +1,4 @@
-/** Makes docs/reference/headers.md from the list of headers. */
+/** Renders docs/reference/headers.md from the list of headers. */
 import { REQUEST_HEADERS, RESPONSE_HEADERS } from "../../lib/server/header_list.ts";
 import { code, pageHead, table } from "./markdown.ts";
 

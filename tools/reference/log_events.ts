@@ -1,4 +1,4 @@
-/** Makes docs/reference/log-events.md from the list of events. */
+/** Renders docs/reference/log-events.md from the list of events. */
 import { LOG_EVENTS } from "../../lib/log_events.ts";
 import { code, pageHead, table } from "./markdown.ts";
 
@@ -9,7 +9,7 @@ level and which requests are logged. [Troubleshooting](../troubleshooting.md#log
 level \`warn\` or \`error\`.
 `;
 
-/** Facts that lines about failures share. */
+/** The section about members that all lines about failures have. */
 const FAULTS = `
 ## Faults
 
@@ -20,7 +20,7 @@ Where the network or the disk failed, \`fault\` says how: \`name not found\`, \`
 \`cause\` is the name of the error and \`stack\` its place in the code. The message is never logged: it may quote a prompt.
 `;
 
-/** Members of the line of a request, in the order of the line. */
+/** Members of the event `request`, in the order of the line. */
 const REQUEST_MEMBERS: readonly (readonly [names: string, about: string])[] = [
   ["request_id", "Id of the request, also in the header `x-request-id` and in the ledger"],
   ["method`, `route", "The route is a pattern, such as `/v1/models/[provider]`; absent for an unknown path"],
@@ -63,6 +63,7 @@ export function logEventsPage(): string {
   ].join("\n");
 }
 
+/** Returns the name of an event, linked to the troubleshooting page if it has an entry there. */
 function linked(name: string, levels: readonly string[]): string {
   const isInfo = levels.every((level) => level === "info");
   return isInfo || name === "request" ? code(name) : `[${code(name)}](../troubleshooting.md#${name})`;

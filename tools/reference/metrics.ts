@@ -1,4 +1,4 @@
-/** Makes docs/reference/metrics.md from the declarations of the metrics. */
+/** Renders docs/reference/metrics.md from the declarations of the metrics. */
 import { requestMetrics, vitalMetrics, type Vitals } from "../../lib/observe/metrics.ts";
 import type { FamilyOptions, Registry } from "../../lib/observe/registry.ts";
 import type { AttemptOutcome } from "../../lib/routing/classify_failure.ts";
@@ -51,7 +51,7 @@ export function metricsPage(): string {
   ].join("\n");
 }
 
-/** Every metric that the gateway declares, in the order of the page. */
+/** Returns every metric that the gateway declares, in the order of the page. */
 export function declaredMetrics(): Declared[] {
   const declared: Declared[] = [];
   const add = (type: string) => (name: string, options: FamilyOptions) => {
@@ -66,10 +66,10 @@ export function declaredMetrics(): Declared[] {
     render: () => "",
   };
   requestMetrics(registry);
-  const none = () => {
+  const refuse = () => {
     throw new RangeError("A declaration reads no value");
   };
-  // Values are read when metrics are rendered, and the declarations alone matter here.
-  vitalMetrics(registry, new Proxy({} as Vitals, { get: () => none }));
+  // Values are read only when metrics are rendered, which does not happen here.
+  vitalMetrics(registry, new Proxy({} as Vitals, { get: () => refuse }));
   return declared;
 }

@@ -1,6 +1,6 @@
-/** The part of the troubleshooting page about the start and the commands. */
+/** The sections of the troubleshooting page about the start and the commands. */
 
-/** Sections in Markdown. A word between @ stands for the texts of that kind. */
+/** The sections in Markdown. `@commands@` stands for the operator's texts of the kind `commands`. */
 export const START_TEXT = `
 ## The start and the commands
 

@@ -1,9 +1,9 @@
-/** Writes `lib/json/strings_wasm.ts` from `lib/json/strings.wat`, in the binary form that an engine reads. */
+/** Writes `lib/json/strings_wasm.ts`: the WebAssembly of `lib/json/strings.wat` in its binary form. `deno task wasm` */
 import wabt from "wabt";
 
 const LIB = new URL("../../lib/", import.meta.url);
 
-/** The file that is written. */
+/** The generated file. */
 export const WRITTEN = new URL("json/strings_wasm.ts", LIB);
 
 /** Returns the content of the generated file. @throws {Error} if the text is not a module */

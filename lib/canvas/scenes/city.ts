@@ -8,13 +8,15 @@ import { type Band, lay, type Layer, shine } from "../surface.ts";
 import { heavens } from "./heavens.ts";
 
 interface Tower {
+  /** Left edge. */
   x: number;
   width: number;
+  /** Upper edge. */
   top: number;
   crown: "flat" | "step" | "spire" | "slope";
 }
 
-/** Three rows of towers, windows in the nearer ones, and their reflection in the water. */
+/** Three rows of towers with windows in the nearer ones, and their reflection in the water. */
 export function city(stage: Stage): Layer[] {
   const { width, height, unit, seed, palette } = stage;
   const shore = height * 0.74;
@@ -32,20 +34,27 @@ export function city(stage: Stage): Layer[] {
   return [...layers, mirror(stage, shore)];
 }
 
+/** Places a row of towers, higher around a random middle. `near` is 0 for the farthest row and 1 for the nearest. */
 function towers({ width, unit, random }: Stage, shore: number, near: number): Tower[] {
   const list: Tower[] = [];
   const middle = width * between(random, 0.3, 0.7);
   let x = -unit * 0.05;
   while (x < width) {
-    const wide = unit * between(random, 0.05, 0.11) * (0.75 + 0.45 * near);
+    const towerWidth = unit * between(random, 0.05, 0.11) * (0.75 + 0.45 * near);
     const bulge = Math.exp(-(((x - middle) / (width * 0.3)) ** 2));
-    const tall = unit * (between(random, 0.1, 0.26) + bulge * between(random, 0.1, 0.42)) * (1.15 - 0.25 * near);
-    list.push({ x, width: wide, top: shore - tall, crown: pick(random, ["flat", "flat", "step", "spire", "slope"]) });
-    x += wide + unit * (random() < 0.25 ? between(random, 0.005, 0.05) : 0.003);
+    const towerHeight = unit * (between(random, 0.1, 0.26) + bulge * between(random, 0.1, 0.42)) * (1.15 - 0.25 * near);
+    list.push({
+      x,
+      width: towerWidth,
+      top: shore - towerHeight,
+      crown: pick(random, ["flat", "flat", "step", "spire", "slope"]),
+    });
+    x += towerWidth + unit * (random() < 0.25 ? between(random, 0.005, 0.05) : 0.003);
   }
   return list;
 }
 
+/** Draws a tower. */
 function build(
   { unit, palette }: Stage,
   { x, width, top, crown }: Tower,
@@ -53,8 +62,8 @@ function build(
 ): Layer[] {
   const start: Point = [x, top], end: Point = [x + width * 0.4, shore];
   const wall = { from: mix(color, palette.light, 0.12), to: mix(color, palette.sky[2], 0.22), start, end };
-  const block = (left: number, high: number, wide: number, tall: number) =>
-    rectangle(x + width * left, top + high, { width: wide, height: tall });
+  const block = (left: number, down: number, blockWidth: number, blockHeight: number) =>
+    rectangle(x + width * left, top + down, { width: blockWidth, height: blockHeight });
   const layers: Layer[] = [
     fill(block(0, 0, width, shore - top), wall),
     fill(block(0.72, 0, width * 0.28, shore - top), mix(color, [0, 0, 0], 0.28), 0.6),
@@ -69,7 +78,7 @@ function build(
   return layers;
 }
 
-/** A grid of windows; at night more of them are lit. */
+/** Draws a grid of windows; at night more of them are lit. */
 function windows(
   { x, width, top, bottom }: { x: number; width: number; top: number; bottom: number },
   { unit, palette, near, seed }: Pick<Stage, "unit" | "palette" | "seed"> & { near: number },
@@ -100,16 +109,16 @@ function windows(
   };
 }
 
-/** Mirrors the image above the shore, with ripples. Depends on bands painted before. */
+/** Mirrors the image above the shore, with ripples. Copies the rows to mirror while their bands are painted. */
 function mirror({ width, height, unit, palette, seed }: Stage, shore: number): Layer {
   const top = Math.floor(shore);
   const depth = Math.min(top, height - top);
-  // The mirrored rows are kept at half the resolution.
+  // The rows to mirror, at half the resolution.
   const columns = Math.ceil(width / 2), rows = Math.ceil(depth / 2) + 1;
-  const kept = new Float32Array(columns * rows * 3);
+  const copy = new Float32Array(columns * rows * 3);
   const deep = mix(palette.sky[0], palette.near, 0.6);
   return (band) => {
-    keep(band);
+    copyRows(band);
     eachRow(band, [top, height], (y, row) => {
       const down = y - top;
       const share = down / Math.max(1, height - top);
@@ -118,20 +127,20 @@ function mirror({ width, height, unit, palette, seed }: Stage, shore: number): L
         const sourceX = Math.max(0, Math.min(columns - 1, Math.round(x / 2 + ripple * unit * 0.012 * (0.2 + share))));
         const sourceY = Math.max(0, Math.min(rows - 1, Math.round(down / 2 * 1.15 + ripple * unit * 0.02)));
         const from = (sourceY * columns + sourceX) * 3, at = row + x * 3;
-        const color: Rgb = [kept[from] ?? 0, kept[from + 1] ?? 0, kept[from + 2] ?? 0];
+        const color: Rgb = [copy[from] ?? 0, copy[from + 1] ?? 0, copy[from + 2] ?? 0];
         lay(band.data, at, mix(color, deep, 0.3 + 0.5 * share), 1);
         if (down < unit * 0.004) shine(band.data, at, palette.light, 0.25);
       }
     });
   };
 
-  function keep(band: Band): void {
+  function copyRows(band: Band): void {
     eachRow(band, [Math.max(0, top - depth), top], (y, row) => {
       const line = top - 1 - y;
       if (line % 2 !== 0) return;
       for (let column = 0; column < columns; column++) {
         const from = row + Math.min(width - 1, column * 2) * 3, to = ((line / 2) * columns + column) * 3;
-        for (let i = 0; i < 3; i++) kept[to + i] = band.data[from + i] ?? 0;
+        for (let i = 0; i < 3; i++) copy[to + i] = band.data[from + i] ?? 0;
       }
     });
   }

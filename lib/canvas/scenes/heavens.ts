@@ -10,11 +10,14 @@ import { lay, type Layer } from "../surface.ts";
 export interface Heavens {
   layers: Layer[];
   light: Point;
-  /** -1: from the left, 1: from the right. */
+  /** Side of the light: -1 is left, 1 is right. */
   side: number;
 }
 
-/** Composes a sky that ends at `horizon`. */
+/**
+ * Composes a sky that ends at `horizon`. Except by day, `height` is about how high the light stands, as a share of the
+ * sky.
+ */
 export function heavens(stage: Stage, { horizon, height = 0.5 }: { horizon: number; height?: number }): Heavens {
   const { width, unit, random, seed, palette } = stage;
   const { mood, light: color } = palette;
@@ -39,6 +42,7 @@ export function heavens(stage: Stage, { horizon, height = 0.5 }: { horizon: numb
   return { layers, light, side };
 }
 
+/** Draws the sun or, at night, the moon. */
 function orb({ palette, unit, seed }: Stage, at: Point, radius: number): Layer[] {
   const { light: color, mood } = palette;
   const out: Layer[] = [disc(at, { radius, color, soft: Math.max(1.2, radius * 0.04) })];
@@ -46,25 +50,26 @@ function orb({ palette, unit, seed }: Stage, at: Point, radius: number): Layer[]
   // Lunar maria.
   const gray: Rgb = mix(color, palette.sky[1], 0.35);
   for (let i = 0; i < 6; i++) {
-    const turn = (seed % 97 + i * 2.4) % (2 * Math.PI);
-    const away = radius * (0.2 + 0.09 * i);
+    const angle = (seed % 97 + i * 2.4) % (2 * Math.PI);
+    const distance = radius * (0.2 + 0.09 * i);
     const style = { radius: radius * (0.26 - i * 0.03), color: gray, alpha: 0.4, soft: unit * 0.012 };
-    out.push(disc([at[0] + Math.cos(turn) * away, at[1] + Math.sin(turn) * away], style));
+    out.push(disc([at[0] + Math.cos(angle) * distance, at[1] + Math.sin(angle) * distance], style));
   }
   return out;
 }
 
+/** Colours of a rainbow, from the outside to the inside. */
 const RAINBOW: readonly Rgb[] = [
   ...([[0.9, 0.2, 0.2], [1, 0.6, 0.2], [1, 0.95, 0.35]] as const),
   ...([[0.3, 0.85, 0.4], [0.3, 0.55, 1], [0.6, 0.3, 0.9]] as const),
 ];
 
 function rainbow({ width, unit }: Stage, horizon: number): Layer {
-  const inner = unit * 0.62, thick = unit * 0.1;
+  const inner = unit * 0.62, thickness = unit * 0.1;
   return (band) =>
     eachRow(band, [0, horizon], (y, row) => {
       for (let x = 0; x < width; x++) {
-        const share = (Math.hypot(x - width * 0.45, y - horizon) - inner) / thick;
+        const share = (Math.hypot(x - width * 0.45, y - horizon) - inner) / thickness;
         if (share <= 0 || share >= 1) continue;
         const color = RAINBOW[Math.floor((1 - share) * 5.999)] ?? [1, 1, 1];
         lay(band.data, row + x * 3, color, Math.sin(share * Math.PI) * 0.34);

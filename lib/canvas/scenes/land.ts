@@ -8,7 +8,7 @@ import { names, type Stage } from "../stage.ts";
 import type { Layer } from "../surface.ts";
 import { heavens } from "./heavens.ts";
 
-/** Ranges behind one another, each bluer and paler; a lake or a wood in front. */
+/** Mountain ranges behind one another, each paler than the one before it, with a wood and perhaps a lake in front. */
 export function mountains(stage: Stage): Layer[] {
   const { width, height, unit, random, seed, palette } = stage;
   const horizon = height * 0.62;
@@ -45,15 +45,15 @@ export function mountains(stage: Stage): Layer[] {
 function wood({ width, unit, random }: Stage, ground: number, color: Rgb): Layer[] {
   const layers: Layer[] = [];
   for (let x = -unit * 0.05; x < width + unit * 0.05; x += unit * between(random, 0.012, 0.05)) {
-    const aside = Math.abs(x / width - 0.5) * 2;
-    const size = unit * 0.2 * (0.25 + 0.75 * aside * aside) * between(random, 0.6, 1.2);
+    const fromMiddle = Math.abs(x / width - 0.5) * 2;
+    const size = unit * 0.2 * (0.25 + 0.75 * fromMiddle * fromMiddle) * between(random, 0.6, 1.2);
     layers.push(...fir([x, ground + unit * between(random, 0, 0.04)], size, color));
   }
   layers.push(fill(rectangle(0, ground - 1, { width, height: unit * 0.4 }), color));
   return layers;
 }
 
-/** A fir; the point is at its foot. */
+/** Draws a fir; the point is at its foot. */
 function fir([x, y]: Point, size: number, color: Rgb): Layer[] {
   const outline: Point[] = [[x, y - size]];
   const back: Point[] = [];
@@ -70,7 +70,7 @@ function fir([x, y]: Point, size: number, color: Rgb): Layer[] {
   ];
 }
 
-/** Dunes, half in light and half in shade. */
+/** Dunes, half in the light and half in the shade, with cacti. */
 export function desert(stage: Stage): Layer[] {
   const { width, height, unit, random, seed, palette } = stage;
   const horizon = height * 0.58;
@@ -92,20 +92,22 @@ export function desert(stage: Stage): Layer[] {
   return layers;
 }
 
+/** Draws a cactus; the point is at its foot. */
 function cactusAt(at: Point, size: number, color: Rgb): Layer[] {
   const sketch = new Sketch(at, size);
-  const tip = (end: string, radius: number) => sketch.add(disc(sketch.point(end), { radius: size * radius, color }));
+  const roundTip = (end: string, radius: number) =>
+    sketch.add(disc(sketch.point(end), { radius: size * radius, color }));
   sketch.line("0,0 0,-1", color, { width: [0.16] });
-  tip("0,-1", 0.08);
+  roundTip("0,-1", 0.08);
   for (const [x, from, top] of [[-0.24, 0.38, 0.7], [0.24, 0.5, 0.86]] as const) {
     sketch.line(`0,${-from} ${x},${-from}`, color, { width: [0.11] });
     sketch.line(`${x},${0.055 - from} ${x},${-top}`, color, { width: [0.11] });
-    tip(`${x},${-top}`, 0.055);
+    roundTip(`${x},${-top}`, 0.055);
   }
   return sketch.layers;
 }
 
-/** Soft hills with flowers in front. */
+/** Soft hills with groves, and flowers in front. */
 export function meadow(stage: Stage): Layer[] {
   const { width, height, unit, random, seed, palette } = stage;
   const horizon = height * 0.56;
@@ -129,12 +131,12 @@ export function meadow(stage: Stage): Layer[] {
   return layers;
 }
 
-/** The green of grass in the palette's light. */
+/** Returns the green of grass, darker at night. */
 function green({ palette }: Stage): Rgb {
   return palette.mood === "night" ? oklch(0.36, 0.07, 150) : oklch(0.7, 0.13, 124);
 }
 
-/** A few round trees on a line of hills. */
+/** Draws groups of round trees along a line of hills. */
 function grove(
   { width, random }: Stage,
   heights: Float32Array,
@@ -144,7 +146,7 @@ function grove(
   const style = { color, dark: mix(color, [0, 0, 0], 0.28), soft: size * 0.05 };
   let x = random() * width * 0.2;
   while (x < width) {
-    for (let left = 1 + Math.floor(random() * 4); left > 0; left--) {
+    for (let trees = 1 + Math.floor(random() * 4); trees > 0; trees--) {
       const y = (heights[Math.min(width - 1, Math.floor(x))] ?? 0) - size * 0.4;
       layers.push(disc([x, y], { radius: size * between(random, 0.35, 0.6), ...style }));
       x += size * 0.45;
@@ -154,6 +156,7 @@ function grove(
   return layers;
 }
 
+/** Draws a flower; the point is at its foot. */
 function flower({ palette, random }: Stage, [x, y]: Point, size: number): Layer[] {
   const color = pick(random, palette.accents);
   const head = y - size * 3.2;
@@ -162,15 +165,15 @@ function flower({ palette, random }: Stage, [x, y]: Point, size: number): Layer[
   const layers = [fill(stroke(stem, size * 0.22, size * 0.12), mix(palette.near, palette.lit, 0.35))];
   const petals = 5 + Math.floor(random() * 3);
   for (let i = 0; i < petals; i++) {
-    const turn = i / petals * 2 * Math.PI;
-    const at: Point = [x + lean + Math.cos(turn) * size * 0.62, head + Math.sin(turn) * size * 0.5];
+    const angle = i / petals * 2 * Math.PI;
+    const at: Point = [x + lean + Math.cos(angle) * size * 0.62, head + Math.sin(angle) * size * 0.5];
     layers.push(fill(ellipse(at, { rx: size * 0.45, ry: size * 0.38 }), mix(color, [1, 1, 1], i % 2 * 0.14)));
   }
   const heart = mix(palette.light, [0.9, 0.6, 0.1], 0.5);
   return [...layers, disc([x + lean, head], { radius: size * 0.34, color: heart })];
 }
 
-/** Trunks in rows, paler with distance, and shafts of light. */
+/** Rows of trunks, paler in the distance, and shafts of light. */
 export function forest(stage: Stage): Layer[] {
   const { width, height, unit, random, seed, palette } = stage;
   const ground = height * 0.8;
@@ -187,10 +190,10 @@ export function forest(stage: Stage): Layer[] {
     const floor = ridgeLine(width, { base: foot, rise: unit * 0.05, scale: unit * 0.5, seed: seed + row, octaves: 4 });
     const moss = { color: mix(color, palette.lit, 0.12), lit: mix(color, palette.lit, 0.5), haze: color };
     layers.push(land(floor, { ...moss, depth: unit * 0.25, light: 1, relief: 0.3, seed }));
-    const gap = unit * (0.055 + 0.075 * near), thick = unit * (0.008 + 0.034 * near);
+    const gap = unit * (0.055 + 0.075 * near), thickness = unit * (0.008 + 0.034 * near);
     for (let x = -gap * random(); x < width + gap; x += gap * between(random, 0.5, 1.6)) {
       if (row > 2 && Math.abs(x - light[0]) < unit * 0.16) continue;
-      layers.push(...trunk(random, { x, foot: foot + unit * 0.02, thick, color, height }));
+      layers.push(...trunk(random, { x, foot: foot + unit * 0.02, thickness, color, height }));
     }
     const veil = { color: glowColor, alpha: 0.42 * (1 - near), seed: seed + row * 3, width };
     layers.push(mist({ top: foot - unit * 0.3, bottom: foot + unit * 0.05, ...veil }));
@@ -199,12 +202,13 @@ export function forest(stage: Stage): Layer[] {
   return layers;
 }
 
+/** Draws a trunk with three branches. */
 function trunk(
   random: Random,
-  { x, foot, thick, color, height }: { x: number; foot: number; thick: number; color: Rgb; height: number },
+  { x, foot, thickness, color, height }: { x: number; foot: number; thickness: number; color: Rgb; height: number },
 ): Layer[] {
   const lean = between(random, -0.02, 0.02) * height;
-  const width = thick * between(random, 0.6, 1.2);
+  const width = thickness * between(random, 0.6, 1.2);
   const stem: Point[] = [[x, foot], [x + lean * 0.5, foot - height * 0.45], [x + lean, -10]];
   const layers = [fill(stroke(stem, width * 1.35, width * 0.6), color)];
   for (let i = 0; i < 3; i++) {
@@ -218,6 +222,7 @@ function trunk(
   return layers;
 }
 
+/** Draws shafts of light that fan out from a point. */
 function shafts({ height, unit, random }: Stage, [x, y]: Point, color: Rgb): Layer[] {
   return Array.from({ length: 6 }, (_, i) => {
     const lean = (i - 2.5) * unit * 0.17, half = unit * between(random, 0.015, 0.05), foot = height * 0.86;

@@ -1,4 +1,4 @@
-/** The sea, with a coast or a sail. */
+/** The sea, with islands, and perhaps a boat or a beach. */
 import { mix } from "../color.ts";
 import { land, ridgeLine, water } from "../layers.ts";
 import { blob, fill, place, type Point } from "../path.ts";
@@ -9,7 +9,7 @@ import type { Layer } from "../surface.ts";
 import { birds, sailboat } from "../motifs.ts";
 import { heavens } from "./heavens.ts";
 
-/** Sky over water; distant islands, sails, a beach. */
+/** Sky over water, with distant islands and birds; a boat by chance, a beach if the prompt names one. */
 export function sea(stage: Stage): Layer[] {
   const { width, height, unit, random, seed, palette } = stage;
   const horizon = height * between(random, 0.5, 0.58);
@@ -33,6 +33,7 @@ export function sea(stage: Stage): Layer[] {
   return layers;
 }
 
+/** Draws a beach in the lower corner on a side: -1 is right, 1 is left. */
 function beach({ width, height, unit, palette }: Stage, side: number): Layer {
   const at: Point = [side > 0 ? 0 : width, height - unit * 0.33];
   const outline = blob(points("-0.2,0.25 0.2,0.1 0.55,0.13 0.8,0.28 0.9,0.6 -0.3,0.6"));

@@ -1,4 +1,4 @@
-/** Abstract images: a composition of shapes, and a portrait. */
+/** Images made of flat shapes: abstract compositions and portraits. */
 import { mix, oklch, type Rgb, tintsIn } from "../color.ts";
 import { disc, glow, sky } from "../layers.ts";
 import { curve, ellipse, fill, type Paint, type Point, rectangle, stroke } from "../path.ts";
@@ -25,8 +25,9 @@ export function abstract(stage: Stage): Layer[] {
   layers.push(disc([middle[0] + unit * 0.02, middle[1] + unit * 0.03], shadow));
   layers.push(fill(ellipse(middle, { rx: main, ry: main }), shaded(colors[0], middle, main)));
   for (let i = 0; i < 16; i++) {
-    const away = unit * between(random, 0.16, 0.55), turn = random() * 2 * Math.PI;
-    const x = middle[0] + Math.cos(turn) * away * width / unit * 0.8, y = middle[1] + Math.sin(turn) * away * 0.75;
+    const distance = unit * between(random, 0.16, 0.55), angle = random() * 2 * Math.PI;
+    const x = middle[0] + Math.cos(angle) * distance * width / unit * 0.8;
+    const y = middle[1] + Math.sin(angle) * distance * 0.75;
     const at: Point = [x, y];
     const radius = unit * between(random, 0.015, 0.11);
     const color = pick(random, colors);
@@ -53,11 +54,13 @@ export function abstract(stage: Stage): Layer[] {
   return layers;
 }
 
+/** Returns the colour of the background. */
 function paper({ palette, random }: Stage): Rgb {
   if (palette.mood === "night") return mix(palette.sky[0], [0.04, 0.04, 0.08], 0.3);
   return random() < 0.6 ? mix([0.965, 0.94, 0.89], palette.sky[2], 0.35) : mix(palette.sky[0], palette.near, 0.45);
 }
 
+/** Returns a gradient that makes a disc look lit from above left. */
 function shaded(color: Rgb, [x, y]: Point, radius: number): Paint {
   return {
     from: mix(color, [1, 1, 1], 0.28),
@@ -67,6 +70,7 @@ function shaded(color: Rgb, [x, y]: Point, radius: number): Paint {
   };
 }
 
+/** Returns points on an arc. `from` and `to` are in full turns. */
 function arc(
   [x, y]: Point,
   radius: number,
@@ -78,6 +82,7 @@ function arc(
   });
 }
 
+/** Draws a wavy band across the image. */
 function ribbon({ width, height, unit, random, palette }: Stage, index: number): Layer {
   const y = height * between(random, 0.12, 0.72);
   const points = curve(
@@ -93,7 +98,7 @@ function ribbon({ width, height, unit, random, palette }: Stage, index: number):
   }, 0.62);
 }
 
-/** A head and shoulders in planes of light and shade, before a halo. */
+/** A head and shoulders in areas of light and shade, in front of a halo. */
 export function portrait(stage: Stage): Layer[] {
   const { width, height, unit, random, palette } = stage;
   const at: Point = [width / 2, height * 0.43], size = unit * 0.2;
@@ -114,8 +119,8 @@ export function portrait(stage: Stage): Layer[] {
   const isLong = names(stage, "woman", "girl", "queen", "lady", "mother", "princess") ||
     (!names(stage, "man", "boy", "king", "father", "prince") && random() < 0.5);
   if (isLong) {
-    const long = "0,-1.3 0.85,-0.95 1.05,0 1,1.1 0.5,1.35 -0.5,1.35 -1,1.1 -1.05,0 -0.85,-0.95";
-    sketch.blob(long, mix(hair, BLACK, 0.3));
+    const longHair = "0,-1.3 0.85,-0.95 1.05,0 1,1.1 0.5,1.35 -0.5,1.35 -1,1.1 -1.05,0 -0.85,-0.95";
+    sketch.blob(longHair, mix(hair, BLACK, 0.3));
   }
   const cloth = sketch.gradient(mix(first, WHITE, 0.08), mix(first, palette.near, 0.75), "-1.2,1.2 1.2,3.2");
   sketch.polygon("-0.3,0.7 0.3,0.7 0.36,1.55 -0.36,1.55", shade);
@@ -151,6 +156,7 @@ export function portrait(stage: Stage): Layer[] {
   return sketch.layers;
 }
 
+/** Draws an eye with its brow; side -1 is left, 1 is right. */
 function eye(sketch: Sketch, side: number, { iris, hair }: { iris: Rgb; hair: Rgb }): void {
   const x = side * 0.31;
   sketch.blob(`${x - 0.19},-0.09 ${x},-0.19 ${x + 0.19},-0.1 ${x},-0.02`, [0.97, 0.96, 0.93]);
@@ -163,6 +169,7 @@ function eye(sketch: Sketch, side: number, { iris, hair }: { iris: Rgb; hair: Rg
   sketch.line(brow, hair, { width: [0.07, 0.03], smooth: true });
 }
 
+/** Draws rays that fan out from a point. */
 function rays({ width, height, unit, palette }: Stage, [x, y]: Point): Layer[] {
   const color = mix(palette.sky[2], palette.accents[1], 0.4);
   const reach = Math.hypot(width, height);

@@ -6,31 +6,33 @@ import { between, fractal, smooth } from "../random.ts";
 import type { Stage } from "../stage.ts";
 import { lay, type Layer, shine } from "../surface.ts";
 
+/** Colours of the small planet. */
 const MOON: readonly Rgb[] = [[0.3, 0.3, 0.33], [0.62, 0.6, 0.58], [0.8, 0.78, 0.75]];
 
-/** A nebula, stars, a large planet and a small one. */
+/** A nebula and stars, a large planet with rings and a small planet. */
 export function space(stage: Stage): Layer[] {
   const { width, height, unit, random, seed, palette } = stage;
   const hue = random() * 360;
-  const named = stage.palette.accents;
+  const accents = stage.palette.accents;
   const night: Rgb = [0.015, 0.015, 0.04];
-  const dark = mix(mix(palette.sky[0], night, 0.75), named[0], 0.06);
+  const dark = mix(mix(palette.sky[0], night, 0.75), accents[0], 0.06);
   const center: Point = [width * between(random, 0.3, 0.7), height * between(random, 0.36, 0.48)];
   const radius = unit * between(random, 0.2, 0.27);
   const light: Point = [random() < 0.5 ? -0.65 : 0.65, -0.6];
   const moon: Point = [center[0] - Math.sign(light[0]) * unit * 0.42, center[1] - unit * 0.2];
   return [
     sky([night, dark, night], { top: 0, bottom: height }),
-    nebula(stage, [mix(named[0], oklch(0.5, 0.16, hue), 0.3), mix(named[1], oklch(0.6, 0.15, hue + 70), 0.3)]),
+    nebula(stage, [mix(accents[0], oklch(0.5, 0.16, hue), 0.3), mix(accents[1], oklch(0.6, 0.15, hue + 70), 0.3)]),
     stars(random, { width, bottom: height * 1.15, count: 900, unit, color: [1, 0.98, 0.94] }),
-    glow(center, { radius: radius * 1.9, color: named[0], amount: 0.34 }),
+    glow(center, { radius: radius * 1.9, color: accents[0], amount: 0.34 }),
     rings(stage, center, { radius, half: "far" }),
-    planet({ center, radius, light, colors: [named[4], named[0], named[1], named[3]], seed }),
+    planet({ center, radius, light, colors: [accents[4], accents[0], accents[1], accents[3]], seed }),
     rings(stage, center, { radius, half: "near" }),
     planet({ center: moon, radius: radius * 0.2, light, colors: MOON, seed: seed + 4 }),
   ];
 }
 
+/** Draws glowing clouds in two colours. */
 function nebula({ width, height, unit, seed }: Stage, colors: readonly [Rgb, Rgb]): Layer {
   const columns = Math.min(480, Math.ceil(width / 2)), rows = Math.max(2, Math.ceil(columns * height / width));
   const step = width / columns;
@@ -52,6 +54,7 @@ function nebula({ width, height, unit, seed }: Stage, colors: readonly [Rgb, Rgb
   };
 }
 
+/** Draws a banded planet. `light` is the direction of the light. */
 function planet(
   { center: [cx, cy], radius, light, colors, seed }: Record<"center" | "light", Point> & {
     radius: number;
@@ -85,6 +88,7 @@ function planet(
   };
 }
 
+/** Draws one half of the planet's rings: the far one is painted before the planet, the near one after it. */
 function rings(
   { seed, palette }: Stage,
   [cx, cy]: Point,
@@ -99,11 +103,11 @@ function rings(
         const dx = (x - cx) / radius, dy = (y - cy) / radius;
         const along = dx * cos + dy * sin, across = (dy * cos - dx * sin) / flat;
         if ((across > 0) !== (half === "near")) continue;
-        const away = Math.sqrt(along * along + across * across);
-        if (away < 1.32 || away > 2.15) continue;
-        const fine = fractal(away * 22, 0.5, { seed: seed + 77, octaves: 3 });
-        const gap = Math.abs(away - 1.78) < 0.035 ? 0.1 : 1;
-        const alpha = smooth(1.32, 1.4, away) * smooth(2.15, 2.05, away) * smooth(0.2, 0.75, fine) * gap * 0.9;
+        const distance = Math.sqrt(along * along + across * across);
+        if (distance < 1.32 || distance > 2.15) continue;
+        const fine = fractal(distance * 22, 0.5, { seed: seed + 77, octaves: 3 });
+        const gap = Math.abs(distance - 1.78) < 0.035 ? 0.1 : 1;
+        const alpha = smooth(1.32, 1.4, distance) * smooth(2.15, 2.05, distance) * smooth(0.2, 0.75, fine) * gap * 0.9;
         lay(band.data, row + x * 3, mix(color, [0.2, 0.18, 0.2], 1 - fine), alpha);
       }
     });

@@ -1,4 +1,4 @@
-/** Warnings about prices that differ from the catalog of the release, or that come from an old one. */
+/** Warnings about prices that differ from the catalog, and about facts of the catalog that are old. */
 import { listDifferences, matchModels } from "../../catalog/price_differences.ts";
 import { listSnapshot } from "../../catalog/price_lists.ts";
 import { type CatalogSnapshot, loadCatalog } from "../../catalog/snapshot.ts";
@@ -6,12 +6,12 @@ import type { Config } from "../../config.ts";
 import { DAY_MS } from "../../store/days.ts";
 import { type Warning, warning } from "./warning.ts";
 
-/** Age of facts from which on they are doubtful, in days. */
+/** Age from which facts are unreliable, in days. */
 const OLD_DAYS = 90;
 
 /**
- * Warnings about models that the catalog knows.
- * @param options `now`: Unix time in milliseconds; `usesCatalog`: true if models take members from the catalog
+ * Returns warnings about models that the catalog has.
+ * @param options `now`: Unix time in milliseconds; `usesCatalog`: whether models take members from the catalog
  */
 export async function catalogWarnings(
   config: Pick<Config, "models" | "upstreams" | "catalog">,

@@ -1,11 +1,11 @@
-/** Warnings about groups and keys: what they may do. */
+/** Warnings about the permissions of groups and keys. */
 import { mayCall, mayUse } from "../../access/permissions.ts";
 import { createCatalog } from "../../catalog/catalog.ts";
 import { type Config, ENDPOINTS, type Group, groupOf, groupSchema, type KeyRules } from "../../config.ts";
 import { pathText } from "../../config/problems.ts";
 import { type Warning, warning } from "./warning.ts";
 
-/** Warnings about every group, and about the keys of the environment. */
+/** Yields warnings about all groups, and about the keys of the configuration. */
 export function* groupWarnings(config: Config): Generator<Warning> {
   const ids = createCatalog(config).models.map(({ id }) => id);
   for (const [name, group] of Object.entries(config.groups)) {
@@ -57,21 +57,21 @@ function* oneKeyWarnings(
   yield* rulesWarnings(key, { group, path, ids });
 }
 
-/** Warnings about what a key of the store may do. */
-export function keyWarnings(config: Config, key: Ruled): Warning[] {
+/** Returns warnings about the permissions of a key of the store. */
+export function keyWarnings(config: Config, key: KeyPermissions): Warning[] {
   const group = groupOf(config, key.group);
   const ids = createCatalog(config).models.map(({ id }) => id);
   return group === undefined ? [] : [...rulesWarnings(key, { group, path: [], ids })];
 }
 
-/** The part of a key that decides its permissions. */
-interface Ruled {
+/** The members of a key that decide its permissions. */
+interface KeyPermissions {
   group: string;
   rules: KeyRules;
 }
 
 function* rulesWarnings(
-  { group: name, rules }: Ruled,
+  { group: name, rules }: KeyPermissions,
   { group, path, ids }: { group: Group; path: (string | number)[]; ids: readonly string[] },
 ): Generator<Warning> {
   if (rules.models !== undefined) {
@@ -88,6 +88,7 @@ function* rulesWarnings(
   }
 }
 
+/** Returns whether a group has no restrictions. */
 function isOpen(group: Group): boolean {
   return JSON.stringify(group) === JSON.stringify(groupSchema.parse({}));
 }

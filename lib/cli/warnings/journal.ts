@@ -1,9 +1,9 @@
-/** A warning that needs access to the disk: about the journal of entries that wait for the store. */
+/** The warning about a journal that cannot be written, which needs access to the disk. */
 import type { Config } from "../../config.ts";
 import { whyNotWritable } from "../../doctor/journal.ts";
 import { type Warning, warning } from "./warning.ts";
 
-/** A warning about the journal where it cannot be written. Only a store of several nodes needs one. */
+/** Returns a warning if the journal cannot be written. Only Postgres needs a journal. */
 export function journalWarnings({ store, nodes }: Pick<Config, "store" | "nodes">): Warning[] {
   if (store.kind !== "postgres" || nodes.journal === null) return [];
   const why = whyNotWritable(nodes.journal);

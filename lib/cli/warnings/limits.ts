@@ -1,4 +1,4 @@
-/** Warnings about limits that admit nothing, and budgets that pay for nothing. */
+/** Warnings about limits and budgets that are too small for a single request. */
 import { mayUse } from "../../access/permissions.ts";
 import { createCatalog, pricingAt } from "../../catalog/catalog.ts";
 import type { Limits, Model } from "../../catalog/model.ts";
@@ -8,44 +8,46 @@ import { outputTokens } from "../../billing/image_tokens.ts";
 import { type Amount, costOf, formatUsd, parseFactor, parseUsd, timesFactor } from "../../billing/money.ts";
 import { type Warning, warning } from "./warning.ts";
 
-/** Tokens of a short prompt, and of an answer to a request without a maximum. */
-const USUAL_TEXT = 1_280;
+/** Tokens of a usual text request: a short prompt, and the estimated answer to a request without a maximum. */
+const USUAL_TEXT_TOKENS = 1_280;
+/** Size of a usual image. */
 const USUAL_IMAGE = { width: 1024, height: 1024 };
 
-/** A group or a key with limits and a budget. */
-interface Holder {
+/** A group or a key with its limits and budgets. */
+interface LimitOwner {
   path: (string | number)[];
+  /** Models that it may use. */
   models: readonly Model[];
-  /** The factor of its prices. */
+  /** Factor on its prices, a decimal string. */
   factor: string;
   limits: [name: string, limits: Limits | undefined][];
   budgets: [name: string, budget: Budget | undefined][];
 }
 
-/** Warnings about the limits of models, groups and keys, and about budgets. `now` in Unix milliseconds. */
+/** Returns warnings about the limits and budgets of models, groups and keys. @param now Unix time in milliseconds */
 export function limitWarnings(config: Config, now: number): Warning[] {
   return [
     ...config.models.flatMap((model, index) =>
       tokenLimitWarnings(model.limits, { path: ["models", index, "limits"], models: [model] })
     ),
-    ...holders(config).flatMap(({ path, models, factor, limits, budgets }) => [
+    ...limitOwners(config).flatMap(({ path, models, factor, limits, budgets }) => [
       ...limits.flatMap(([name, limits]) => tokenLimitWarnings(limits, { path: [...path, name], models })),
       ...budgets.flatMap(([name, budget]) => budgetWarnings(budget, { path: [...path, name], models, factor, now })),
     ]),
   ];
 }
 
-function holders(config: Config): Holder[] {
+function limitOwners(config: Config): LimitOwner[] {
   const { models } = createCatalog(config);
   return [
-    ...Object.entries(config.groups).map(([name, group]): Holder => ({
+    ...Object.entries(config.groups).map(([name, group]): LimitOwner => ({
       path: ["groups", name],
       models: models.filter(({ id }) => mayUse({ group, rules: {} }, id)),
       factor: group.price_factor,
       limits: [["limits", group.limits], ["key_limits", group.key_limits]],
       budgets: [["budget", group.budget], ["key_budget", group.key_budget], ["user_budget", group.user_budget]],
     })),
-    ...config.keys.flatMap(({ group: name, rules }, index): Holder[] => {
+    ...config.keys.flatMap(({ group: name, rules }, index): LimitOwner[] => {
       const group = groupOf(config, name);
       return group === undefined ? [] : [{
         path: ["keys", index],
@@ -58,37 +60,37 @@ function holders(config: Config): Holder[] {
   ];
 }
 
-type HolderScope = Pick<Holder, "path" | "models">;
+type OwnerScope = Pick<LimitOwner, "path" | "models">;
 
 function makesText({ architecture }: Model): boolean {
   return architecture.output_modalities.includes("text");
 }
 
-/** Token limits that are smaller than the smallest usual request. */
-function tokenLimitWarnings(limits: Limits | undefined, { path, models }: HolderScope): Warning[] {
-  const tokensPerMinute = limits?.tokens_per_minute;
-  if (tokensPerMinute === undefined || models.length === 0) return [];
-  const usual = models.map((model) =>
-    makesText(model) ? Math.min(USUAL_TEXT, model.context_length) : outputTokens(USUAL_IMAGE)
+/** Returns a warning if a token limit is smaller than one usual request. */
+function tokenLimitWarnings(limits: Limits | undefined, { path, models }: OwnerScope): Warning[] {
+  const limit = limits?.tokens_per_minute;
+  if (limit === undefined || models.length === 0) return [];
+  const usualTokens = models.map((model) =>
+    makesText(model) ? Math.min(USUAL_TEXT_TOKENS, model.context_length) : outputTokens(USUAL_IMAGE)
   );
-  const smallest = Math.min(...usual);
-  return tokensPerMinute >= smallest ? [] : [
+  const fewest = Math.min(...usualTokens);
+  return limit >= fewest ? [] : [
     warning(
       pathText([...path, "tokens_per_minute"]),
-      `${tokensPerMinute} are less than one usual request of about ${smallest} tokens: raise it`,
+      `${limit} are less than one usual request of about ${fewest} tokens: raise it`,
     ),
   ];
 }
 
-/** Budgets that do not cover the dearest request that a model takes. */
+/** Returns a warning if a budget does not cover the most expensive request that a model accepts. */
 function budgetWarnings(
   budget: Budget | undefined,
-  { path, models, factor, now }: HolderScope & Pick<Holder, "factor"> & { now: number },
+  { path, models, factor, now }: OwnerScope & Pick<LimitOwner, "factor"> & { now: number },
 ): Warning[] {
   if (budget === undefined) return [];
   let dearest: { id: string; cost: Amount } | undefined;
   for (const model of models) {
-    const cost = timesFactor(costBound(model, now), parseFactor(factor));
+    const cost = timesFactor(maxCost(model, now), parseFactor(factor));
     if (dearest === undefined || cost > dearest.cost) dearest = { id: model.id, cost };
   }
   if (dearest === undefined || parseUsd(budget.usd) >= dearest.cost) return [];
@@ -101,12 +103,12 @@ function budgetWarnings(
   ];
 }
 
-/** A whole context and the longest answer, or one image of the usual size. */
-function costBound(model: Model, now: number): Amount {
-  const { context_tiers = [], ...plain } = pricingAt(model, now);
-  if (!makesText(model)) return costOf(outputTokens(USUAL_IMAGE), plain.completion);
+/** Returns the cost of a full context with the longest answer, or of one image of the usual size. */
+function maxCost(model: Model, now: number): Amount {
+  const { context_tiers = [], ...prices } = pricingAt(model, now);
+  if (!makesText(model)) return costOf(outputTokens(USUAL_IMAGE), prices.completion);
   const output = Math.min(model.top_provider.max_completion_tokens, model.context_length);
   const input = model.context_length - output;
-  const { prompt, completion } = context_tiers.findLast(({ above }) => input > above) ?? plain;
+  const { prompt, completion } = context_tiers.findLast(({ above }) => input > above) ?? prices;
   return costOf(input, prompt) + costOf(output, completion);
 }

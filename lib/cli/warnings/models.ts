@@ -1,4 +1,4 @@
-/** Warnings about models: where they go and what they cost. */
+/** Warnings about the targets, prices and dates of models. */
 import { isExpired, kindOf, pricingAt } from "../../catalog/catalog.ts";
 import type { Model } from "../../catalog/model.ts";
 import type { Config } from "../../config.ts";
@@ -6,22 +6,24 @@ import { type Warning, warning } from "./warning.ts";
 import { httpUpstreams, lacksKey, sendsBills } from "./upstreams.ts";
 import { parseUsd } from "../../billing/money.ts";
 
-/** Warnings about every model of the file, without the embedded ones. */
+/** Yields warnings about all configured models. @param now Unix time in milliseconds */
 export function* modelWarnings(config: Config, now: number): Generator<Warning> {
   const hosts = new Map(httpUpstreams(config));
   for (const [index, model] of config.models.entries()) {
     const path = `models[${index}]`;
-    const own = model.targets.flatMap(({ upstream }) => hosts.get(upstream) ?? []);
-    if (own.length === model.targets.length && own.every(lacksKey)) {
+    const targetHosts = model.targets.flatMap(({ upstream }) => hosts.get(upstream) ?? []);
+    if (targetHosts.length === model.targets.length && targetHosts.every(lacksKey)) {
       yield warning(`${path}.targets`, "No target is usable: their upstreams have no key");
     }
     yield* targetWarnings(model, path);
-    yield* priceWarnings(model, { path, now, billed: own.some(sendsBills) });
-    yield* cachePriceWarnings(model, { path, now, anthropic: own.some(({ vendor }) => vendor === "anthropic") });
+    yield* priceWarnings(model, { path, now, billed: targetHosts.some(sendsBills) });
+    const anthropic = targetHosts.some(({ vendor }) => vendor === "anthropic");
+    yield* cachePriceWarnings(model, { path, now, anthropic });
     yield* dateWarnings(model, { path, now });
   }
 }
 
+/** Warns about targets that appear twice. */
 function targetWarnings({ targets }: Model, path: string): Warning[] {
   const seen = new Map<string, number>();
   return targets.flatMap(({ upstream, model, protocol }, index) => {
@@ -38,11 +40,12 @@ function isFree(price: string): boolean {
   return parseUsd(price) === 0n;
 }
 
+/** Warns about free models whose upstream sends bills. */
 function priceWarnings(model: Model, { path, now, billed }: { path: string; now: number; billed: boolean }): Warning[] {
   if (!billed) return [];
   const { prompt, completion, request } = pricingAt(model, now);
   const kind = kindOf(model);
-  // Vectors and ranks are no tokens of an answer, and a price per search may be the only one.
+  // Embedding and rerank models produce no output tokens, and a price per search may be their only price.
   const hasOutput = kind !== "embedding" && kind !== "rerank";
   const isPaid = request !== undefined && !isFree(request);
   const free = [
@@ -58,7 +61,10 @@ function priceWarnings(model: Model, { path, now, billed }: { path: string; now:
   ];
 }
 
-/** Anthropic prices cache reads and writes separately; prices that are left out default to that of the prompt. */
+/**
+ * Warns about cache prices that equal the prompt's, which is the default of prices that are left out: Anthropic has
+ * separate prices for cache reads and writes.
+ */
 function cachePriceWarnings(
   model: Model,
   { path, now, anthropic }: { path: string; now: number; anthropic: boolean },
@@ -79,6 +85,7 @@ function cachePriceWarnings(
   ];
 }
 
+/** Warns about past price changes and past expiration dates. */
 function* dateWarnings(
   { price_changes, expiration_date }: Model,
   { path, now }: { path: string; now: number },

@@ -1,19 +1,19 @@
-/** Warnings about who can reach the gateway, and what it keeps. */
+/** Warnings about listeners, the store, proxies, CORS, alerts and size limits. */
 import { isWithin } from "../../access/networks.ts";
 import type { Config } from "../../config.ts";
 import { JSON_MEMORY_FACTOR } from "../../server/body.ts";
 import { type Warning, warning } from "./warning.ts";
 
-/** Networks that only this machine, or only one's own, can be in. */
-const OWN_NETWORKS = [
+/** Networks of this machine and private networks. */
+const PRIVATE_NETWORKS = [
   ...["127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "169.254.0.0/16", "100.64.0.0/10"],
   ...["::1", "fc00::/7", "fe80::/10"],
 ];
 
-/** Fewest leading bits of a network that may be one's own proxies. */
-const NARROW_BITS = 8;
+/** Shortest prefix, in bits, of a network that can plausibly contain only the operator's proxies. */
+const MIN_PREFIX_BITS = 8;
 
-/** Warnings about listeners, proxies, pages, the store, alerts and the sizes of bodies. */
+/** Returns all warnings of this file. */
 export function networkWarnings(config: Config): Warning[] {
   return [
     ...listenWarnings(config),
@@ -25,15 +25,15 @@ export function networkWarnings(config: Config): Warning[] {
 }
 
 function* listenWarnings({ listen, admin, trusted_proxies }: Config): Generator<Warning> {
-  const open = !isOwnHost(listen.hostname) || isEverywhere(listen.hostname);
-  if (open && trusted_proxies.length === 0) {
+  const isReachable = !isOwnHost(listen.hostname) || isWildcard(listen.hostname);
+  if (isReachable && trusted_proxies.length === 0) {
     yield warning(
       "listen.hostname",
       `"${listen.hostname}" can be reached from other machines, and there is no trusted proxy: list it in ` +
         "`trusted_proxies`, or listen on 127.0.0.1",
     );
   }
-  if (admin !== undefined && isEverywhere((admin.listen ?? listen).hostname)) {
+  if (admin !== undefined && isWildcard((admin.listen ?? listen).hostname)) {
     yield warning(
       admin.listen === undefined ? "admin" : "admin.listen.hostname",
       "The admin side listens on every interface: set `admin.listen`",
@@ -50,7 +50,7 @@ function storeWarnings({ store }: Config): Warning[] {
 function* proxyWarnings({ trusted_proxies, cors }: Config): Generator<Warning> {
   for (const [index, network] of trusted_proxies.entries()) {
     const bits = /\/(\d+)$/.exec(network)?.[1];
-    if (bits === undefined || Number(bits) >= NARROW_BITS) continue;
+    if (bits === undefined || Number(bits) >= MIN_PREFIX_BITS) continue;
     yield warning(
       `trusted_proxies[${index}]`,
       `"${network}" lets almost anyone forge their address: list only your proxies`,
@@ -66,18 +66,18 @@ function* proxyWarnings({ trusted_proxies, cors }: Config): Generator<Warning> {
   }
 }
 
-/** The path of a webhook is never shown: at some receivers it is a password. */
+/** Warns about alerts without encryption. It names only the host of the webhook: its path may be a secret. */
 function alertWarnings({ alerts }: Config): Warning[] {
   const url = URL.parse(alerts?.webhook.reveal() ?? "");
   if (url === null || url.protocol === "https:" || isOwnHost(url.hostname)) return [];
   return [warning("alerts.webhook", `Alerts go to "${url.hostname}" unencrypted: use https`)];
 }
 
-/** Limits that are smaller than another limit that must fit into them. */
+/** Warns about limits that are smaller than another limit that they must cover. */
 function sizeWarnings({ resource_limits: limits, images, shutdown }: Config): Warning[] {
   const { uploads } = images;
   const budget = limits.body_budget_bytes;
-  const pairs: [path: string, value: number, other: string, least: number][] = [
+  const pairs: [path: string, value: number, other: string, otherValue: number][] = [
     [
       "resource_limits.body_budget_bytes",
       budget,
@@ -98,18 +98,18 @@ function sizeWarnings({ resource_limits: limits, images, shutdown }: Config): Wa
       shutdown.drain_seconds,
     ],
   ];
-  return pairs.filter(([, value, , minimum]) => value < minimum).map((
-    [path, value, other, minimum],
-  ) => (warning(path, `${value} is less than ${other}, which is ${minimum}: make it larger, or the other smaller`)));
+  return pairs.filter(([, value, , otherValue]) => value < otherValue).map((
+    [path, value, other, otherValue],
+  ) => (warning(path, `${value} is less than ${other}, which is ${otherValue}: make it larger, or the other smaller`)));
 }
 
-/** True for hosts of this machine or of one's own network. A name without a dot is one of the latter. */
+/** Returns whether a host is this machine or in a private network. A name without a dot counts as private. */
 export function isOwnHost(host: string): boolean {
   const bare = host.replace(/^\[(.*)\]$/, "$1");
-  if (isEverywhere(bare) || isWithin(bare, OWN_NETWORKS)) return true;
+  if (isWildcard(bare) || isWithin(bare, PRIVATE_NETWORKS)) return true;
   return /^[a-z0-9-]+$/i.test(bare) || /\.(localhost|local|internal|lan|home\.arpa)$/i.test(bare);
 }
 
-function isEverywhere(host: string): boolean {
+function isWildcard(host: string): boolean {
   return host === "0.0.0.0" || host === "::" || host === "[::]";
 }

@@ -1,8 +1,8 @@
-/** Warnings about several gateways on one store. */
+/** Warnings about stores that nodes share only in part. */
 import type { Config } from "../../config.ts";
 import { type Warning, warning } from "./warning.ts";
 
-/** Warnings about what nodes share, and what each would have for itself. */
+/** Yields a warning if nodes can share the store but not the limits, or the limits but not the store. */
 export function* nodeWarnings({ store, limits_store }: Config): Generator<Warning> {
   if (store.kind === "postgres" && limits_store.kind === "memory") {
     yield warning(

@@ -1,11 +1,11 @@
-/** Warnings about upstreams: their addresses and their keys. */
+/** Warnings about the addresses and keys of upstreams. */
 import type { Config, HttpUpstreamConfig } from "../../config.ts";
 import { pathText } from "../../config/problems.ts";
 import { usualPath, vendorOf } from "../../upstreams/vendors.ts";
 import { type Warning, warning } from "./warning.ts";
 import { isOwnHost } from "./network.ts";
 
-/** The upstreams over the network, by name. */
+/** Returns the upstreams that are reached over the network, with their names. */
 export function httpUpstreams({ upstreams }: Pick<Config, "upstreams">): [name: string, row: HttpUpstreamConfig][] {
   return Object.entries(upstreams).flatMap(([name, row]) => row.vendor === "embedded" ? [] : [[name, row]]);
 }
@@ -14,17 +14,17 @@ function addressOf({ base_url, vendor }: HttpUpstreamConfig): URL {
   return new URL(base_url ?? vendorOf(vendor).baseUrl ?? "http://localhost");
 }
 
-/** True for a host that is not one's own and has no key: most of them refuse that. */
+/** Returns whether an upstream has a public host and no key, which most such hosts refuse. */
 export function lacksKey(row: HttpUpstreamConfig): boolean {
   return row.api_key === undefined && !isOwnHost(addressOf(row).hostname);
 }
 
-/** True for a host that sends bills: one with a key that is not one's own. */
+/** Returns whether an upstream probably sends bills: it has a public host and a key. */
 export function sendsBills(row: HttpUpstreamConfig): boolean {
   return row.api_key !== undefined && !isOwnHost(addressOf(row).hostname);
 }
 
-/** Warnings about every upstream. */
+/** Yields warnings about all upstreams that are reached over the network. */
 export function* upstreamWarnings(config: Config): Generator<Warning> {
   const used = new Set(config.models.flatMap(({ targets }) => targets.map(({ upstream }) => upstream)));
   const seen = new Map<string, string>();

@@ -1,6 +1,6 @@
-/** Settings that are valid but may be a mistake. */
+/** A warning about a setting that is valid but may be a mistake. */
 
-/** One warning. */
+/** A warning about a setting. */
 export interface Warning {
   /** Path of the member, such as `models[1].pricing`. */
   path: string;
@@ -13,7 +13,7 @@ export function warning(path: string, message: string): Warning {
   return { path, message };
 }
 
-/** The line of a warning. */
+/** Formats a warning as a line. */
 export function warningText({ path, message }: Warning): string {
   return `${path}: ${message}`;
 }

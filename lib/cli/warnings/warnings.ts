@@ -1,6 +1,6 @@
-/** Every warning about a configuration that is free of mistakes. */
+/** Collects all warnings about a valid configuration. */
 import type { Config } from "../../config.ts";
-import { writtenPath } from "../../config/expand_models.ts";
+import { pathInFile } from "../../config/expand_models.ts";
 import type { LoadedConfig } from "../../config/load.ts";
 import { catalogWarnings } from "./catalog.ts";
 import { journalWarnings } from "./journal.ts";
@@ -12,23 +12,23 @@ import { networkWarnings } from "./network.ts";
 import { nodeWarnings } from "./nodes.ts";
 import { upstreamWarnings } from "./upstreams.ts";
 
-/** Every warning, with the paths of the file. @param now Unix time in milliseconds */
+/** Returns all warnings, with paths as in the file. @param now Unix time in milliseconds */
 export async function allWarnings(
-  { config, places }: Pick<LoadedConfig, "config" | "places">,
+  { config, modelIndices }: Pick<LoadedConfig, "config" | "modelIndices">,
   now: number,
 ): Promise<Warning[]> {
-  const found = [
+  const warnings = [
     ...configWarnings(config, now),
-    ...await catalogWarnings(config, { now, usesCatalog: places !== undefined }),
+    ...await catalogWarnings(config, { now, usesCatalog: modelIndices !== undefined }),
     ...journalWarnings(config),
   ];
-  return found.map(({ path, message }) => ({
-    path: writtenPath(path, places),
+  return warnings.map(({ path, message }) => ({
+    path: pathInFile(path, modelIndices),
     message: `${ownerOf(path, config)}${message}`,
   }));
 }
 
-/** Warnings about a configuration, in the order of its members. `now` in Unix milliseconds. */
+/** Returns the warnings that need neither the catalog nor the disk. @param now Unix time in milliseconds */
 export function configWarnings(config: Config, now: number): Warning[] {
   return [
     ...networkWarnings(config),
@@ -40,7 +40,7 @@ export function configWarnings(config: Config, now: number): Warning[] {
   ];
 }
 
-/** Names the model of a path, which has its index only. */
+/** Returns the id of the model that a path is about, as the beginning of a message: the path has only its index. */
 function ownerOf(path: string, { models }: Config): string {
   const [, index] = /^models\[(\d+)\]/.exec(path) ?? [];
   const model = models[Number(index)];

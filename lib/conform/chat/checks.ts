@@ -1,15 +1,15 @@
-/** Chat completions: answers, streams, tools, and reasoning with its signature, which OpenAI's own API lacks. */
+/** Checks of chat completions: answers, streams, tools, and reasoning with signatures, which OpenAI's own API lacks. */
 import { isObject, type JsonObject } from "../../json/mod.ts";
-import { type Checks, expectThat, Skip } from "../check.ts";
+import { type Checks, must, Skip } from "../check.ts";
 import { HTTP_CHECKS } from "../http_checks.ts";
 import { HALT, HALTING, LIKE_THIS, READY, SYSTEM } from "../prompts.ts";
 import { type ProtocolChecks, type ProtocolClient, withClient } from "../protocol_client.ts";
 import { checkCalls, checkDone, checkStreamedSchema, checkSystem, sharedChecks } from "../shared_checks.ts";
-import { CHAT, type ChatAnswer, type ChatChunk, checkUsage, foldChunks } from "./forms.ts";
+import { aggregateChunks, CHAT, type ChatAnswer, type ChatChunk, checkUsage } from "./forms.ts";
 
 type ChatClient = ProtocolClient<ChatAnswer, ChatChunk>;
 
-/** Names of the token limit: newer models refuse the older name, older hosts do not know the newer one. */
+/** Both names of the token limit. Newer models refuse the older name, and older hosts do not know the newer one. */
 const LIMIT_NAMES = ["max_completion_tokens", "max_tokens"];
 
 const ANSWERS: ProtocolChecks<ChatAnswer, ChatChunk> = {
@@ -17,12 +17,12 @@ const ANSWERS: ProtocolChecks<ChatAnswer, ChatChunk> = {
   async "whole.nulls"(client) {
     const { body, message } = await client.ready();
     const [choice] = Array.isArray(body.choices) ? body.choices : [];
-    expectThat("refusal" in message, { expected: "message.refusal", seen: message });
-    expectThat("logprobs" in Object(choice), { expected: "logprobs", seen: choice });
+    must("refusal" in message, { expected: "message.refusal", seen: message });
+    must("logprobs" in Object(choice), { expected: "logprobs", seen: choice });
   },
   async "whole.finish"(client) {
     const { finish } = await client.ready();
-    expectThat(finish === "stop", { expected: 'finish_reason "stop"', seen: finish });
+    must(finish === "stop", { expected: 'finish_reason "stop"', seen: finish });
   },
   async parts(client) {
     const messages = [
@@ -32,33 +32,31 @@ const ANSWERS: ProtocolChecks<ChatAnswer, ChatChunk> = {
     ];
     await client.ask(READY, { messages });
   },
-  system: (client) => checkLead(client, "system"),
-  developer: (client) => checkLead(client, "developer"),
+  system: (client) => checkInstructions(client, "system"),
+  developer: (client) => checkInstructions(client, "developer"),
   async "length.names"(client) {
     for (const name of LIMIT_NAMES) {
       const answer = await client.post({ body: client.body(READY, { [name]: 64 }) });
       if (answer.status === 400 && answer.text.includes("unsupported_parameter")) {
         throw new Skip(`the model itself refuses ${name}`);
       }
-      expectThat(answer.status === 200, {
-        expected: `status 200 with ${name}`,
-        seen: `${answer.status}: ${answer.text}`,
-      });
+      must(answer.status === 200, { expected: `status 200 with ${name}`, seen: `${answer.status}: ${answer.text}` });
     }
   },
   async stop(client) {
     const { text, finish } = await client.ask(HALTING, { stop: [HALT] }, "stop");
-    expectThat(!text.includes(HALT), { expected: `a text without ${HALT}`, seen: text });
-    expectThat(finish === "stop", { expected: 'finish_reason "stop"', seen: finish });
+    must(!text.includes(HALT), { expected: `a text without ${HALT}`, seen: text });
+    must(finish === "stop", { expected: 'finish_reason "stop"', seen: finish });
   },
   async "json.object"(client) {
     const { text } = await client.ask(LIKE_THIS, { response_format: { type: "json_object" } }, "response_format");
-    expectThat(isJsonObject(text), { expected: "a JSON object", seen: text });
+    must(isJsonObject(text), { expected: "a JSON object", seen: text });
   },
   "json.stream": checkStreamedSchema,
 };
 
-async function checkLead(client: ChatClient, role: string): Promise<void> {
+/** Checks that instructions in a first message with a role are accepted and counted. */
+async function checkInstructions(client: ChatClient, role: string): Promise<void> {
   await checkSystem(client, { messages: [{ role, content: SYSTEM }, { role: "user", content: READY }] });
 }
 
@@ -73,39 +71,39 @@ function isJsonObject(text: string): boolean {
 const STREAMS: ProtocolChecks<ChatAnswer, ChatChunk> = {
   async "stream.form"(client) {
     const chunks = await client.readyEvents();
-    expectThat(chunks.length > 0, { expected: "chunks", seen: "none" });
+    must(chunks.length > 0, { expected: "chunks", seen: "none" });
     for (const name of ["id", "created", "model"] as const) {
       const values = [...new Set(chunks.map((chunk) => chunk[name]))];
-      expectThat(values.length === 1, { expected: `one ${name}`, seen: values });
+      must(values.length === 1, { expected: `one ${name}`, seen: values });
     }
   },
   async "stream.role"(client) {
     const roles = deltasOf(await client.readyEvents()).map(({ role }) => role ?? "");
-    expectThat(roles[0] === "assistant", { expected: 'role "assistant" in the first delta', seen: roles[0] });
-    expectThat(roles.slice(1).every((role) => role === ""), { expected: "no role in later deltas", seen: roles });
+    must(roles[0] === "assistant", { expected: 'role "assistant" in the first delta', seen: roles[0] });
+    must(roles.slice(1).every((role) => role === ""), { expected: "no role in later deltas", seen: roles });
   },
   async "stream.finish"(client) {
     const chunks = await client.readyEvents();
     checkFinish(chunks, "stop");
     const end = chunks.findIndex(({ choices }) => typeof choices[0]?.finish_reason === "string");
-    const afterFinish = foldChunks(chunks.slice(end + 1)).text;
-    expectThat(afterFinish === "", { expected: "no text after the finish_reason", seen: afterFinish });
+    const late = aggregateChunks(chunks.slice(end + 1)).text;
+    must(late === "", { expected: "no text after the finish_reason", seen: late });
   },
   "stream.done": checkDone,
   async "stream.usage"(client) {
     const chunks = await client.readyEvents();
-    const { usages } = foldChunks(chunks);
-    expectThat(usages.length === 1, { expected: "one usage", seen: `${usages.length} of them` });
+    const { usages } = aggregateChunks(chunks);
+    must(usages.length === 1, { expected: "one usage", seen: `${usages.length} of them` });
     checkUsage(usages[0]);
     const last = chunks.at(-1);
-    const isApart = last?.choices.length === 0 && last.usage !== undefined;
-    expectThat(isApart, { expected: "the usage in a last chunk without choices", seen: last });
+    const isSeparate = last?.choices.length === 0 && last.usage !== undefined;
+    must(isSeparate, { expected: "the usage in a last chunk without choices", seen: last });
   },
   async "stream.no_usage"(client) {
     const body = client.body(READY, { stream: true });
     const chunks = CHAT.readEvents(await client.context.stream({ path: client.path, body }));
-    const bare = chunks.find(({ choices }) => choices.length === 0);
-    expectThat(bare === undefined, { expected: "choices in every chunk", seen: bare });
+    const withoutChoices = chunks.find(({ choices }) => choices.length === 0);
+    must(withoutChoices === undefined, { expected: "choices in every chunk", seen: withoutChoices });
   },
 };
 
@@ -114,32 +112,30 @@ function deltasOf(chunks: readonly ChatChunk[]) {
 }
 
 function checkFinish(chunks: readonly ChatChunk[], expected: string): void {
-  const { finish } = foldChunks(chunks);
-  expectThat(finish.length === 1 && finish[0] === expected, {
-    expected: `one finish_reason "${expected}"`,
-    seen: finish,
-  });
+  const { finish } = aggregateChunks(chunks);
+  must(finish.length === 1 && finish[0] === expected, { expected: `one finish_reason "${expected}"`, seen: finish });
 }
 
 const TOOLS: ProtocolChecks<ChatAnswer, ChatChunk> = {
   async "tools.finish"(client) {
     const { calls, finish } = await client.parallelCalls();
     if (calls.length === 0) throw new Skip("the model called nothing");
-    expectThat(finish === "tool_calls", { expected: 'finish_reason "tool_calls"', seen: finish });
+    must(finish === "tool_calls", { expected: 'finish_reason "tool_calls"', seen: finish });
   },
   async "tools.stream"(client) {
-    const pieces = deltasOf(await parallelChunks(client)).flatMap(({ tool_calls }) => tool_calls ?? []);
-    const order = [...new Set(pieces.map(({ index }) => index))];
-    expectThat(order.every((index, at) => index === at), { expected: "indices 0, 1, … in this order", seen: order });
+    const deltas = deltasOf(await parallelChunks(client)).flatMap(({ tool_calls }) => tool_calls ?? []);
+    const order = [...new Set(deltas.map(({ index }) => index))];
+    must(order.every((index, at) => index === at), { expected: "indices 0, 1, … in this order", seen: order });
     const calls = order.map((index) => {
-      const [first, ...rest] = pieces.filter((piece) => piece.index === index);
-      const open = { id: first?.id ?? "", type: first?.type, name: first?.function?.name ?? "" };
-      const isOpen = open.id !== "" && open.type === "function" && open.name !== "";
-      expectThat(isOpen, { expected: "id, type and name in a call's first piece", seen: first });
-      const repeated = rest.find((piece) => piece.id || piece.function?.name);
-      expectThat(repeated === undefined, { expected: "id and name only in a call's first piece", seen: repeated });
-      const text = [first, ...rest].map((piece) => piece?.function?.arguments ?? "").join("");
-      return { id: open.id, name: open.name, arguments: text };
+      const [first, ...later] = deltas.filter((delta) => delta.index === index);
+      const { id = "", type } = first ?? {};
+      const name = first?.function?.name ?? "";
+      const isComplete = (id ?? "") !== "" && type === "function" && name !== "";
+      must(isComplete, { expected: "id, type and name in a call's first piece", seen: first });
+      const repeated = later.find((delta) => delta.id || delta.function?.name);
+      must(repeated === undefined, { expected: "id and name only in a call's first piece", seen: repeated });
+      const text = [first, ...later].map((delta) => delta?.function?.arguments ?? "").join("");
+      return { id: id ?? "", name, arguments: text };
     });
     checkCalls(calls);
   },
@@ -152,15 +148,17 @@ async function parallelChunks(client: ChatClient): Promise<ChatChunk[]> {
   return chunks;
 }
 
+/** Members that request reasoning. */
 const EFFORT: JsonObject = { reasoning_effort: "low" };
 
-function reasoned(client: ChatClient): Promise<ChatAnswer> {
+/** Requests an answer with reasoning, once for all checks. */
+function requestReasoning(client: ChatClient): Promise<ChatAnswer> {
   return client.once("reasoning", () => client.ask(READY, EFFORT, "reasoning"));
 }
 
-/** Reasoning text under any of its usual names; "" if there is none. */
-function reasoningIn(holder: Record<string, unknown>): string {
-  const { reasoning_content, reasoning, reasoning_details } = holder;
+/** Returns the reasoning text of a message or delta, under any of its usual names; "" if there is none. */
+function reasoningIn(message: Record<string, unknown>): string {
+  const { reasoning_content, reasoning, reasoning_details } = message;
   const details = Array.isArray(reasoning_details) ? reasoning_details.filter(isObject) : [];
   const texts = [reasoning_content, reasoning, ...details.map(({ text, summary }) => text ?? summary)];
   return texts.find((text) => typeof text === "string" && text !== "") as string | undefined ?? "";
@@ -168,26 +166,26 @@ function reasoningIn(holder: Record<string, unknown>): string {
 
 const REASONING: ProtocolChecks<ChatAnswer, ChatChunk> = {
   async "reasoning.whole"(client) {
-    const { message, usage } = await reasoned(client);
-    const counted = checkUsage(usage).completion_tokens_details?.reasoning_tokens ?? 0;
-    if (reasoningIn(message) === "" && counted === 0) throw new Skip("the model did not reason");
-    expectThat(counted > 0, { expected: "reasoning_tokens", seen: usage });
+    const { message, usage } = await requestReasoning(client);
+    const reasoningTokens = checkUsage(usage).completion_tokens_details?.reasoning_tokens ?? 0;
+    if (reasoningIn(message) === "" && reasoningTokens === 0) throw new Skip("the model did not reason");
+    must(reasoningTokens > 0, { expected: "reasoning_tokens", seen: usage });
     return reasoningIn(message) === "" ? "counted, but not shown" : undefined;
   },
   async "reasoning.stream"(client) {
     const deltas = deltasOf(await client.events(READY, EFFORT, "reasoning"));
-    const last = deltas.findLastIndex(({ reasoning_content, reasoning }) =>
+    const lastReasoning = deltas.findLastIndex(({ reasoning_content, reasoning }) =>
       reasoningIn({ reasoning_content, reasoning }) !== ""
     );
-    if (last < 0) throw new Skip("no reasoning was shown");
-    const first = deltas.findIndex(({ content }) => typeof content === "string" && content !== "");
-    expectThat(first < 0 || last < first, {
+    if (lastReasoning < 0) throw new Skip("no reasoning was shown");
+    const firstText = deltas.findIndex(({ content }) => typeof content === "string" && content !== "");
+    must(firstText < 0 || lastReasoning < firstText, {
       expected: "all reasoning before the text",
-      seen: `${last} after ${first}`,
+      seen: `${lastReasoning} after ${firstText}`,
     });
   },
   async "reasoning.back"(client) {
-    const { message, history } = await reasoned(client);
+    const { message, history } = await requestReasoning(client);
     const isSigned = Array.isArray(message.reasoning_details);
     if (reasoningIn(message) === "" && !isSigned) throw new Skip("no reasoning was shown");
     const question = { role: "user", content: READY };
@@ -196,7 +194,7 @@ const REASONING: ProtocolChecks<ChatAnswer, ChatChunk> = {
   },
 };
 
-/** Every check of chat completions. */
+/** All checks of chat completions. */
 export const CHAT_CHECKS: Checks = withClient(CHAT, {
   ...sharedChecks(CHAT),
   ...HTTP_CHECKS,

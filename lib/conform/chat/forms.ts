@@ -1,7 +1,7 @@
-/** Schemas of chat completions. */
+/** The chat protocol for the suite: schemas of answers, and the bodies of requests. */
 import { z } from "zod";
 import type { Json } from "../../json/mod.ts";
-import { expectThat, shaped } from "../check.ts";
+import { must, shaped } from "../check.ts";
 import type { HttpAnswer } from "../suite_context.ts";
 import type { PlainAnswer, ProtocolForm } from "../protocol_client.ts";
 import { LONG, PERSON, PICTURE, SHORT, TOOLS } from "../prompts.ts";
@@ -38,7 +38,7 @@ const wholeForm = z.object({
   usage: z.unknown().optional(),
 });
 
-const piece = z.object({
+const callDelta = z.object({
   index: count,
   id: z.string().nullish(),
   type: z.string().nullish(),
@@ -55,17 +55,17 @@ const chunkForm = z.object({
     delta: z.looseObject({
       role: z.string().nullish(),
       content: z.string().nullish(),
-      tool_calls: z.array(piece).nullish(),
+      tool_calls: z.array(callDelta).nullish(),
     }),
     finish_reason: z.string().nullish(),
   })).max(1),
   usage: z.unknown().optional(),
 });
 
-/** One chunk of a stream. */
+/** A chunk of a stream. */
 export type ChatChunk = z.output<typeof chunkForm>;
 
-/** A whole answer. */
+/** An answer that was not streamed, or was aggregated from a stream. */
 export interface ChatAnswer extends PlainAnswer {
   message: z.output<typeof messageForm>;
 }
@@ -93,8 +93,8 @@ function hasReasoned(usage: unknown): boolean {
   return Number(Object(Object(usage).completion_tokens_details).reasoning_tokens ?? 0) > 0;
 }
 
-/** Text, finish reasons and usages of a stream. */
-export function foldChunks(chunks: readonly ChatChunk[]): { text: string; finish: string[]; usages: unknown[] } {
+/** Collects the text, the finish reasons and the usages of a stream. */
+export function aggregateChunks(chunks: readonly ChatChunk[]): { text: string; finish: string[]; usages: unknown[] } {
   const choices = chunks.flatMap(({ choices }) => choices);
   return {
     text: choices.map(({ delta }) => delta.content ?? "").join(""),
@@ -103,25 +103,19 @@ export function foldChunks(chunks: readonly ChatChunk[]): { text: string; finish
   };
 }
 
-/** Validates a usage and the sums within it. */
+/** Validates a usage and the sums within it. @throws {Mismatch} if something is wrong */
 export function checkUsage(value: unknown): z.output<typeof usageForm> {
   const usage = shaped(usageForm, value, "usage");
   const { prompt_tokens, completion_tokens, total_tokens } = usage;
   const cached = usage.prompt_tokens_details?.cached_tokens ?? 0;
   const reasoning = usage.completion_tokens_details?.reasoning_tokens ?? 0;
-  expectThat(total_tokens === prompt_tokens + completion_tokens, {
-    expected: "total = prompt + completion",
-    seen: usage,
-  });
-  expectThat(cached <= prompt_tokens, { expected: "cached tokens among those of the prompt", seen: usage });
-  expectThat(reasoning <= completion_tokens, {
-    expected: "reasoning tokens among those of the completion",
-    seen: usage,
-  });
+  must(total_tokens === prompt_tokens + completion_tokens, { expected: "total = prompt + completion", seen: usage });
+  must(cached <= prompt_tokens, { expected: "cached tokens among those of the prompt", seen: usage });
+  must(reasoning <= completion_tokens, { expected: "reasoning tokens among those of the completion", seen: usage });
   return usage;
 }
 
-/** Chat completions for the checks. */
+/** The chat protocol. */
 export const CHAT: ProtocolForm<ChatAnswer, ChatChunk> = {
   part: "chat",
   errors: "openai",
@@ -131,8 +125,8 @@ export const CHAT: ProtocolForm<ChatAnswer, ChatChunk> = {
   streaming: { stream: true, stream_options: { include_usage: true } },
   readWhole,
   readEvents: (stream) => bodiesOf(stream).map((body, index) => shaped(chunkForm, body, `chunk ${index}`)),
-  fold(chunks) {
-    const { text, finish: [finish = null], usages: [usage] } = foldChunks(chunks);
+  aggregate(chunks) {
+    const { text, finish: [finish = null], usages: [usage] } = aggregateChunks(chunks);
     const message = { role: "assistant", content: text } as const;
     return { body: {}, message, text, calls: [], finish, usage, history: [], hasReasoned: hasReasoned(usage) };
   },
@@ -141,7 +135,7 @@ export const CHAT: ProtocolForm<ChatAnswer, ChatChunk> = {
     return { input: prompt_tokens, output: completion_tokens };
   },
   async limit(client) {
-    // Newer models refuse the older name, older hosts do not know the newer one.
+    // Newer models refuse the older name, and older hosts do not know the newer one.
     const newer = { max_completion_tokens: SHORT };
     const { status } = await client.once("cut", () => client.post({ body: client.body(LONG, newer) }));
     return status === 200 ? newer : { max_tokens: SHORT };
@@ -159,7 +153,7 @@ export const CHAT: ProtocolForm<ChatAnswer, ChatChunk> = {
   },
   parallel: { parallel_tool_calls: true },
   toolFinish: "tool_calls",
-  continueConversation: (words, { history }, results) => ({
+  withResults: (words, { history }, results) => ({
     messages: [
       { role: "user", content: words },
       ...history,

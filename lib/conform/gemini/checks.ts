@@ -1,7 +1,7 @@
-/** Gemini's protocol: models, answers, streams, tools, and thoughts with their signatures. */
+/** Checks of Gemini's protocol: models, answers, streams, tools, and thoughts with their signatures. */
 import { z } from "zod";
 import { isObject, type JsonObject } from "../../json/mod.ts";
-import { type Checks, expectThat, Mismatch, shaped, Skip } from "../check.ts";
+import { type Checks, Mismatch, must, shaped, Skip } from "../check.ts";
 import { checkHeader, HTTP_CHECKS } from "../http_checks.ts";
 import { HALT, HALTING, READY, SYSTEM } from "../prompts.ts";
 import { type ProtocolChecks, type ProtocolClient, withClient } from "../protocol_client.ts";
@@ -31,29 +31,29 @@ async function getModels(client: GeminiClient, path: string): Promise<JsonObject
   return objectOf((await client.context.good({ method: "GET", path })).text, "the models");
 }
 
-/** Checks a model's entry. */
+/** Checks the entry of the tested model. */
 function checkModel(client: GeminiClient, row: unknown): void {
   const { name, supportedGenerationMethods: methods } = shaped(modelForm, row, "the model");
   const expected = `models/${client.context.subject.model}`;
-  expectThat(name === expected, { expected, seen: name });
-  expectThat(methods.includes("generateContent"), { expected: 'the method "generateContent"', seen: methods });
+  must(name === expected, { expected, seen: name });
+  must(methods.includes("generateContent"), { expected: 'the method "generateContent"', seen: methods });
 }
 
-/** Tokens of a body by countTokens. */
-async function count(client: GeminiClient, body: JsonObject): Promise<number> {
+/** Counts the tokens of a body with `countTokens`. @throws {Skip} if the gateway does not count */
+async function countTokens(client: GeminiClient, body: JsonObject): Promise<number> {
   const path = methodPath(client.path, client.context.subject.model, "countTokens");
   const answer = await client.context.ask({ path, body });
   if (answer.status === 404) throw new Skip("the gateway does not count: 404");
-  expectThat(answer.status === 200, { expected: "status 200", seen: `${answer.status}: ${answer.text}` });
+  must(answer.status === 200, { expected: "status 200", seen: `${answer.status}: ${answer.text}` });
   const { totalTokens } = objectOf(answer.text, "the count");
-  expectThat(Number.isInteger(totalTokens) && Number(totalTokens) > 0, { expected: "totalTokens", seen: answer.text });
+  must(Number.isInteger(totalTokens) && Number(totalTokens) > 0, { expected: "totalTokens", seen: answer.text });
   return Number(totalTokens);
 }
 
 const ANSWERS: ProtocolChecks<GeminiAnswer, GenerateAnswer> = {
   async models(client) {
     const { models } = await getModels(client, `${client.path}?pageSize=1000`);
-    expectThat(Array.isArray(models), { expected: "models, a list", seen: models });
+    must(Array.isArray(models), { expected: "models, a list", seen: models });
     for (const row of models) shaped(modelForm, row, "models");
     checkModel(client, models.find((row) => Object(row).name === `models/${client.context.subject.model}`));
   },
@@ -61,11 +61,11 @@ const ANSWERS: ProtocolChecks<GeminiAnswer, GenerateAnswer> = {
     checkModel(client, await getModels(client, `${client.path}/${client.context.subject.model}`)),
   async "whole.form"(client) {
     const { text } = await client.ready();
-    expectThat(text !== "", { expected: "a text", seen: text });
+    must(text !== "", { expected: "a text", seen: text });
   },
   async "whole.finish"(client) {
     const { finish } = await client.ready();
-    expectThat(finish === "STOP", { expected: 'finishReason "STOP"', seen: finish });
+    must(finish === "STOP", { expected: 'finishReason "STOP"', seen: finish });
   },
   async key(client) {
     const { path, body } = client.request(client.body(READY));
@@ -79,7 +79,7 @@ const ANSWERS: ProtocolChecks<GeminiAnswer, GenerateAnswer> = {
     });
     const { input } = GEMINI.tokens((await client.ready()).usage);
     const seen = GEMINI.tokens(usage).input;
-    expectThat(seen > input, { expected: `more than ${input} tokens of the prompt`, seen });
+    must(seen > input, { expected: `more than ${input} tokens of the prompt`, seen });
   },
   async parts(client) {
     await client.ask(READY, {
@@ -93,17 +93,17 @@ const ANSWERS: ProtocolChecks<GeminiAnswer, GenerateAnswer> = {
   system: async (client) => void await checkSystem(client, { systemInstruction: { parts: [{ text: SYSTEM }] } }),
   async stop(client) {
     const { text, finish } = await client.ask(HALTING, { generationConfig: { stopSequences: [HALT] } }, "stop");
-    expectThat(!text.includes(HALT), { expected: `a text without ${HALT}`, seen: text });
-    expectThat(finish === "STOP", { expected: 'finishReason "STOP"', seen: finish });
+    must(!text.includes(HALT), { expected: `a text without ${HALT}`, seen: text });
+    must(finish === "STOP", { expected: 'finishReason "STOP"', seen: finish });
   },
   "json.stream": checkStreamedSchema,
   async count(client) {
     const contents = [userContent(READY)];
-    const plain = await count(client, { contents });
+    const plain = await countTokens(client, { contents });
     for (const more of [{ systemInstruction: { parts: [{ text: SYSTEM }] } }, { tools: GEMINI.tools() }]) {
       const model = `models/${client.context.subject.model}`;
-      const seen = await count(client, { generateContentRequest: { model, contents, ...more } });
-      expectThat(seen > plain, { expected: `more than ${plain} with ${Object.keys(more).join()}`, seen });
+      const seen = await countTokens(client, { generateContentRequest: { model, contents, ...more } });
+      must(seen > plain, { expected: `more than ${plain} with ${Object.keys(more).join()}`, seen });
     }
   },
 };
@@ -111,19 +111,19 @@ const ANSWERS: ProtocolChecks<GeminiAnswer, GenerateAnswer> = {
 const STREAMS: ProtocolChecks<GeminiAnswer, GenerateAnswer> = {
   async "stream.bare"(client) {
     const { events } = await client.readyStream();
-    const odd = events.find(({ name, data }) => name !== undefined || data === DONE);
-    expectThat(odd === undefined, { expected: "events of data alone", seen: odd });
+    const wrong = events.find(({ name, data }) => name !== undefined || data === DONE);
+    must(wrong === undefined, { expected: "events of data alone", seen: wrong });
   },
   async "stream.content"(client) {
     const candidates = (await client.readyEvents()).flatMap(({ candidates }) => candidates ?? []);
-    expectThat(candidates.length > 0, { expected: "candidates", seen: "none" });
-    const odd = candidates.find(({ content }) => content === undefined);
-    expectThat(odd === undefined, { expected: "content with parts", seen: odd });
+    must(candidates.length > 0, { expected: "candidates", seen: "none" });
+    const withoutContent = candidates.find(({ content }) => content === undefined);
+    must(withoutContent === undefined, { expected: "content with parts", seen: withoutContent });
   },
   async "stream.finish"(client) {
     const reasons = (await client.readyEvents()).map(({ candidates }) => candidates?.[0].finishReason ?? "");
-    expectThat(reasons.at(-1) === "STOP", { expected: 'finishReason "STOP" in the last event', seen: reasons.at(-1) });
-    expectThat(reasons.slice(0, -1).every((reason) => reason === ""), { expected: "one finishReason", seen: reasons });
+    must(reasons.at(-1) === "STOP", { expected: 'finishReason "STOP" in the last event', seen: reasons.at(-1) });
+    must(reasons.slice(0, -1).every((reason) => reason === ""), { expected: "one finishReason", seen: reasons });
   },
   async "stream.usage"(client) {
     checkUsage((await client.readyEvents()).at(-1)?.usageMetadata);
@@ -133,53 +133,57 @@ const STREAMS: ProtocolChecks<GeminiAnswer, GenerateAnswer> = {
     const answer = await client.context.good({ path: path.replace("?alt=sse", ""), body });
     checkHeader(answer, "content-type", /^application\/json\b/);
     const { answers } = objectOf(`{"answers":${answer.text}}`, "a list in the answer");
-    expectThat(Array.isArray(answers) && answers.every(isObject), { expected: "a list of answers", seen: answer.text });
-    const stream = { events: answers.map((piece) => ({ data: JSON.stringify(piece) })), comments: [], faults: [] };
-    const { finish } = GEMINI.fold(GEMINI.readEvents(stream));
-    expectThat(finish === "STOP", { expected: 'finishReason "STOP"', seen: finish });
+    must(Array.isArray(answers) && answers.every(isObject), { expected: "a list of answers", seen: answer.text });
+    const stream = { events: answers.map((item) => ({ data: JSON.stringify(item) })), comments: [], faults: [] };
+    const { finish } = GEMINI.aggregate(GEMINI.readEvents(stream));
+    must(finish === "STOP", { expected: 'finishReason "STOP"', seen: finish });
   },
 };
 
 const TOOLS: ProtocolChecks<GeminiAnswer, GenerateAnswer> = {
   async "tools.stream"(client) {
-    const { calls, finish } = GEMINI.fold(await client.parallelEvents());
+    const { calls, finish } = GEMINI.aggregate(await client.parallelEvents());
     if (calls.length === 0) throw new Skip("the model called nothing");
     checkCalls(calls);
-    expectThat(finish === "STOP", { expected: 'finishReason "STOP"', seen: finish });
+    must(finish === "STOP", { expected: 'finishReason "STOP"', seen: finish });
   },
 };
 
-/** Thoughts are shown only if the request asks for them. */
+/** Members that request thoughts, which are not shown otherwise. */
 const THINK: JsonObject = { generationConfig: { thinkingConfig: { includeThoughts: true, thinkingBudget: 1024 } } };
 
-function thoughtful(client: GeminiClient): Promise<GeminiAnswer> {
+/** Requests an answer with thoughts, once for all checks. */
+function requestThoughts(client: GeminiClient): Promise<GeminiAnswer> {
   return client.once("thoughts", () => client.ask(READY, THINK, "reasoning"));
 }
 
 /** Checks that no thought follows a text. */
 function checkOrder(parts: readonly AnswerPart[]): void {
-  const last = parts.findLastIndex(({ thought }) => thought === true);
-  if (last < 0) throw new Skip("no thoughts were shown");
-  const first = parts.findIndex(({ text, thought }) => thought !== true && text !== undefined && text !== "");
-  if (first >= 0 && first < last) throw new Mismatch("all thoughts before the text", `a thought in part ${last}`);
+  const lastThought = parts.findLastIndex(({ thought }) => thought === true);
+  if (lastThought < 0) throw new Skip("no thoughts were shown");
+  const firstText = parts.findIndex(({ text, thought }) => thought !== true && text !== undefined && text !== "");
+  if (firstText >= 0 && firstText < lastThought) {
+    throw new Mismatch("all thoughts before the text", `a thought in part ${lastThought}`);
+  }
 }
 
 const THOUGHTS: ProtocolChecks<GeminiAnswer, GenerateAnswer> = {
   async "thoughts.whole"(client) {
-    const { parts, usage } = await thoughtful(client);
+    const { parts, usage } = await requestThoughts(client);
     checkOrder(parts);
-    expectThat((checkUsage(usage).thoughtsTokenCount ?? 0) > 0, { expected: "thoughtsTokenCount", seen: usage });
+    must((checkUsage(usage).thoughtsTokenCount ?? 0) > 0, { expected: "thoughtsTokenCount", seen: usage });
   },
-  "thoughts.stream": async (client) => checkOrder(GEMINI.fold(await client.events(READY, THINK, "reasoning")).parts),
+  "thoughts.stream": async (client) =>
+    checkOrder(GEMINI.aggregate(await client.events(READY, THINK, "reasoning")).parts),
   async "thoughts.back"(client) {
-    const { parts, history } = await thoughtful(client);
+    const { parts, history } = await requestThoughts(client);
     const isSigned = parts.some(({ thoughtSignature }) => thoughtSignature !== undefined);
     await client.ask(READY, { contents: [userContent(READY), ...history, userContent(READY)], ...THINK }, "reasoning");
     return isSigned ? undefined : "there was no signature";
   },
 };
 
-/** Every check of Gemini's protocol. */
+/** All checks of Gemini's protocol. */
 export const GEMINI_CHECKS: Checks = withClient(GEMINI, {
   ...sharedChecks(GEMINI),
   ...HTTP_CHECKS,

@@ -1,7 +1,7 @@
-/** Schemas of Gemini's protocol. */
+/** Gemini's protocol for the suite: schemas of answers, and the bodies of requests. */
 import { z } from "zod";
 import type { Json, JsonObject } from "../../json/mod.ts";
-import { expectThat, shaped } from "../check.ts";
+import { must, shaped } from "../check.ts";
 import type { PlainAnswer, ProtocolForm } from "../protocol_client.ts";
 import { PERSON, PICTURE, SHORT, TOOLS } from "../prompts.ts";
 import { bodiesOf, objectOf } from "../sse.ts";
@@ -44,15 +44,16 @@ const answerForm = z.looseObject({
   usageMetadata: z.unknown().optional(),
 });
 
-/** A whole answer, or one event of a stream. */
+/** The body of an answer, or an event of a stream. */
 export type GenerateAnswer = z.output<typeof answerForm> & JsonObject;
 
-/** The parts of all pieces of an answer. */
+/** An answer that was not streamed, or was aggregated from a stream. */
 export interface GeminiAnswer extends PlainAnswer {
+  /** Parts of the whole answer. */
   parts: AnswerPart[];
 }
 
-/** Reads one answer or all events of one. */
+/** Aggregates the body of an answer, or all events of a stream. */
 function readAnswers(answers: readonly GenerateAnswer[]): GeminiAnswer {
   const candidates = answers.flatMap(({ candidates }) => candidates ?? []);
   const parts = candidates.flatMap(({ content }) => content?.parts ?? []) as AnswerPart[];
@@ -61,7 +62,7 @@ function readAnswers(answers: readonly GenerateAnswer[]): GeminiAnswer {
     body: answers[0] ?? {},
     parts,
     text: parts.map(({ text, thought }) => thought === true ? "" : text ?? "").join(""),
-    // Google's models before Gemini 3 gave calls no ids.
+    // Google's models before Gemini 3 give calls no ids.
     calls: parts.flatMap(({ functionCall: call }, index) =>
       call === undefined
         ? []
@@ -78,12 +79,12 @@ function readAnswer(value: JsonObject, where: string): GenerateAnswer {
   return shaped(answerForm, value, where) as GenerateAnswer;
 }
 
-/** Validates a usage and the sums within it. */
+/** Validates a usage and the sums within it. @throws {Mismatch} if something is wrong */
 export function checkUsage(value: unknown): z.output<typeof usageForm> {
   const usage = shaped(usageForm, value, "usageMetadata");
   const { input, output } = totalsOf(usage);
-  expectThat(usage.totalTokenCount === input + output, { expected: "the total as the sum of its counts", seen: usage });
-  expectThat((usage.cachedContentTokenCount ?? 0) <= input, {
+  must(usage.totalTokenCount === input + output, { expected: "the total as the sum of its counts", seen: usage });
+  must((usage.cachedContentTokenCount ?? 0) <= input, {
     expected: "cached tokens among those of the prompt",
     seen: usage,
   });
@@ -97,21 +98,21 @@ function totalsOf(usage: z.output<typeof usageForm>): { input: number; output: n
   };
 }
 
-/** A user's message. */
+/** Returns the message of a user. */
 export function userContent(...texts: string[]): JsonObject {
   return { role: "user", parts: texts.map((text) => ({ text })) };
 }
 
-function called(functionCallingConfig: JsonObject): JsonObject {
+function toolChoice(functionCallingConfig: JsonObject): JsonObject {
   return { toolConfig: { functionCallingConfig } };
 }
 
-/** Path of a model's method. */
+/** Returns the path of a method of a model. */
 export function methodPath(path: string, model: string, method: string): string {
   return `${path}/${model}:${method}`;
 }
 
-/** Gemini's protocol for the checks. Bodies have the model and `stream` as members, which requests have in their path. */
+/** Gemini's protocol. Bodies have the members `model` and `stream`, which `address` moves to the path. */
 export const GEMINI: ProtocolForm<GeminiAnswer, GenerateAnswer> = {
   part: "gemini",
   errors: "google",
@@ -132,7 +133,7 @@ export const GEMINI: ProtocolForm<GeminiAnswer, GenerateAnswer> = {
   streaming: { stream: true },
   readWhole: ({ text }) => readAnswers([readAnswer(objectOf(text, "the answer"), "the answer")]),
   readEvents: (stream) => bodiesOf(stream).map((body, index) => readAnswer(body, `event ${index}`)),
-  fold: readAnswers,
+  aggregate: readAnswers,
   tokens: (usage) => totalsOf(checkUsage(usage)),
   limit: () => ({ generationConfig: { maxOutputTokens: SHORT } }),
   cutFinish: "MAX_TOKENS",
@@ -144,12 +145,12 @@ export const GEMINI: ProtocolForm<GeminiAnswer, GenerateAnswer> = {
     })),
   }],
   choices: {
-    forced: called({ mode: "ANY", allowedFunctionNames: ["get_weather"] }),
-    required: called({ mode: "ANY" }),
-    none: called({ mode: "NONE" }),
+    forced: toolChoice({ mode: "ANY", allowedFunctionNames: ["get_weather"] }),
+    required: toolChoice({ mode: "ANY" }),
+    none: toolChoice({ mode: "NONE" }),
   },
   parallel: {},
-  continueConversation(words, { history, calls }, results) {
+  withResults(words, { history, calls }, results) {
     const parts = results.map(({ id, output, isError }) => {
       const call = calls.find((call) => call.id === id);
       return {

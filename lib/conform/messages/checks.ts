@@ -1,6 +1,6 @@
-/** Messages: answers, versions, tools, and thinking with its signature. */
+/** Checks of the messages protocol: answers, versions, tools, and thinking with signatures. */
 import type { Json, JsonObject } from "../../json/mod.ts";
-import { type Checks, expectThat, Mismatch, Skip } from "../check.ts";
+import { type Checks, Mismatch, must, Skip } from "../check.ts";
 import { HTTP_CHECKS } from "../http_checks.ts";
 import { BOTH, HALT, HALTING, READY, SYSTEM, WEATHER } from "../prompts.ts";
 import { type ProtocolChecks, type ProtocolClient, withClient } from "../protocol_client.ts";
@@ -12,17 +12,14 @@ import { checkBlocks, STREAMS } from "./streams.ts";
 
 type MessagesClient = ProtocolClient<MessageAnswer, MessageEvent>;
 
-/** Tokens of a body by the count_tokens endpoint. */
-async function count(client: MessagesClient, more: JsonObject): Promise<number> {
-  const { max_tokens: _, ...body } = client.body(READY, more);
+/** Counts the tokens of a body with `count_tokens`. @throws {Skip} if the gateway does not count */
+async function countTokens(client: MessagesClient, members: JsonObject): Promise<number> {
+  const { max_tokens: _, ...body } = client.body(READY, members);
   const answer = await client.context.ask({ path: `${client.path}/count_tokens`, body });
   if (answer.status === 404) throw new Skip("the gateway does not count: 404");
-  expectThat(answer.status === 200, { expected: "status 200", seen: `${answer.status}: ${answer.text}` });
+  must(answer.status === 200, { expected: "status 200", seen: `${answer.status}: ${answer.text}` });
   const { input_tokens } = objectOf(answer.text, "the count");
-  expectThat(Number.isInteger(input_tokens) && Number(input_tokens) > 0, {
-    expected: "input_tokens",
-    seen: answer.text,
-  });
+  must(Number.isInteger(input_tokens) && Number(input_tokens) > 0, { expected: "input_tokens", seen: answer.text });
   return Number(input_tokens);
 }
 
@@ -34,7 +31,7 @@ const ANSWERS: ProtocolChecks<MessageAnswer, MessageEvent> = {
   "whole.form": async (client) => void await client.ready(),
   async "whole.stop"(client) {
     const { finish } = await client.ready();
-    expectThat(finish === "end_turn", { expected: 'stop_reason "end_turn"', seen: finish });
+    must(finish === "end_turn", { expected: 'stop_reason "end_turn"', seen: finish });
   },
   credential: (client) => checkAccepted(client, { credential: "bearer" }),
   version: (client) => checkAccepted(client, { headers: { "anthropic-version": "2026-10-21" } }),
@@ -47,47 +44,47 @@ const ANSWERS: ProtocolChecks<MessageAnswer, MessageEvent> = {
     ];
     await client.ask(READY, { messages });
   },
-  "system.text": (client) => checkLead(client, SYSTEM),
-  "system.blocks": (client) => checkLead(client, [{ type: "text", text: SYSTEM }]),
+  "system.text": (client) => checkSystemMember(client, SYSTEM),
+  "system.blocks": (client) => checkSystemMember(client, [{ type: "text", text: SYSTEM }]),
   async stop(client) {
     const { text, finish, stopSequence } = await client.ask(HALTING, { stop_sequences: [HALT] }, "stop");
-    expectThat(!text.includes(HALT), { expected: `a text without ${HALT}`, seen: text });
-    expectThat(!/gamma/.test(text), { expected: `no text after ${HALT}`, seen: text });
-    // Chat hosts report both endings as "stop", so a gateway in front of one cannot know.
+    must(!text.includes(HALT), { expected: `a text without ${HALT}`, seen: text });
+    must(!/gamma/.test(text), { expected: `no text after ${HALT}`, seen: text });
+    // Hosts that speak chat report both endings as "stop", so a gateway in front of one cannot tell them apart.
     if (finish === "end_turn") return "the answer does not name the stop sequence, as with hosts that speak chat";
-    expectThat(finish === "stop_sequence", { expected: 'stop_reason "stop_sequence"', seen: finish });
-    expectThat(stopSequence === HALT, { expected: `stop_sequence "${HALT}"`, seen: stopSequence });
+    must(finish === "stop_sequence", { expected: 'stop_reason "stop_sequence"', seen: finish });
+    must(stopSequence === HALT, { expected: `stop_sequence "${HALT}"`, seen: stopSequence });
   },
   async count(client) {
-    const plain = await count(client, {});
-    const system = await count(client, { system: SYSTEM });
-    expectThat(system > plain, { expected: `more than ${plain} with a system prompt`, seen: system });
-    const tools = await count(client, { tools: MESSAGES.tools() });
-    expectThat(tools > plain, { expected: `more than ${plain} with tools`, seen: tools });
+    const plain = await countTokens(client, {});
+    const system = await countTokens(client, { system: SYSTEM });
+    must(system > plain, { expected: `more than ${plain} with a system prompt`, seen: system });
+    const tools = await countTokens(client, { tools: MESSAGES.tools() });
+    must(tools > plain, { expected: `more than ${plain} with tools`, seen: tools });
   },
 };
 
-async function checkLead(client: MessagesClient, system: Json): Promise<void> {
+async function checkSystemMember(client: MessagesClient, system: Json): Promise<void> {
   await checkSystem(client, { system });
 }
 
 const TOOLS: ProtocolChecks<MessageAnswer, MessageEvent> = {
   async "tools.stop"(client) {
     const { calls, finish } = await client.forcedCall();
-    expectThat(calls.length > 0 && finish === "tool_use", { expected: 'stop_reason "tool_use"', seen: finish });
+    must(calls.length > 0 && finish === "tool_use", { expected: 'stop_reason "tool_use"', seen: finish });
   },
   async "tools.single"(client) {
     const tool_choice = { type: "any", disable_parallel_tool_use: true };
     const body = client.body(BOTH, { tools: MESSAGES.tools(), tool_choice });
     const answer = await client.context.good({ path: client.path, body }, "tools");
     const { calls } = MESSAGES.readWhole(answer);
-    // Gemini has no such flag; a gateway that names the dropped parameter has done its part.
+    // Gemini has no such flag. A gateway that says so by naming the dropped parameter is correct.
     if (/parallel/.test(answer.header("x-sluice-dropped") ?? "")) {
       throw new Skip("the gateway says that it was dropped");
     }
-    expectThat(calls.length === 1, { expected: "one call", seen: calls });
+    must(calls.length === 1, { expected: "one call", seen: calls });
   },
-  "tools.failed": async (client) => void await client.continueConversation(WEATHER, await client.forcedCall(), true),
+  "tools.failed": async (client) => void await client.sendResults(WEATHER, await client.forcedCall(), true),
   async "tools.stream"(client) {
     const events = await client.parallelEvents();
     checkBlocks(events);
@@ -96,29 +93,30 @@ const TOOLS: ProtocolChecks<MessageAnswer, MessageEvent> = {
     for (const { content_block } of starts) {
       const { input, id, name } = Object(content_block);
       const isEmpty = JSON.stringify(input) === "{}" && typeof id === "string" && typeof name === "string";
-      expectThat(isEmpty, { expected: "id, name and an empty input", seen: content_block });
+      must(isEmpty, { expected: "id, name and an empty input", seen: content_block });
     }
-    const { calls, finish } = MESSAGES.fold(events);
+    const { calls, finish } = MESSAGES.aggregate(events);
     checkCalls(calls);
-    expectThat(finish === "tool_use", { expected: 'stop_reason "tool_use"', seen: finish });
+    must(finish === "tool_use", { expected: 'stop_reason "tool_use"', seen: finish });
   },
 };
 
-const ROOM = { max_tokens: 4096 };
+const MAX_TOKENS = { max_tokens: 4096 };
 
-/** Newer models have adaptive thinking, older ones a budget. */
+/** Members that request thinking from newer models, which decide on its amount. */
 const ADAPTIVE: JsonObject = {
-  ...ROOM,
+  ...MAX_TOKENS,
   thinking: { type: "adaptive", display: "summarized" },
   output_config: { effort: "low" },
 };
-const BUDGETED: JsonObject = { ...ROOM, thinking: { type: "enabled", budget_tokens: 1024 } };
+/** Members that request thinking from older models, which need a budget. */
+const BUDGETED: JsonObject = { ...MAX_TOKENS, thinking: { type: "enabled", budget_tokens: 1024 } };
 
-/** The answer does not show which of the two is the cause. */
+/** Reason of a skip. The answer does not show which of the two it is. */
 const UNSIGNED = "it came without a signature: the model's host gives none, or the gateway lost it";
 
-/** An answer with thinking, and the members that the model accepts to request it. */
-function thinkingAnswer(client: MessagesClient): Promise<{ answer: MessageAnswer; mode: JsonObject }> {
+/** Requests an answer with thinking, once for all checks. Also returns the members that the model accepts. */
+function requestThinking(client: MessagesClient): Promise<{ answer: MessageAnswer; mode: JsonObject }> {
   return client.once("thinking", async () => {
     try {
       return { answer: await client.ask(READY, ADAPTIVE), mode: ADAPTIVE };
@@ -129,45 +127,42 @@ function thinkingAnswer(client: MessagesClient): Promise<{ answer: MessageAnswer
   });
 }
 
-function isThought({ type }: MessageBlock): boolean {
+function isThinking({ type }: MessageBlock): boolean {
   return type === "thinking" || type === "redacted_thinking";
 }
 
 const THINKING: ProtocolChecks<MessageAnswer, MessageEvent> = {
   async "thinking.whole"(client) {
-    const { content } = (await thinkingAnswer(client)).answer;
-    const at = content.findIndex(isThought);
-    const block = content[at];
+    const { content } = (await requestThinking(client)).answer;
+    const index = content.findIndex(isThinking);
+    const block = content[index];
     if (block === undefined) throw new Skip("the model did not think");
-    expectThat(at === 0, { expected: "thinking first", seen: content.map(({ type }) => type) });
+    must(index === 0, { expected: "thinking first", seen: content.map(({ type }) => type) });
     if (block.type === "thinking" && block.signature === "") throw new Skip(UNSIGNED);
   },
   async "thinking.stream"(client) {
-    const { answer, mode } = await thinkingAnswer(client);
+    const { answer, mode } = await requestThinking(client);
     if (!answer.content.some(({ type }) => type === "thinking")) throw new Skip("the model did not think");
     const events = await client.events(READY, mode);
     const start = events.find(({ content_block }) => Object(content_block).type === "thinking");
     if (start === undefined) throw new Skip("the model did not think this time");
-    const own = events.filter(({ type, index }) => type.startsWith("content_block") && index === start.index);
-    const kinds = own.map(({ type, delta }) => type === "content_block_delta" ? Object(delta).type : type);
+    const ofBlock = events.filter(({ type, index }) => type.startsWith("content_block") && index === start.index);
+    const kinds = ofBlock.map(({ type, delta }) => type === "content_block_delta" ? Object(delta).type : type);
     const signatures = kinds.filter((kind) => kind === "signature_delta").length;
-    // Chat hosts send it with the end of the answer, after the block was closed.
+    // Hosts that speak chat send the signature with the end of the answer, after the gateway has closed the block.
     if (signatures === 0) throw new Skip(UNSIGNED);
-    expectThat(signatures === 1, { expected: "one signature_delta", seen: kinds });
-    expectThat(kinds.at(-2) === "signature_delta", {
-      expected: "signature_delta before the stop",
-      seen: kinds.slice(-3),
-    });
+    must(signatures === 1, { expected: "one signature_delta", seen: kinds });
+    must(kinds.at(-2) === "signature_delta", { expected: "signature_delta before the stop", seen: kinds.slice(-3) });
   },
   async "thinking.back"(client) {
-    const { answer: { content, history }, mode } = await thinkingAnswer(client);
-    if (!content.some(isThought)) throw new Skip("the model did not think");
+    const { answer: { content, history }, mode } = await requestThinking(client);
+    if (!content.some(isThinking)) throw new Skip("the model did not think");
     const question = { role: "user", content: READY };
     await client.ask(READY, { ...mode, messages: [question, ...history, question] });
   },
 };
 
-/** Every check of messages. */
+/** All checks of the messages protocol. */
 export const MESSAGES_CHECKS: Checks = withClient(MESSAGES, {
   ...sharedChecks(MESSAGES),
   ...HTTP_CHECKS,

@@ -1,4 +1,4 @@
-/** Schemas of messages. */
+/** The messages protocol for the suite: schemas of answers, and the bodies of requests. */
 import { z } from "zod";
 import type { JsonObject } from "../../json/mod.ts";
 import { shaped } from "../check.ts";
@@ -27,7 +27,7 @@ const blockForm = z.discriminatedUnion("type", [
   }),
 ]);
 
-/** One block of an answer. */
+/** A content block of an answer. */
 export type MessageBlock = z.output<typeof blockForm>;
 
 const messageForm = z.looseObject({
@@ -41,9 +41,10 @@ const messageForm = z.looseObject({
   usage: z.unknown().optional(),
 });
 
-/** A message. */
+/** An answer that was not streamed, or was aggregated from a stream. */
 export interface MessageAnswer extends PlainAnswer {
   content: MessageBlock[];
+  /** The stop sequence that ended the answer; `null`: none did. */
   stopSequence: string | null;
 }
 
@@ -66,49 +67,52 @@ function readMessage(value: JsonObject, where: string): MessageAnswer {
 
 const eventForm = z.looseObject({ type: z.string().min(1) });
 
-/** The data of an event. */
+/** The data of a stream event. */
 export type MessageEvent = z.output<typeof eventForm> & JsonObject;
 
-/** Assembles a stream as SDKs do: blocks by index, and the last value of each count. */
-function foldEvents(events: readonly MessageEvent[]): MessageAnswer {
+/** Aggregates a stream as SDKs do: blocks by their index, and the last value of each count. */
+function aggregateEvents(events: readonly MessageEvent[]): MessageAnswer {
   const start = Object(events.find(({ type }) => type === "message_start")?.message);
   const blocks: Record<string, unknown>[] = [];
   const inputs = new Map<number, string>();
-  let last: Record<string, unknown> = {};
+  let messageDelta: Record<string, unknown> = {};
   let usage = start.usage;
-  for (const { type, index, content_block, delta, usage: more } of events) {
-    const at = Number(index);
-    const block = blocks[at] ?? {};
-    const piece = Object(delta);
-    if (type === "content_block_start") blocks[at] = { ...Object(content_block) };
+  for (const { type, index, content_block, delta: eventDelta, usage: laterUsage } of events) {
+    const blockIndex = Number(index);
+    const block = blocks[blockIndex] ?? {};
+    const delta = Object(eventDelta);
+    if (type === "content_block_start") blocks[blockIndex] = { ...Object(content_block) };
     if (type === "message_delta") {
-      last = { ...last, ...piece };
-      usage = { ...Object(usage), ...Object(more) };
+      messageDelta = { ...messageDelta, ...delta };
+      usage = { ...Object(usage), ...Object(laterUsage) };
     }
     if (type !== "content_block_delta") continue;
-    if (piece.type === "text_delta") block.text = `${block.text ?? ""}${piece.text}`;
-    if (piece.type === "thinking_delta") block.thinking = `${block.thinking ?? ""}${piece.thinking}`;
-    if (piece.type === "signature_delta") block.signature = piece.signature;
-    if (piece.type === "input_json_delta") inputs.set(at, (inputs.get(at) ?? "") + piece.partial_json);
+    if (delta.type === "text_delta") block.text = `${block.text ?? ""}${delta.text}`;
+    if (delta.type === "thinking_delta") block.thinking = `${block.thinking ?? ""}${delta.thinking}`;
+    if (delta.type === "signature_delta") block.signature = delta.signature;
+    if (delta.type === "input_json_delta") inputs.set(blockIndex, (inputs.get(blockIndex) ?? "") + delta.partial_json);
   }
-  for (const [at, text] of inputs) {
-    const block = blocks[at];
+  for (const [blockIndex, text] of inputs) {
+    const block = blocks[blockIndex];
     if (block !== undefined) block.input = text === "" ? {} : objectOf(text, "a tool's input");
   }
   return readMessage(
-    { stop_reason: null, stop_sequence: null, ...start, ...last, content: blocks, usage },
+    { stop_reason: null, stop_sequence: null, ...start, ...messageDelta, content: blocks, usage },
     "the stream",
   );
 }
 
-/** Validates a usage. Cached input tokens are counted separately in it. */
+/**
+ * Validates a usage and returns its totals. The protocol counts cached input tokens separately.
+ * @throws {Mismatch} if something is wrong
+ */
 export function totalsOf(value: unknown): { input: number; output: number } {
   const usage = shaped(usageForm, value, "usage");
   const cached = (usage.cache_creation_input_tokens ?? 0) + (usage.cache_read_input_tokens ?? 0);
   return { input: usage.input_tokens + cached, output: usage.output_tokens };
 }
 
-/** Messages for the checks. */
+/** The messages protocol. */
 export const MESSAGES: ProtocolForm<MessageAnswer, MessageEvent> = {
   part: "messages",
   errors: "anthropic",
@@ -119,7 +123,7 @@ export const MESSAGES: ProtocolForm<MessageAnswer, MessageEvent> = {
   readWhole: ({ text }) => readMessage(objectOf(text, "the answer"), "the message"),
   readEvents: (stream) =>
     bodiesOf(stream).map((body, index) => shaped(eventForm, body, `event ${index}`) as MessageEvent),
-  fold: foldEvents,
+  aggregate: aggregateEvents,
   tokens: totalsOf,
   limit: () => ({ max_tokens: SHORT }),
   cutFinish: "max_tokens",
@@ -132,7 +136,7 @@ export const MESSAGES: ProtocolForm<MessageAnswer, MessageEvent> = {
   },
   parallel: { tool_choice: { type: "auto" } },
   toolFinish: "tool_use",
-  continueConversation(words, { history }, results) {
+  withResults(words, { history }, results) {
     const content = results.map(({ id, output, isError }) => ({
       type: "tool_result",
       tool_use_id: id,

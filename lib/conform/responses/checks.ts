@@ -1,6 +1,6 @@
-/** Responses: answers, tools, and reasoning with its encrypted form. */
+/** Checks of the responses protocol: answers, tools, and reasoning with its encrypted form. */
 import type { JsonObject } from "../../json/mod.ts";
-import { type Checks, expectThat, Mismatch, Skip } from "../check.ts";
+import { type Checks, Mismatch, must, Skip } from "../check.ts";
 import { HTTP_CHECKS } from "../http_checks.ts";
 import { LONG, READY, SYSTEM } from "../prompts.ts";
 import { type ProtocolChecks, type ProtocolClient, withClient } from "../protocol_client.ts";
@@ -10,14 +10,14 @@ import { STREAMS } from "./streams.ts";
 
 type ResponsesClient = ProtocolClient<ResponseAnswer, ResponseEvent>;
 
-/** Members required by OpenAI's schema. */
-const REQUIRED = [
+/** Members that OpenAI's schema requires. */
+const OPENAI_MEMBERS = [
   ...["error", "incomplete_details", "instructions", "metadata", "parallel_tool_calls", "temperature", "top_p"],
   ...["tool_choice", "tools"],
 ];
 
 /** Members that the Open Responses suite requires in addition. */
-const OPEN = [
+const OPEN_RESPONSES_MEMBERS = [
   ...["completed_at", "previous_response_id", "truncation", "text", "presence_penalty", "frequency_penalty"],
   ...["top_logprobs", "reasoning", "max_output_tokens", "max_tool_calls", "store", "background", "service_tier"],
   ...["safety_identifier", "prompt_cache_key"],
@@ -33,14 +33,14 @@ function checkMembers(names: readonly string[], { body }: ResponseAnswer): void 
 const ANSWERS: ProtocolChecks<ResponseAnswer, ResponseEvent> = {
   async "whole.form"(client) {
     const { finish, output } = await client.ready();
-    expectThat(finish === "completed", { expected: 'status "completed"', seen: finish });
-    expectThat(output.some(({ type }) => type === "message"), { expected: "a message", seen: output });
+    must(finish === "completed", { expected: 'status "completed"', seen: finish });
+    must(output.some(({ type }) => type === "message"), { expected: "a message", seen: output });
   },
-  "whole.required": async (client) => checkMembers(REQUIRED, await client.ready()),
-  "whole.open": async (client) => checkMembers(OPEN, await client.ready()),
+  "whole.required": async (client) => checkMembers(OPENAI_MEMBERS, await client.ready()),
+  "whole.open": async (client) => checkMembers(OPEN_RESPONSES_MEMBERS, await client.ready()),
   async instructions(client) {
     const { body: { instructions } } = await checkSystem(client, { instructions: SYSTEM });
-    expectThat(instructions === SYSTEM, { expected: "the instructions", seen: instructions });
+    must(instructions === SYSTEM, { expected: "the instructions", seen: instructions });
   },
   async items(client) {
     const content = [{ type: "output_text", text: "Hello, Ada.", annotations: [] }];
@@ -54,10 +54,10 @@ const ANSWERS: ProtocolChecks<ResponseAnswer, ResponseEvent> = {
   back: async (client) => sendBack(client, await client.ready()),
   async "length.stream"(client) {
     const events = await client.events(LONG, await RESPONSES.limit(client));
-    const { finish } = RESPONSES.fold(events);
-    expectThat(finish === RESPONSES.cutFinish, { expected: RESPONSES.cutFinish, seen: finish });
+    const { finish } = RESPONSES.aggregate(events);
+    must(finish === RESPONSES.cutFinish, { expected: RESPONSES.cutFinish, seen: finish });
     const end = events.at(-1)?.type;
-    expectThat(end === "response.incomplete", { expected: "response.incomplete", seen: end });
+    must(end === "response.incomplete", { expected: "response.incomplete", seen: end });
   },
   "json.stream": checkStreamedSchema,
 };
@@ -72,85 +72,85 @@ const TOOLS: ProtocolChecks<ResponseAnswer, ResponseEvent> = {
     const { tools } = (await client.forcedCall()).body;
     for (const tool of Array.isArray(tools) ? tools : [undefined]) {
       const missing = ["type", "name", "description", "parameters", "strict"].filter((name) => !(name in Object(tool)));
-      expectThat(missing.length === 0, { expected: `tools with ${missing.join(", ")}`, seen: tool });
+      must(missing.length === 0, { expected: `tools with ${missing.join(", ")}`, seen: tool });
     }
   },
   async "tools.stream"(client) {
     const events = await client.parallelEvents();
+    /** Arguments so far of calls that are not done, by `output_index`. */
     const open = new Map<unknown, string>();
     let calls = 0;
-    for (const { type, output_index, item, delta, arguments: whole } of events) {
+    for (const { type, output_index, item, delta, arguments: completeArguments } of events) {
       const soFar = open.get(output_index);
       if (type === "response.output_item.added" && Object(item).type === "function_call") {
         calls++;
         const { call_id, name } = Object(item);
-        expectThat(typeof call_id === "string" && typeof name === "string", {
-          expected: "call_id and name",
-          seen: item,
-        });
+        must(typeof call_id === "string" && typeof name === "string", { expected: "call_id and name", seen: item });
         open.set(output_index, String(Object(item).arguments ?? ""));
       } else if (type === "response.function_call_arguments.delta") {
-        expectThat(soFar !== undefined, { expected: "the item before its arguments", seen: type });
+        must(soFar !== undefined, { expected: "the item before its arguments", seen: type });
         open.set(output_index, soFar + String(delta));
       } else if (type === "response.function_call_arguments.done") {
-        expectThat(soFar === whole, { expected: `the arguments ${soFar}`, seen: whole });
+        must(soFar === completeArguments, { expected: `the arguments ${soFar}`, seen: completeArguments });
       } else if (type === "response.output_item.done" && Object(item).type === "function_call") {
-        expectThat(Object(item).arguments === soFar, { expected: `the arguments ${soFar}`, seen: item });
+        must(Object(item).arguments === soFar, { expected: `the arguments ${soFar}`, seen: item });
         open.delete(output_index);
       }
     }
     if (calls === 0) throw new Skip("the model called nothing");
-    expectThat(open.size === 0, { expected: "response.output_item.done of each call", seen: `${open.size} open` });
-    checkCalls(RESPONSES.fold(events).calls);
+    must(open.size === 0, { expected: "response.output_item.done of each call", seen: `${open.size} open` });
+    checkCalls(RESPONSES.aggregate(events).calls);
   },
 };
 
+/** Members that request reasoning. */
 const REASON: JsonObject = { reasoning: { effort: "low", summary: "auto" }, include: ["reasoning.encrypted_content"] };
 
-function reasoned(client: ResponsesClient): Promise<ResponseAnswer> {
+/** Requests an answer with reasoning, once for all checks. */
+function requestReasoning(client: ResponsesClient): Promise<ResponseAnswer> {
   return client.once("reasoning", () => client.ask(READY, REASON, "reasoning"));
 }
 
 const REASONING: ProtocolChecks<ResponseAnswer, ResponseEvent> = {
   async "reasoning.whole"(client) {
-    const { output, usage } = await reasoned(client);
+    const { output, usage } = await requestReasoning(client);
     const types = output.map(({ type }) => type);
-    const at = types.indexOf("reasoning");
-    const item = output[at];
-    const counted = checkUsage(usage).output_tokens_details.reasoning_tokens;
+    const index = types.indexOf("reasoning");
+    const item = output[index];
+    const reasoningTokens = checkUsage(usage).output_tokens_details.reasoning_tokens;
     if (item?.type !== "reasoning") {
-      if (counted === 0) throw new Skip("the model did not reason");
+      if (reasoningTokens === 0) throw new Skip("the model did not reason");
       throw new Mismatch("a reasoning item", types.join());
     }
-    expectThat(counted > 0, { expected: "reasoning_tokens", seen: usage });
-    expectThat(at < types.indexOf("message"), { expected: "the reasoning before the message", seen: types });
+    must(reasoningTokens > 0, { expected: "reasoning_tokens", seen: usage });
+    must(index < types.indexOf("message"), { expected: "the reasoning before the message", seen: types });
     if (typeof item.encrypted_content !== "string") {
       throw new Skip("it came without encrypted_content: the model's host gives none, or the gateway lost it");
     }
   },
   async "reasoning.stream"(client) {
     const open = new Set<string>();
-    let summaries = 0;
+    let deltas = 0;
     for (const { type, item_id, summary_index } of await client.events(READY, REASON, "reasoning")) {
-      const place = `${item_id} ${summary_index}`;
-      if (type === "response.reasoning_summary_part.added") open.add(place);
+      const partId = `${item_id} ${summary_index}`;
+      if (type === "response.reasoning_summary_part.added") open.add(partId);
       if (type === "response.reasoning_summary_text.delta") {
-        summaries++;
-        expectThat(open.has(place), { expected: "reasoning_summary_part.added before the text", seen: type });
+        deltas++;
+        must(open.has(partId), { expected: "reasoning_summary_part.added before the text", seen: type });
       }
-      if (type === "response.reasoning_summary_part.done") open.delete(place);
+      if (type === "response.reasoning_summary_part.done") open.delete(partId);
     }
-    if (summaries === 0) throw new Skip("no summary was shown");
-    expectThat(open.size === 0, { expected: "reasoning_summary_part.done of each part", seen: `${open.size} open` });
+    if (deltas === 0) throw new Skip("no summary was shown");
+    must(open.size === 0, { expected: "reasoning_summary_part.done of each part", seen: `${open.size} open` });
   },
   async "reasoning.back"(client) {
-    const answer = await reasoned(client);
+    const answer = await requestReasoning(client);
     if (!answer.output.some(({ type }) => type === "reasoning")) throw new Skip("the model did not reason");
     await sendBack(client, answer, REASON);
   },
 };
 
-/** Every check of responses. */
+/** All checks of the responses protocol. */
 export const RESPONSES_CHECKS: Checks = withClient(RESPONSES, {
   ...sharedChecks(RESPONSES),
   ...HTTP_CHECKS,

@@ -1,7 +1,7 @@
-/** Schemas of responses. */
+/** The responses protocol for the suite: schemas of answers, and the bodies of requests. */
 import { z } from "zod";
 import type { JsonObject } from "../../json/mod.ts";
-import { expectThat, shaped } from "../check.ts";
+import { must, shaped } from "../check.ts";
 import type { PlainAnswer, ProtocolForm } from "../protocol_client.ts";
 import { PERSON, PICTURE, SHORT, TOOLS } from "../prompts.ts";
 import { bodiesOf, objectOf } from "../sse.ts";
@@ -55,7 +55,7 @@ const responseForm = z.looseObject({
   usage: z.unknown().optional(),
 });
 
-/** A response object. */
+/** An answer that was not streamed, or the last event of a stream. */
 export interface ResponseAnswer extends PlainAnswer {
   output: z.output<typeof itemForm>[];
 }
@@ -79,7 +79,7 @@ function readResponse(value: unknown, where: string): ResponseAnswer {
 
 const eventForm = z.looseObject({ type: z.string().min(1) });
 
-/** The data of an event. */
+/** The data of a stream event. */
 export type ResponseEvent = z.output<typeof eventForm> & JsonObject;
 
 /** Types of the events that end a stream. */
@@ -87,36 +87,33 @@ export const TERMINAL = ["response.completed", "response.incomplete", "response.
 
 function lastResponse(events: readonly ResponseEvent[]): ResponseAnswer {
   const last = events.findLast(({ type }) => TERMINAL.includes(type));
-  expectThat(last !== undefined, { expected: TERMINAL.join(" or "), seen: events.at(-1)?.type });
+  must(last !== undefined, { expected: TERMINAL.join(" or "), seen: events.at(-1)?.type });
   return readResponse(last.response, last.type);
 }
 
-/** Validates a usage and the sums within it. */
+/** Validates a usage and the sums within it. @throws {Mismatch} if something is wrong */
 export function checkUsage(value: unknown): z.output<typeof usageForm> {
   const usage = shaped(usageForm, value, "usage");
   const { input_tokens, output_tokens, total_tokens } = usage;
-  expectThat(total_tokens === input_tokens + output_tokens, { expected: "total = input + output", seen: usage });
-  expectThat(usage.input_tokens_details.cached_tokens <= input_tokens, { expected: "cached ≤ input", seen: usage });
-  expectThat(usage.output_tokens_details.reasoning_tokens <= output_tokens, {
-    expected: "reasoning ≤ output",
-    seen: usage,
-  });
+  must(total_tokens === input_tokens + output_tokens, { expected: "total = input + output", seen: usage });
+  must(usage.input_tokens_details.cached_tokens <= input_tokens, { expected: "cached ≤ input", seen: usage });
+  must(usage.output_tokens_details.reasoning_tokens <= output_tokens, { expected: "reasoning ≤ output", seen: usage });
   return usage;
 }
 
-/** Responses for the checks. The suite sends the conversation itself, and nothing is stored. */
+/** The responses protocol. The suite always sends the whole conversation, and asks the gateway to store nothing. */
 export const RESPONSES: ProtocolForm<ResponseAnswer, ResponseEvent> = {
   part: "responses",
   errors: "openai",
   body: (model, words) => ({ model, input: words, store: false }),
-  // A number is an invalid input.
+  // The input is invalid instead of missing, because a missing one may be allowed with other members.
   incomplete: (model) => ({ model, input: 1 }),
   known: { user: "conform", metadata: { suite: "conform" }, service_tier: "auto", parallel_tool_calls: true },
   streaming: { stream: true },
   readWhole: ({ text }) => readResponse(objectOf(text, "the answer"), "the response"),
   readEvents: (stream) =>
     bodiesOf(stream).map((body, index) => shaped(eventForm, body, `event ${index}`) as ResponseEvent),
-  fold: lastResponse,
+  aggregate: lastResponse,
   tokens(usage) {
     const { input_tokens, output_tokens } = checkUsage(usage);
     return { input: input_tokens, output: output_tokens };
@@ -137,7 +134,7 @@ export const RESPONSES: ProtocolForm<ResponseAnswer, ResponseEvent> = {
     none: { tool_choice: "none" },
   },
   parallel: { parallel_tool_calls: true },
-  continueConversation: (words, { history }, results) => ({
+  withResults: (words, { history }, results) => ({
     input: [
       { role: "user", content: words },
       ...history,
