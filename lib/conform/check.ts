@@ -61,7 +61,10 @@ export class Skip extends Error {
 }
 
 /** Requires a condition. @throws {Mismatch} if it is false, with `seen` as JSON, shortened to one line */
-export function must(condition: boolean, { expected, seen }: { expected: string; seen: unknown }): asserts condition {
+export function expectThat(
+  condition: boolean,
+  { expected, seen }: { expected: string; seen: unknown },
+): asserts condition {
   if (!condition) throw new Mismatch(expected, show(seen));
 }
 

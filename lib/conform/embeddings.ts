@@ -1,7 +1,7 @@
 /** Checks of embeddings in OpenAI's format. */
 import { z } from "zod";
 import type { JsonObject } from "../json/mod.ts";
-import { type Checks, must, shaped, Skip } from "./check.ts";
+import { type Checks, expectThat, shaped, Skip } from "./check.ts";
 import { checkHeader } from "./http_checks.ts";
 import { answerOf, bodyOf, type ModelPart, refusalChecks } from "./model_part.ts";
 import { objectOf } from "./sse.ts";
@@ -28,13 +28,16 @@ const FORM: ModelPart = { part: "embeddings", model: "embedding", members: { inp
 async function requestVectors(context: SuiteContext, members: JsonObject = {}): Promise<(number[] | string)[]> {
   const { data } = shaped(listForm, objectOf((await answerOf(FORM, context, members)).text, "the answer"));
   const indices = data.map(({ index }) => index);
-  must(indices.every((index, at) => index === at), { expected: "indices from 0 in order", seen: indices });
+  expectThat(indices.every((index, at) => index === at), { expected: "indices from 0 in order", seen: indices });
   return data.map(({ embedding }) => embedding);
 }
 
 async function requestNumbers(context: SuiteContext): Promise<number[][]> {
   const vectors = await requestVectors(context);
-  must(vectors.every(Array.isArray), { expected: "arrays of numbers where no format is named", seen: vectors[0] });
+  expectThat(vectors.every(Array.isArray), {
+    expected: "arrays of numbers where no format is named",
+    seen: vectors[0],
+  });
   return vectors as number[][];
 }
 
@@ -46,36 +49,36 @@ function dot(first: readonly number[] = [], second: readonly number[] = []): num
 export const EMBEDDINGS: Checks = {
   async whole(context) {
     const vectors = await requestNumbers(context);
-    must(vectors.length === TEXTS.length, { expected: `${TEXTS.length} vectors`, seen: vectors.length });
+    expectThat(vectors.length === TEXTS.length, { expected: `${TEXTS.length} vectors`, seen: vectors.length });
     const lengths = new Set(vectors.map(({ length }) => length));
-    must(lengths.size === 1, { expected: "vectors of one length", seen: [...lengths] });
+    expectThat(lengths.size === 1, { expected: "vectors of one length", seen: [...lengths] });
   },
   async similar(context) {
     const [first, similar, different] = await requestNumbers(context);
     const [high, low] = [dot(first, similar), dot(first, different)];
-    must(high > low, { expected: "the same words to be closer than others", seen: [high, low] });
+    expectThat(high > low, { expected: "the same words to be closer than others", seen: [high, low] });
   },
   async base64(context) {
     const [expected] = await requestNumbers(context);
     const [seen] = await requestVectors(context, { encoding_format: "base64" });
-    must(typeof seen === "string", { expected: "base64", seen });
+    expectThat(typeof seen === "string", { expected: "base64", seen });
     const bytes = Uint8Array.from(atob(seen), (char) => char.charCodeAt(0));
     const numbers = Array.from(new Float32Array(bytes.buffer));
-    must(numbers.length === expected?.length, { expected: `${expected?.length} floats`, seen: numbers.length });
+    expectThat(numbers.length === expected?.length, { expected: `${expected?.length} floats`, seen: numbers.length });
     const cosine = dot(numbers, expected) / Math.sqrt(dot(numbers, numbers) * dot(expected, expected));
-    must(cosine > 0.999, { expected: "the vector that comes as numbers", seen: numbers.slice(0, 4) });
+    expectThat(cosine > 0.999, { expected: "the vector that comes as numbers", seen: numbers.slice(0, 4) });
   },
   async tokens(context) {
     const body = bodyOf(FORM, context, { input: [[1, 2, 3], [4]] });
     const answer = await context.ask({ path: context.path("embeddings"), body });
     if (answer.status === 400) throw new Skip("the model does not accept token inputs: 400");
     const { data } = shaped(listForm, objectOf(answer.text, "the answer"));
-    must(data.length === 2, { expected: "2 vectors", seen: data.length });
+    expectThat(data.length === 2, { expected: "2 vectors", seen: data.length });
   },
   async usage(context) {
     const { usage } = objectOf((await answerOf(FORM, context)).text, "the answer");
     const { prompt_tokens, total_tokens } = shaped(usageForm, usage, "usage");
-    must(prompt_tokens === total_tokens, { expected: "total = prompt", seen: usage });
+    expectThat(prompt_tokens === total_tokens, { expected: "total = prompt", seen: usage });
   },
   request_id: async (context) => checkHeader(await answerOf(FORM, context), "x-request-id", /^\S+$/),
   ...refusalChecks(FORM, {

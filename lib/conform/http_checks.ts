@@ -1,7 +1,7 @@
 /** Checks shared by all text protocols: streams, headers, errors, and clients that disconnect. */
 import { z } from "zod";
 import type { JsonObject } from "../json/mod.ts";
-import { Mismatch, must, shaped, show, Skip } from "./check.ts";
+import { expectThat, Mismatch, shaped, show, Skip } from "./check.ts";
 import { BAD_KEY, LONG, NO_MODEL, READY, UNKNOWN } from "./prompts.ts";
 import type { ProtocolChecks, ProtocolClient, VendorErrors } from "./protocol_client.ts";
 import { objectOf } from "./sse.ts";
@@ -58,15 +58,15 @@ export const HTTP_CHECKS: ProtocolChecks = {
   "stream.request_id": async (client) => checkRequestId(client, (await client.readyStream()).answer),
   async "stream.lines"(client) {
     const { faults, events, comments } = await client.readyStream();
-    must(faults.length === 0, { expected: "a valid event stream", seen: faults.join("; ") });
+    expectThat(faults.length === 0, { expected: "a valid event stream", seen: faults.join("; ") });
     const keepAlive = events.find(({ data }) => data.startsWith(":") || data === "");
-    must(keepAlive === undefined, { expected: "keep-alives as comments, not as data", seen: keepAlive?.data });
+    expectThat(keepAlive === undefined, { expected: "keep-alives as comments, not as data", seen: keepAlive?.data });
     return comments.length === 0 ? undefined : `${comments.length} comments`;
   },
   async "error.key"(client) {
     const answer = await sendWrongKey(client);
     checkError(client.form, answer, [401]);
-    must(!answer.text.includes(BAD_KEY), { expected: "an error without the key", seen: answer.text });
+    expectThat(!answer.text.includes(BAD_KEY), { expected: "an error without the key", seen: answer.text });
   },
   "error.no_key": async (client) =>
     checkError(client.form, await client.post({ key: null, body: client.body(READY) }), [401]),
@@ -90,7 +90,7 @@ export const HTTP_CHECKS: ProtocolChecks = {
   },
   async "error.method"(client) {
     const answer = await client.post({ method: "PUT", body: "{}" });
-    must(answer.status === 405, { expected: "status 405", seen: answer.status });
+    expectThat(answer.status === 405, { expected: "status 405", seen: answer.status });
     checkHeader(answer, "allow", /\bPOST\b/);
   },
   async unknown(client) {
@@ -98,13 +98,13 @@ export const HTTP_CHECKS: ProtocolChecks = {
     if (answer.status === 400 && answer.text.includes(UNKNOWN)) {
       throw new Skip("it is refused by name, as the vendors' own servers do; newer clients may fail");
     }
-    must(answer.status === 200, { expected: "status 200", seen: `${answer.status}: ${answer.text}` });
+    expectThat(answer.status === 200, { expected: "status 200", seen: `${answer.status}: ${answer.text}` });
   },
   known: async (client) => void await client.context.good(client.request(client.body(READY, client.form.known))),
   async disconnect(client) {
     const { context } = client;
     const opened = await context.open(client.request(client.body(LONG, { stream: true })));
-    must(opened.status === 200 && await opened.first(), { expected: "a stream", seen: opened.status });
+    expectThat(opened.status === 200 && await opened.first(), { expected: "a stream", seen: opened.status });
     opened.disconnect();
     await context.good(client.request(client.body(READY)));
   },
@@ -131,22 +131,22 @@ export function checkError(
   { status, text }: HttpAnswer,
   statuses: readonly number[],
 ): void {
-  must(statuses.includes(status), { expected: `status ${statuses.join(" or ")}`, seen: `${status}: ${text}` });
+  expectThat(statuses.includes(status), { expected: `status ${statuses.join(" or ")}`, seen: `${status}: ${text}` });
   const body = objectOf(text, "the error");
   switch (errors) {
     case "openai":
       return void shaped(openaiError, body, "the error");
     case "anthropic": {
       const { error: { type } } = shaped(anthropicError, body, "the error");
-      return must(type === ANTHROPIC_TYPES[status], {
+      return expectThat(type === ANTHROPIC_TYPES[status], {
         expected: `error.type "${ANTHROPIC_TYPES[status]}"`,
         seen: type,
       });
     }
     case "google": {
       const { error } = shaped(googleError, body, "the error");
-      must(error.code === status, { expected: `error.code ${status}`, seen: error.code });
-      must(error.status === GOOGLE_STATUSES[status], {
+      expectThat(error.code === status, { expected: `error.code ${status}`, seen: error.code });
+      expectThat(error.status === GOOGLE_STATUSES[status], {
         expected: `error.status "${GOOGLE_STATUSES[status]}"`,
         seen: error.status,
       });

@@ -1,7 +1,7 @@
 /** Checks of the model list in both formats, and of the HTTP behaviour of all paths. */
 import { z } from "zod";
 import { isObject, type JsonObject } from "../json/mod.ts";
-import { type Checks, must, shaped, Skip } from "./check.ts";
+import { type Checks, expectThat, shaped, Skip } from "./check.ts";
 import { checkError, checkHeader } from "./http_checks.ts";
 import type { HttpAnswer, SuiteContext } from "./suite_context.ts";
 import { BAD_KEY, NO_MODEL } from "./prompts.ts";
@@ -41,7 +41,7 @@ function getList(context: SuiteContext): Promise<HttpAnswer> {
 
 async function getModels(context: SuiteContext): Promise<JsonObject[]> {
   const { data } = objectOf((await getList(context)).text, "the catalog");
-  must(Array.isArray(data), { expected: "data, a list", seen: data });
+  expectThat(Array.isArray(data), { expected: "data, a list", seen: data });
   return data.filter(isObject);
 }
 
@@ -55,7 +55,7 @@ function getNativeList(context: SuiteContext): Promise<HttpAnswer> {
   return context.once("models native", async () => {
     const answer = await context.ask({ method: "GET", path: nativePath(context), credential: "x-api-key" });
     if (answer.status === 404) throw new Skip("the gateway has no catalog in the native format");
-    must(answer.status === 200, { expected: "status 200", seen: `${answer.status}: ${answer.text}` });
+    expectThat(answer.status === 200, { expected: "status 200", seen: `${answer.status}: ${answer.text}` });
     return answer;
   });
 }
@@ -64,17 +64,17 @@ function getNativeList(context: SuiteContext): Promise<HttpAnswer> {
 export const MODELS: Checks = {
   async list(context) {
     const body = objectOf((await getList(context)).text, "the catalog");
-    must(body.object === "list", { expected: 'object "list"', seen: body.object });
+    expectThat(body.object === "list", { expected: 'object "list"', seen: body.object });
     const models = await getModels(context);
-    must(models.length > 0, { expected: "models", seen: "none" });
+    expectThat(models.length > 0, { expected: "models", seen: "none" });
     models.forEach((row, index) => shaped(modelForm, row, `data.${index}`));
   },
   async unique(context) {
     const ids = (await getModels(context)).map(({ id }) => id);
     const duplicate = ids.find((id, index) => ids.indexOf(id) !== index);
-    must(duplicate === undefined, { expected: "each id once", seen: duplicate });
+    expectThat(duplicate === undefined, { expected: "each id once", seen: duplicate });
     const { model } = context.subject;
-    must(ids.includes(model), { expected: model, seen: ids });
+    expectThat(ids.includes(model), { expected: model, seen: ids });
   },
   async rich(context) {
     const models = await getModels(context);
@@ -82,7 +82,7 @@ export const MODELS: Checks = {
       const { pricing } = shaped(richForm, row, String(row.id));
       for (const [name, price] of Object.entries(pricing ?? {})) {
         const isNumber = typeof price !== "string" || /^-?\d+(\.\d+)?$/.test(price);
-        must(isNumber, { expected: `pricing.${name} as a decimal string`, seen: price });
+        expectThat(isNumber, { expected: `pricing.${name} as a decimal string`, seen: price });
       }
     }
     if (models.every((row) => !("pricing" in row) && !("context_length" in row))) throw new Skip("none is shown");
@@ -92,7 +92,7 @@ export const MODELS: Checks = {
     const path = `${context.path("models")}/${encodeURIComponent(model)}`;
     const row = objectOf((await context.good({ method: "GET", path })).text, "the model");
     shaped(modelForm, row);
-    must(row.id === model, { expected: model, seen: row.id });
+    expectThat(row.id === model, { expected: model, seen: row.id });
   },
   async none(context) {
     const path = `${context.path("models")}/${encodeURIComponent(NO_MODEL)}`;
@@ -105,35 +105,41 @@ export const MODELS: Checks = {
   },
   async native(context) {
     const body = objectOf((await getNativeList(context)).text, "the catalog");
-    must(Array.isArray(body.data), { expected: "data, a list", seen: body.data });
+    expectThat(Array.isArray(body.data), { expected: "data, a list", seen: body.data });
     body.data.forEach((row, index) => shaped(nativeForm, row, `data.${index}`));
     const { has_more } = body;
-    must(has_more === undefined || typeof has_more === "boolean", { expected: "has_more, or none", seen: has_more });
+    expectThat(has_more === undefined || typeof has_more === "boolean", {
+      expected: "has_more, or none",
+      seen: has_more,
+    });
   },
   async native_one(context) {
     await getNativeList(context);
     const { model } = context.subject;
     const path = `${nativePath(context)}/${encodeURIComponent(model)}`;
     const answer = await context.good({ method: "GET", path, credential: "x-api-key" });
-    must(shaped(nativeForm, objectOf(answer.text, "the model")).id === model, { expected: model, seen: answer.text });
+    expectThat(shaped(nativeForm, objectOf(answer.text, "the model")).id === model, {
+      expected: model,
+      seen: answer.text,
+    });
   },
   type: async (context) => checkHeader(await getList(context), "content-type", /^application\/json\b/),
   request_id: async (context) => checkHeader(await getList(context), "x-request-id", /^\S+$/),
   async head(context) {
     const answer = await context.ask({ method: "HEAD", path: context.path("models") });
-    must(answer.status === 200, { expected: "status 200", seen: answer.status });
-    must(answer.text === "", { expected: "no body", seen: answer.text });
+    expectThat(answer.status === 200, { expected: "status 200", seen: answer.status });
+    expectThat(answer.text === "", { expected: "no body", seen: answer.text });
   },
   async method(context) {
     const answer = await context.ask({ method: "DELETE", path: context.path("models") });
-    must(answer.status === 405, { expected: "status 405", seen: answer.status });
+    expectThat(answer.status === 405, { expected: "status 405", seen: answer.status });
     checkHeader(answer, "allow", /\bGET\b/);
   },
   async cors(context) {
     const path = context.path("models");
     const answer = await context.ask({ method: "GET", path, headers: { origin: FOREIGN_ORIGIN } });
     const allowed = answer.header("access-control-allow-origin");
-    must(allowed !== "*" && allowed !== FOREIGN_ORIGIN, {
+    expectThat(allowed !== "*" && allowed !== FOREIGN_ORIGIN, {
       expected: "no access-control-allow-origin for it",
       seen: allowed,
     });

@@ -1,6 +1,6 @@
 /** Sends requests of one text protocol to the gateway under test. */
 import type { Json, JsonObject } from "../json/mod.ts";
-import { type CheckFunction, type Checks, must, type TextPart } from "./check.ts";
+import { type CheckFunction, type Checks, expectThat, type TextPart } from "./check.ts";
 import { BOTH, READY, RESULT, WEATHER } from "./prompts.ts";
 import type { WireStream } from "./sse.ts";
 import type { Ability, HttpAnswer, SuiteContext, SuiteRequest } from "./suite_context.ts";
@@ -190,7 +190,7 @@ export class ProtocolClient<Answer extends PlainAnswer = PlainAnswer, Event = un
 
   /** Sends an answer back with a result for each of its calls, and reads the next answer. */
   async sendResults(words: string, answer: PlainAnswer, isError = false): Promise<Answer> {
-    must(answer.calls.length > 0, { expected: "a call to answer", seen: answer.history });
+    expectThat(answer.calls.length > 0, { expected: "a call to answer", seen: answer.history });
     const results = answer.calls.map(({ id }) => ({ id, output: RESULT, isError }));
     return await this.ask(
       words,

@@ -1,7 +1,7 @@
 /** Checks of reranking, in the format shared by Cohere, Jina and vLLM. */
 import { z } from "zod";
 import type { JsonObject } from "../json/mod.ts";
-import { type Checks, must, shaped } from "./check.ts";
+import { type Checks, expectThat, shaped } from "./check.ts";
 import { answerOf, type ModelPart, refusalChecks } from "./model_part.ts";
 import { objectOf } from "./sse.ts";
 import type { SuiteContext } from "./suite_context.ts";
@@ -28,7 +28,7 @@ export const RERANK: Checks = {
   async whole(context) {
     const indices = (await requestResults(context)).map(({ index }) => index);
     const isComplete = indices.length === DOCUMENTS.length && new Set(indices).size === DOCUMENTS.length;
-    must(isComplete && indices.every((index) => index < DOCUMENTS.length), {
+    expectThat(isComplete && indices.every((index) => index < DOCUMENTS.length), {
       expected: "each document once, by its index",
       seen: indices,
     });
@@ -36,15 +36,15 @@ export const RERANK: Checks = {
   async order(context) {
     const results = await requestResults(context);
     const scores = results.map(({ relevance_score }) => relevance_score);
-    must(scores.every((score, at) => at === 0 || score <= (scores[at - 1] ?? score)), {
+    expectThat(scores.every((score, at) => at === 0 || score <= (scores[at - 1] ?? score)), {
       expected: "the best first",
       seen: scores,
     });
-    must(results[0]?.index === 1, { expected: "the document with the words of the query first", seen: results });
+    expectThat(results[0]?.index === 1, { expected: "the document with the words of the query first", seen: results });
   },
   async top_n(context) {
     const results = await requestResults(context, { top_n: 1 });
-    must(results.length === 1, { expected: "1 result", seen: results.length });
+    expectThat(results.length === 1, { expected: "1 result", seen: results.length });
   },
   ...refusalChecks(FORM),
 };

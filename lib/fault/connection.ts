@@ -72,16 +72,16 @@ export class RequestReader {
   }
 
   /** Reads the byte that `request` left unread. */
-  async rest(): Promise<void> {
+  async skipBody(): Promise<void> {
     await this.#readBytes(1);
   }
 
   /** Waits for the peer: resolves with true when it closes the connection, with false when its next request begins. */
-  async gone(): Promise<boolean> {
+  async whenClosed(): Promise<boolean> {
     return this.#bytes.length === 0 && !await this.#fill(1);
   }
 
-  /** Receives more bytes, or waits for the read that `gone` has begun. Returns false at the end of the connection. */
+  /** Receives more bytes, or waits for the read that `whenClosed` has begun. Returns false at the end of the connection. */
   #fill(maxBytes: number): Promise<boolean> {
     return this.#filling ??= this.#read(maxBytes).finally(() => this.#filling = undefined);
   }

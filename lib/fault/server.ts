@@ -115,7 +115,7 @@ export class FaultServer implements AsyncDisposable {
   ): Promise<AnswerEnding> {
     const parsed = parse(request, this.#parts.codecs);
     if (parsed instanceof GatewayError || parsed === undefined) {
-      if (!isWhole) await reader.rest();
+      if (!isWhole) await reader.skipBody();
       const never = new AbortController();
       await connectionOver(connection, never.signal).send(refusal(parsed));
       return "closed";
@@ -127,8 +127,8 @@ export class FaultServer implements AsyncDisposable {
     const onClose = () => closed.abort(new Error("The peer closed the connection"));
     this.#stopping.signal.addEventListener("abort", onClose, { once: true });
     // A reset needs the last byte unread, so this connection cannot be watched for the peer's close.
-    if (fault?.name !== "reset" && !isWhole) await reader.rest();
-    if (fault?.name !== "reset") void reader.gone().then((isClosed) => isClosed && onClose());
+    if (fault?.name !== "reset" && !isWhole) await reader.skipBody();
+    if (fault?.name !== "reset") void reader.whenClosed().then((isClosed) => isClosed && onClose());
     this.#busy++;
     try {
       return await playAnswer(this.#counted(connectionOver(connection, closed.signal)), {

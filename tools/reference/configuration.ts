@@ -7,7 +7,7 @@ import { configSchema, groupSchema, secretSchema } from "../../lib/config.ts";
 import { RESTART_ONLY } from "../../lib/config/restart_only_settings.ts";
 import { JSON_LIMITS } from "../../lib/json/mod.ts";
 import { COUNTS } from "../../lib/protocols/fields.ts";
-import { MOST_HEAD_BYTES, MOST_HEADERS } from "../../lib/server/head.ts";
+import { MAX_HEAD_BYTES, MAX_HEADERS } from "../../lib/server/head.ts";
 import { configJsonSchema } from "../schema.ts";
 import { EXAMPLES, NOTES, SOURCES_TEXT } from "./configuration_texts.ts";
 import { code, pageHead, table } from "./markdown.ts";
@@ -272,7 +272,7 @@ function extendedBy({ properties = {} }: Schema): string | undefined {
 
 function fixedLimits(): string {
   const rows: [what: string, most: string][] = [
-    ["Headers", `${MOST_HEADERS}, together ${MOST_HEAD_BYTES} bytes`],
+    ["Headers", `${MAX_HEADERS}, together ${MAX_HEAD_BYTES} bytes`],
     ["Nesting of a JSON body", `${JSON_LIMITS.depth} levels`],
     ["Values of a JSON body", `${JSON_LIMITS.nodes}`],
     ["Members of one object", `${JSON_LIMITS.keys}`],

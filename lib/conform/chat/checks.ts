@@ -1,6 +1,6 @@
 /** Checks of chat completions: answers, streams, tools, and reasoning with signatures, which OpenAI's own API lacks. */
 import { isObject, type JsonObject } from "../../json/mod.ts";
-import { type Checks, must, Skip } from "../check.ts";
+import { type Checks, expectThat, Skip } from "../check.ts";
 import { HTTP_CHECKS } from "../http_checks.ts";
 import { HALT, HALTING, LIKE_THIS, READY, SYSTEM } from "../prompts.ts";
 import { type ProtocolChecks, type ProtocolClient, withClient } from "../protocol_client.ts";
@@ -17,12 +17,12 @@ const ANSWERS: ProtocolChecks<ChatAnswer, ChatChunk> = {
   async "whole.nulls"(client) {
     const { body, message } = await client.ready();
     const [choice] = Array.isArray(body.choices) ? body.choices : [];
-    must("refusal" in message, { expected: "message.refusal", seen: message });
-    must("logprobs" in Object(choice), { expected: "logprobs", seen: choice });
+    expectThat("refusal" in message, { expected: "message.refusal", seen: message });
+    expectThat("logprobs" in Object(choice), { expected: "logprobs", seen: choice });
   },
   async "whole.finish"(client) {
     const { finish } = await client.ready();
-    must(finish === "stop", { expected: 'finish_reason "stop"', seen: finish });
+    expectThat(finish === "stop", { expected: 'finish_reason "stop"', seen: finish });
   },
   async parts(client) {
     const messages = [
@@ -40,17 +40,20 @@ const ANSWERS: ProtocolChecks<ChatAnswer, ChatChunk> = {
       if (answer.status === 400 && answer.text.includes("unsupported_parameter")) {
         throw new Skip(`the model itself refuses ${name}`);
       }
-      must(answer.status === 200, { expected: `status 200 with ${name}`, seen: `${answer.status}: ${answer.text}` });
+      expectThat(answer.status === 200, {
+        expected: `status 200 with ${name}`,
+        seen: `${answer.status}: ${answer.text}`,
+      });
     }
   },
   async stop(client) {
     const { text, finish } = await client.ask(HALTING, { stop: [HALT] }, "stop");
-    must(!text.includes(HALT), { expected: `a text without ${HALT}`, seen: text });
-    must(finish === "stop", { expected: 'finish_reason "stop"', seen: finish });
+    expectThat(!text.includes(HALT), { expected: `a text without ${HALT}`, seen: text });
+    expectThat(finish === "stop", { expected: 'finish_reason "stop"', seen: finish });
   },
   async "json.object"(client) {
     const { text } = await client.ask(LIKE_THIS, { response_format: { type: "json_object" } }, "response_format");
-    must(isJsonObject(text), { expected: "a JSON object", seen: text });
+    expectThat(isJsonObject(text), { expected: "a JSON object", seen: text });
   },
   "json.stream": checkStreamedSchema,
 };
@@ -71,39 +74,39 @@ function isJsonObject(text: string): boolean {
 const STREAMS: ProtocolChecks<ChatAnswer, ChatChunk> = {
   async "stream.form"(client) {
     const chunks = await client.readyEvents();
-    must(chunks.length > 0, { expected: "chunks", seen: "none" });
+    expectThat(chunks.length > 0, { expected: "chunks", seen: "none" });
     for (const name of ["id", "created", "model"] as const) {
       const values = [...new Set(chunks.map((chunk) => chunk[name]))];
-      must(values.length === 1, { expected: `one ${name}`, seen: values });
+      expectThat(values.length === 1, { expected: `one ${name}`, seen: values });
     }
   },
   async "stream.role"(client) {
     const roles = deltasOf(await client.readyEvents()).map(({ role }) => role ?? "");
-    must(roles[0] === "assistant", { expected: 'role "assistant" in the first delta', seen: roles[0] });
-    must(roles.slice(1).every((role) => role === ""), { expected: "no role in later deltas", seen: roles });
+    expectThat(roles[0] === "assistant", { expected: 'role "assistant" in the first delta', seen: roles[0] });
+    expectThat(roles.slice(1).every((role) => role === ""), { expected: "no role in later deltas", seen: roles });
   },
   async "stream.finish"(client) {
     const chunks = await client.readyEvents();
     checkFinish(chunks, "stop");
     const end = chunks.findIndex(({ choices }) => typeof choices[0]?.finish_reason === "string");
     const late = aggregateChunks(chunks.slice(end + 1)).text;
-    must(late === "", { expected: "no text after the finish_reason", seen: late });
+    expectThat(late === "", { expected: "no text after the finish_reason", seen: late });
   },
   "stream.done": checkDone,
   async "stream.usage"(client) {
     const chunks = await client.readyEvents();
     const { usages } = aggregateChunks(chunks);
-    must(usages.length === 1, { expected: "one usage", seen: `${usages.length} of them` });
+    expectThat(usages.length === 1, { expected: "one usage", seen: `${usages.length} of them` });
     checkUsage(usages[0]);
     const last = chunks.at(-1);
     const isSeparate = last?.choices.length === 0 && last.usage !== undefined;
-    must(isSeparate, { expected: "the usage in a last chunk without choices", seen: last });
+    expectThat(isSeparate, { expected: "the usage in a last chunk without choices", seen: last });
   },
   async "stream.no_usage"(client) {
     const body = client.body(READY, { stream: true });
     const chunks = CHAT.readEvents(await client.context.stream({ path: client.path, body }));
     const withoutChoices = chunks.find(({ choices }) => choices.length === 0);
-    must(withoutChoices === undefined, { expected: "choices in every chunk", seen: withoutChoices });
+    expectThat(withoutChoices === undefined, { expected: "choices in every chunk", seen: withoutChoices });
   },
 };
 
@@ -113,27 +116,30 @@ function deltasOf(chunks: readonly ChatChunk[]) {
 
 function checkFinish(chunks: readonly ChatChunk[], expected: string): void {
   const { finish } = aggregateChunks(chunks);
-  must(finish.length === 1 && finish[0] === expected, { expected: `one finish_reason "${expected}"`, seen: finish });
+  expectThat(finish.length === 1 && finish[0] === expected, {
+    expected: `one finish_reason "${expected}"`,
+    seen: finish,
+  });
 }
 
 const TOOLS: ProtocolChecks<ChatAnswer, ChatChunk> = {
   async "tools.finish"(client) {
     const { calls, finish } = await client.parallelCalls();
     if (calls.length === 0) throw new Skip("the model called nothing");
-    must(finish === "tool_calls", { expected: 'finish_reason "tool_calls"', seen: finish });
+    expectThat(finish === "tool_calls", { expected: 'finish_reason "tool_calls"', seen: finish });
   },
   async "tools.stream"(client) {
     const deltas = deltasOf(await parallelChunks(client)).flatMap(({ tool_calls }) => tool_calls ?? []);
     const order = [...new Set(deltas.map(({ index }) => index))];
-    must(order.every((index, at) => index === at), { expected: "indices 0, 1, … in this order", seen: order });
+    expectThat(order.every((index, at) => index === at), { expected: "indices 0, 1, … in this order", seen: order });
     const calls = order.map((index) => {
       const [first, ...later] = deltas.filter((delta) => delta.index === index);
       const { id = "", type } = first ?? {};
       const name = first?.function?.name ?? "";
       const isComplete = (id ?? "") !== "" && type === "function" && name !== "";
-      must(isComplete, { expected: "id, type and name in a call's first piece", seen: first });
+      expectThat(isComplete, { expected: "id, type and name in a call's first piece", seen: first });
       const repeated = later.find((delta) => delta.id || delta.function?.name);
-      must(repeated === undefined, { expected: "id and name only in a call's first piece", seen: repeated });
+      expectThat(repeated === undefined, { expected: "id and name only in a call's first piece", seen: repeated });
       const text = [first, ...later].map((delta) => delta?.function?.arguments ?? "").join("");
       return { id: id ?? "", name, arguments: text };
     });
@@ -169,7 +175,7 @@ const REASONING: ProtocolChecks<ChatAnswer, ChatChunk> = {
     const { message, usage } = await requestReasoning(client);
     const reasoningTokens = checkUsage(usage).completion_tokens_details?.reasoning_tokens ?? 0;
     if (reasoningIn(message) === "" && reasoningTokens === 0) throw new Skip("the model did not reason");
-    must(reasoningTokens > 0, { expected: "reasoning_tokens", seen: usage });
+    expectThat(reasoningTokens > 0, { expected: "reasoning_tokens", seen: usage });
     return reasoningIn(message) === "" ? "counted, but not shown" : undefined;
   },
   async "reasoning.stream"(client) {
@@ -179,7 +185,7 @@ const REASONING: ProtocolChecks<ChatAnswer, ChatChunk> = {
     );
     if (lastReasoning < 0) throw new Skip("no reasoning was shown");
     const firstText = deltas.findIndex(({ content }) => typeof content === "string" && content !== "");
-    must(firstText < 0 || lastReasoning < firstText, {
+    expectThat(firstText < 0 || lastReasoning < firstText, {
       expected: "all reasoning before the text",
       seen: `${lastReasoning} after ${firstText}`,
     });

@@ -1,7 +1,7 @@
 /** The chat protocol for the suite: schemas of answers, and the bodies of requests. */
 import { z } from "zod";
 import type { Json } from "../../json/mod.ts";
-import { must, shaped } from "../check.ts";
+import { expectThat, shaped } from "../check.ts";
 import type { HttpAnswer } from "../suite_context.ts";
 import type { PlainAnswer, ProtocolForm } from "../protocol_client.ts";
 import { LONG, PERSON, PICTURE, SHORT, TOOLS } from "../prompts.ts";
@@ -109,9 +109,15 @@ export function checkUsage(value: unknown): z.output<typeof usageForm> {
   const { prompt_tokens, completion_tokens, total_tokens } = usage;
   const cached = usage.prompt_tokens_details?.cached_tokens ?? 0;
   const reasoning = usage.completion_tokens_details?.reasoning_tokens ?? 0;
-  must(total_tokens === prompt_tokens + completion_tokens, { expected: "total = prompt + completion", seen: usage });
-  must(cached <= prompt_tokens, { expected: "cached tokens among those of the prompt", seen: usage });
-  must(reasoning <= completion_tokens, { expected: "reasoning tokens among those of the completion", seen: usage });
+  expectThat(total_tokens === prompt_tokens + completion_tokens, {
+    expected: "total = prompt + completion",
+    seen: usage,
+  });
+  expectThat(cached <= prompt_tokens, { expected: "cached tokens among those of the prompt", seen: usage });
+  expectThat(reasoning <= completion_tokens, {
+    expected: "reasoning tokens among those of the completion",
+    seen: usage,
+  });
   return usage;
 }
 

@@ -1,7 +1,7 @@
 /** Gemini's protocol for the suite: schemas of answers, and the bodies of requests. */
 import { z } from "zod";
 import type { Json, JsonObject } from "../../json/mod.ts";
-import { must, shaped } from "../check.ts";
+import { expectThat, shaped } from "../check.ts";
 import type { PlainAnswer, ProtocolForm } from "../protocol_client.ts";
 import { PERSON, PICTURE, SHORT, TOOLS } from "../prompts.ts";
 import { bodiesOf, objectOf } from "../sse.ts";
@@ -83,8 +83,8 @@ function readAnswer(value: JsonObject, where: string): GenerateAnswer {
 export function checkUsage(value: unknown): z.output<typeof usageForm> {
   const usage = shaped(usageForm, value, "usageMetadata");
   const { input, output } = totalsOf(usage);
-  must(usage.totalTokenCount === input + output, { expected: "the total as the sum of its counts", seen: usage });
-  must((usage.cachedContentTokenCount ?? 0) <= input, {
+  expectThat(usage.totalTokenCount === input + output, { expected: "the total as the sum of its counts", seen: usage });
+  expectThat((usage.cachedContentTokenCount ?? 0) <= input, {
     expected: "cached tokens among those of the prompt",
     seen: usage,
   });

@@ -1,6 +1,6 @@
 /** Checks of the messages protocol: answers, versions, tools, and thinking with signatures. */
 import type { Json, JsonObject } from "../../json/mod.ts";
-import { type Checks, Mismatch, must, Skip } from "../check.ts";
+import { type Checks, expectThat, Mismatch, Skip } from "../check.ts";
 import { HTTP_CHECKS } from "../http_checks.ts";
 import { BOTH, HALT, HALTING, READY, SYSTEM, WEATHER } from "../prompts.ts";
 import { type ProtocolChecks, type ProtocolClient, withClient } from "../protocol_client.ts";
@@ -17,9 +17,12 @@ async function countTokens(client: MessagesClient, members: JsonObject): Promise
   const { max_tokens: _, ...body } = client.body(READY, members);
   const answer = await client.context.ask({ path: `${client.path}/count_tokens`, body });
   if (answer.status === 404) throw new Skip("the gateway does not count: 404");
-  must(answer.status === 200, { expected: "status 200", seen: `${answer.status}: ${answer.text}` });
+  expectThat(answer.status === 200, { expected: "status 200", seen: `${answer.status}: ${answer.text}` });
   const { input_tokens } = objectOf(answer.text, "the count");
-  must(Number.isInteger(input_tokens) && Number(input_tokens) > 0, { expected: "input_tokens", seen: answer.text });
+  expectThat(Number.isInteger(input_tokens) && Number(input_tokens) > 0, {
+    expected: "input_tokens",
+    seen: answer.text,
+  });
   return Number(input_tokens);
 }
 
@@ -31,7 +34,7 @@ const ANSWERS: ProtocolChecks<MessageAnswer, MessageEvent> = {
   "whole.form": async (client) => void await client.ready(),
   async "whole.stop"(client) {
     const { finish } = await client.ready();
-    must(finish === "end_turn", { expected: 'stop_reason "end_turn"', seen: finish });
+    expectThat(finish === "end_turn", { expected: 'stop_reason "end_turn"', seen: finish });
   },
   credential: (client) => checkAccepted(client, { credential: "bearer" }),
   version: (client) => checkAccepted(client, { headers: { "anthropic-version": "2026-10-21" } }),
@@ -48,19 +51,19 @@ const ANSWERS: ProtocolChecks<MessageAnswer, MessageEvent> = {
   "system.blocks": (client) => checkSystemMember(client, [{ type: "text", text: SYSTEM }]),
   async stop(client) {
     const { text, finish, stopSequence } = await client.ask(HALTING, { stop_sequences: [HALT] }, "stop");
-    must(!text.includes(HALT), { expected: `a text without ${HALT}`, seen: text });
-    must(!/gamma/.test(text), { expected: `no text after ${HALT}`, seen: text });
+    expectThat(!text.includes(HALT), { expected: `a text without ${HALT}`, seen: text });
+    expectThat(!/gamma/.test(text), { expected: `no text after ${HALT}`, seen: text });
     // Hosts that speak chat report both endings as "stop", so a gateway in front of one cannot tell them apart.
     if (finish === "end_turn") return "the answer does not name the stop sequence, as with hosts that speak chat";
-    must(finish === "stop_sequence", { expected: 'stop_reason "stop_sequence"', seen: finish });
-    must(stopSequence === HALT, { expected: `stop_sequence "${HALT}"`, seen: stopSequence });
+    expectThat(finish === "stop_sequence", { expected: 'stop_reason "stop_sequence"', seen: finish });
+    expectThat(stopSequence === HALT, { expected: `stop_sequence "${HALT}"`, seen: stopSequence });
   },
   async count(client) {
     const plain = await countTokens(client, {});
     const system = await countTokens(client, { system: SYSTEM });
-    must(system > plain, { expected: `more than ${plain} with a system prompt`, seen: system });
+    expectThat(system > plain, { expected: `more than ${plain} with a system prompt`, seen: system });
     const tools = await countTokens(client, { tools: MESSAGES.tools() });
-    must(tools > plain, { expected: `more than ${plain} with tools`, seen: tools });
+    expectThat(tools > plain, { expected: `more than ${plain} with tools`, seen: tools });
   },
 };
 
@@ -71,7 +74,7 @@ async function checkSystemMember(client: MessagesClient, system: Json): Promise<
 const TOOLS: ProtocolChecks<MessageAnswer, MessageEvent> = {
   async "tools.stop"(client) {
     const { calls, finish } = await client.forcedCall();
-    must(calls.length > 0 && finish === "tool_use", { expected: 'stop_reason "tool_use"', seen: finish });
+    expectThat(calls.length > 0 && finish === "tool_use", { expected: 'stop_reason "tool_use"', seen: finish });
   },
   async "tools.single"(client) {
     const tool_choice = { type: "any", disable_parallel_tool_use: true };
@@ -82,7 +85,7 @@ const TOOLS: ProtocolChecks<MessageAnswer, MessageEvent> = {
     if (/parallel/.test(answer.header("x-sluice-dropped") ?? "")) {
       throw new Skip("the gateway says that it was dropped");
     }
-    must(calls.length === 1, { expected: "one call", seen: calls });
+    expectThat(calls.length === 1, { expected: "one call", seen: calls });
   },
   "tools.failed": async (client) => void await client.sendResults(WEATHER, await client.forcedCall(), true),
   async "tools.stream"(client) {
@@ -93,11 +96,11 @@ const TOOLS: ProtocolChecks<MessageAnswer, MessageEvent> = {
     for (const { content_block } of starts) {
       const { input, id, name } = Object(content_block);
       const isEmpty = JSON.stringify(input) === "{}" && typeof id === "string" && typeof name === "string";
-      must(isEmpty, { expected: "id, name and an empty input", seen: content_block });
+      expectThat(isEmpty, { expected: "id, name and an empty input", seen: content_block });
     }
     const { calls, finish } = MESSAGES.aggregate(events);
     checkCalls(calls);
-    must(finish === "tool_use", { expected: 'stop_reason "tool_use"', seen: finish });
+    expectThat(finish === "tool_use", { expected: 'stop_reason "tool_use"', seen: finish });
   },
 };
 
@@ -137,7 +140,7 @@ const THINKING: ProtocolChecks<MessageAnswer, MessageEvent> = {
     const index = content.findIndex(isThinking);
     const block = content[index];
     if (block === undefined) throw new Skip("the model did not think");
-    must(index === 0, { expected: "thinking first", seen: content.map(({ type }) => type) });
+    expectThat(index === 0, { expected: "thinking first", seen: content.map(({ type }) => type) });
     if (block.type === "thinking" && block.signature === "") throw new Skip(UNSIGNED);
   },
   async "thinking.stream"(client) {
@@ -151,8 +154,11 @@ const THINKING: ProtocolChecks<MessageAnswer, MessageEvent> = {
     const signatures = kinds.filter((kind) => kind === "signature_delta").length;
     // Hosts that speak chat send the signature with the end of the answer, after the gateway has closed the block.
     if (signatures === 0) throw new Skip(UNSIGNED);
-    must(signatures === 1, { expected: "one signature_delta", seen: kinds });
-    must(kinds.at(-2) === "signature_delta", { expected: "signature_delta before the stop", seen: kinds.slice(-3) });
+    expectThat(signatures === 1, { expected: "one signature_delta", seen: kinds });
+    expectThat(kinds.at(-2) === "signature_delta", {
+      expected: "signature_delta before the stop",
+      seen: kinds.slice(-3),
+    });
   },
   async "thinking.back"(client) {
     const { answer: { content, history }, mode } = await requestThinking(client);

@@ -1,6 +1,6 @@
 /** Checks of the responses protocol: answers, tools, and reasoning with its encrypted form. */
 import type { JsonObject } from "../../json/mod.ts";
-import { type Checks, Mismatch, must, Skip } from "../check.ts";
+import { type Checks, expectThat, Mismatch, Skip } from "../check.ts";
 import { HTTP_CHECKS } from "../http_checks.ts";
 import { LONG, READY, SYSTEM } from "../prompts.ts";
 import { type ProtocolChecks, type ProtocolClient, withClient } from "../protocol_client.ts";
@@ -33,14 +33,14 @@ function checkMembers(names: readonly string[], { body }: ResponseAnswer): void 
 const ANSWERS: ProtocolChecks<ResponseAnswer, ResponseEvent> = {
   async "whole.form"(client) {
     const { finish, output } = await client.ready();
-    must(finish === "completed", { expected: 'status "completed"', seen: finish });
-    must(output.some(({ type }) => type === "message"), { expected: "a message", seen: output });
+    expectThat(finish === "completed", { expected: 'status "completed"', seen: finish });
+    expectThat(output.some(({ type }) => type === "message"), { expected: "a message", seen: output });
   },
   "whole.required": async (client) => checkMembers(OPENAI_MEMBERS, await client.ready()),
   "whole.open": async (client) => checkMembers(OPEN_RESPONSES_MEMBERS, await client.ready()),
   async instructions(client) {
     const { body: { instructions } } = await checkSystem(client, { instructions: SYSTEM });
-    must(instructions === SYSTEM, { expected: "the instructions", seen: instructions });
+    expectThat(instructions === SYSTEM, { expected: "the instructions", seen: instructions });
   },
   async items(client) {
     const content = [{ type: "output_text", text: "Hello, Ada.", annotations: [] }];
@@ -55,9 +55,9 @@ const ANSWERS: ProtocolChecks<ResponseAnswer, ResponseEvent> = {
   async "length.stream"(client) {
     const events = await client.events(LONG, await RESPONSES.limit(client));
     const { finish } = RESPONSES.aggregate(events);
-    must(finish === RESPONSES.cutFinish, { expected: RESPONSES.cutFinish, seen: finish });
+    expectThat(finish === RESPONSES.cutFinish, { expected: RESPONSES.cutFinish, seen: finish });
     const end = events.at(-1)?.type;
-    must(end === "response.incomplete", { expected: "response.incomplete", seen: end });
+    expectThat(end === "response.incomplete", { expected: "response.incomplete", seen: end });
   },
   "json.stream": checkStreamedSchema,
 };
@@ -72,7 +72,7 @@ const TOOLS: ProtocolChecks<ResponseAnswer, ResponseEvent> = {
     const { tools } = (await client.forcedCall()).body;
     for (const tool of Array.isArray(tools) ? tools : [undefined]) {
       const missing = ["type", "name", "description", "parameters", "strict"].filter((name) => !(name in Object(tool)));
-      must(missing.length === 0, { expected: `tools with ${missing.join(", ")}`, seen: tool });
+      expectThat(missing.length === 0, { expected: `tools with ${missing.join(", ")}`, seen: tool });
     }
   },
   async "tools.stream"(client) {
@@ -85,20 +85,23 @@ const TOOLS: ProtocolChecks<ResponseAnswer, ResponseEvent> = {
       if (type === "response.output_item.added" && Object(item).type === "function_call") {
         calls++;
         const { call_id, name } = Object(item);
-        must(typeof call_id === "string" && typeof name === "string", { expected: "call_id and name", seen: item });
+        expectThat(typeof call_id === "string" && typeof name === "string", {
+          expected: "call_id and name",
+          seen: item,
+        });
         open.set(output_index, String(Object(item).arguments ?? ""));
       } else if (type === "response.function_call_arguments.delta") {
-        must(soFar !== undefined, { expected: "the item before its arguments", seen: type });
+        expectThat(soFar !== undefined, { expected: "the item before its arguments", seen: type });
         open.set(output_index, soFar + String(delta));
       } else if (type === "response.function_call_arguments.done") {
-        must(soFar === completeArguments, { expected: `the arguments ${soFar}`, seen: completeArguments });
+        expectThat(soFar === completeArguments, { expected: `the arguments ${soFar}`, seen: completeArguments });
       } else if (type === "response.output_item.done" && Object(item).type === "function_call") {
-        must(Object(item).arguments === soFar, { expected: `the arguments ${soFar}`, seen: item });
+        expectThat(Object(item).arguments === soFar, { expected: `the arguments ${soFar}`, seen: item });
         open.delete(output_index);
       }
     }
     if (calls === 0) throw new Skip("the model called nothing");
-    must(open.size === 0, { expected: "response.output_item.done of each call", seen: `${open.size} open` });
+    expectThat(open.size === 0, { expected: "response.output_item.done of each call", seen: `${open.size} open` });
     checkCalls(RESPONSES.aggregate(events).calls);
   },
 };
@@ -122,8 +125,8 @@ const REASONING: ProtocolChecks<ResponseAnswer, ResponseEvent> = {
       if (reasoningTokens === 0) throw new Skip("the model did not reason");
       throw new Mismatch("a reasoning item", types.join());
     }
-    must(reasoningTokens > 0, { expected: "reasoning_tokens", seen: usage });
-    must(index < types.indexOf("message"), { expected: "the reasoning before the message", seen: types });
+    expectThat(reasoningTokens > 0, { expected: "reasoning_tokens", seen: usage });
+    expectThat(index < types.indexOf("message"), { expected: "the reasoning before the message", seen: types });
     if (typeof item.encrypted_content !== "string") {
       throw new Skip("it came without encrypted_content: the model's host gives none, or the gateway lost it");
     }
@@ -136,12 +139,12 @@ const REASONING: ProtocolChecks<ResponseAnswer, ResponseEvent> = {
       if (type === "response.reasoning_summary_part.added") open.add(partId);
       if (type === "response.reasoning_summary_text.delta") {
         deltas++;
-        must(open.has(partId), { expected: "reasoning_summary_part.added before the text", seen: type });
+        expectThat(open.has(partId), { expected: "reasoning_summary_part.added before the text", seen: type });
       }
       if (type === "response.reasoning_summary_part.done") open.delete(partId);
     }
     if (deltas === 0) throw new Skip("no summary was shown");
-    must(open.size === 0, { expected: "reasoning_summary_part.done of each part", seen: `${open.size} open` });
+    expectThat(open.size === 0, { expected: "reasoning_summary_part.done of each part", seen: `${open.size} open` });
   },
   async "reasoning.back"(client) {
     const answer = await requestReasoning(client);

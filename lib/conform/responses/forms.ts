@@ -1,7 +1,7 @@
 /** The responses protocol for the suite: schemas of answers, and the bodies of requests. */
 import { z } from "zod";
 import type { JsonObject } from "../../json/mod.ts";
-import { must, shaped } from "../check.ts";
+import { expectThat, shaped } from "../check.ts";
 import type { PlainAnswer, ProtocolForm } from "../protocol_client.ts";
 import { PERSON, PICTURE, SHORT, TOOLS } from "../prompts.ts";
 import { bodiesOf, objectOf } from "../sse.ts";
@@ -87,7 +87,7 @@ export const TERMINAL = ["response.completed", "response.incomplete", "response.
 
 function lastResponse(events: readonly ResponseEvent[]): ResponseAnswer {
   const last = events.findLast(({ type }) => TERMINAL.includes(type));
-  must(last !== undefined, { expected: TERMINAL.join(" or "), seen: events.at(-1)?.type });
+  expectThat(last !== undefined, { expected: TERMINAL.join(" or "), seen: events.at(-1)?.type });
   return readResponse(last.response, last.type);
 }
 
@@ -95,9 +95,12 @@ function lastResponse(events: readonly ResponseEvent[]): ResponseAnswer {
 export function checkUsage(value: unknown): z.output<typeof usageForm> {
   const usage = shaped(usageForm, value, "usage");
   const { input_tokens, output_tokens, total_tokens } = usage;
-  must(total_tokens === input_tokens + output_tokens, { expected: "total = input + output", seen: usage });
-  must(usage.input_tokens_details.cached_tokens <= input_tokens, { expected: "cached ≤ input", seen: usage });
-  must(usage.output_tokens_details.reasoning_tokens <= output_tokens, { expected: "reasoning ≤ output", seen: usage });
+  expectThat(total_tokens === input_tokens + output_tokens, { expected: "total = input + output", seen: usage });
+  expectThat(usage.input_tokens_details.cached_tokens <= input_tokens, { expected: "cached ≤ input", seen: usage });
+  expectThat(usage.output_tokens_details.reasoning_tokens <= output_tokens, {
+    expected: "reasoning ≤ output",
+    seen: usage,
+  });
   return usage;
 }
 
