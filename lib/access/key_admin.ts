@@ -1,4 +1,5 @@
 /** Creates, changes, rotates and revokes keys of the store, with the error messages of the CLI and the admin API. */
+import { z } from "zod";
 import { type Config, groupOf, type KeyRules, keyRulesSchema, nameSchema } from "../config.ts";
 import { pathText, schemaProblems } from "../config/problems.ts";
 import { GatewayError } from "../errors.ts";
@@ -159,21 +160,24 @@ export async function findKey(store: Pick<Store, "keys">, nameOrId: string): Pro
   return await store.keys.find(nameOrId) ?? notFound(`Cannot find key "${nameOrId}"`);
 }
 
+const time = z.iso.datetime();
+
 /** A key as operators see it, without its hash. Times are ISO 8601; `null` if absent. */
-export interface PublicKey {
-  id: string;
-  name: string;
-  group: string;
-  state: "active" | "disabled" | "expired" | "revoked";
-  created_at: string;
-  expires_at: string | null;
-  /** Rounded to the minute. */
-  last_used_at: string | null;
-  revoked_at: string | null;
-  rules: KeyRules;
-  /** Time until which the previous secret is valid; `null` if it is not. */
-  former_until: string | null;
-}
+export const publicKeySchema = z.strictObject({
+  id: z.string().describe("Stays the same when the key is rotated"),
+  name: z.string(),
+  group: z.string(),
+  state: z.enum(["active", "disabled", "expired", "revoked"]),
+  created_at: time,
+  expires_at: time.nullable(),
+  last_used_at: time.nullable().describe("To the minute"),
+  revoked_at: time.nullable(),
+  rules: keyRulesSchema,
+  former_until: time.nullable().describe("End of the previous secret's validity"),
+});
+
+/** A key as `publicKeySchema` describes it. */
+export type PublicKey = z.output<typeof publicKeySchema>;
 
 /** Returns a key as operators see it. @param now Unix time in milliseconds */
 export function publicKey(record: KeyRecord, now: number): PublicKey {

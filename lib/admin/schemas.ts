@@ -1,38 +1,22 @@
 /** Schemas and types of responses of the admin API. Those of reports are in `billing/reports/`. */
 import { z } from "zod";
-import type { PublicKey } from "../access/key_admin.ts";
-import { keyRulesSchema } from "../config.ts";
+import { type PublicKey, publicKeySchema } from "../access/key_admin.ts";
 import { CHANGE_ACTIONS, CHANGE_AUTHORS } from "../store/operators.ts";
 import type { KeyWithBudget } from "../billing/reports/budget_report.ts";
 import { count, exactly, time } from "../billing/reports/schema_parts.ts";
 import { budgetStateSchema } from "../billing/reports/schemas.ts";
 
-const keyMembers = {
-  id: z.string().describe("Stays the same when the key is rotated"),
-  name: z.string(),
-  group: z.string(),
-  state: z.enum(["active", "disabled", "expired", "revoked"]),
-  created_at: time,
-  expires_at: time.nullable(),
-  last_used_at: time.nullable().describe("To the minute"),
-  revoked_at: time.nullable(),
-  rules: keyRulesSchema,
-  former_until: time.nullable().describe("End of the previous secret's validity"),
-};
-
 /** A key. */
-export const keySchema = exactly<PublicKey>()(z.strictObject(keyMembers));
+export const keySchema = publicKeySchema;
 
 /** A key with its budget. */
-export const keyWithBudgetSchema = exactly<KeyWithBudget>()(z.strictObject({
-  ...keyMembers,
+export const keyWithBudgetSchema = exactly<KeyWithBudget>()(publicKeySchema.extend({
   budget: budgetStateSchema.nullable()
     .describe("The budget that applies: its own, or its group's for each key; null if there is none"),
 }));
 
 /** A key with its secret, which is shown only once. */
-export const shownKeySchema = exactly<PublicKey & { key: string }>()(z.strictObject({
-  ...keyMembers,
+export const shownKeySchema = exactly<PublicKey & { key: string }>()(publicKeySchema.extend({
   key: z.string().describe("The secret. Only this answer has it"),
 }));
 

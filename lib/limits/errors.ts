@@ -1,5 +1,6 @@
 /** Creates the error that a client gets if a limit refuses its request. */
 import { GatewayError, type LimitRefusal } from "../errors.ts";
+import { counted } from "../text.ts";
 import { limitOwnerOf } from "./limit_requests.ts";
 import type { LimitDecision, LimitRequest, LimitUnit } from "./limiter.ts";
 
@@ -14,10 +15,6 @@ const CODES: Readonly<Record<LimitUnit, string>> = {
 export function limitText(limit: number, unit: LimitUnit): string {
   if (unit === "concurrency") return counted(limit, "concurrent request");
   return `${counted(limit, unit === "tokens" ? "token" : "request")} per minute`;
-}
-
-function counted(count: number, noun: string): string {
-  return `${count} ${noun}${count === 1 ? "" : "s"}`;
 }
 
 /**
