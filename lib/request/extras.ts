@@ -30,6 +30,7 @@ import { spellingError, ToolScreening } from "./screen_tools.ts";
 import { type Caller, mayCall } from "../access/permissions.ts";
 import { GatewayError } from "../errors.ts";
 import { countOf } from "../protocols/members.ts";
+import { withSettings } from "../protocols/plain_contents.ts";
 
 /** Names of beta features, as they may go on. */
 export interface Betas {
@@ -275,19 +276,21 @@ export class ExtraPermissions {
     });
   }
 
-  /** Notes the granted features in a prompt, which it returns. */
-  grantTo(prompt: Prompt): Prompt {
-    if (this.vendorState) prompt.vendorState = true;
-    if (this.#hosted.length === 0 && !this.#remoteMcp && this.#tier === undefined) return prompt;
+  /** Returns the prompt with the granted features. */
+  withGranted(prompt: Prompt): Prompt {
+    const vendorState = this.vendorState ? { vendorState: true } : undefined;
+    if (this.#hosted.length === 0 && !this.#remoteMcp && this.#tier === undefined) {
+      return vendorState === undefined ? prompt : withSettings(prompt, vendorState);
+    }
     // A member of another protocol does not bind the vendor.
     const maxCalls = this.#callLimit === "max_tool_calls" ? countOf(this.#value.max_tool_calls) : undefined;
-    prompt.extras = {
+    const extras = {
       hostedTools: this.#hosted,
       remoteMcp: this.#remoteMcp,
       ...(maxCalls !== undefined && { maxCalls }),
       ...(this.#tier !== undefined && { tier: this.#tier }),
     };
-    return prompt;
+    return withSettings(prompt, { ...vendorState, extras });
   }
 }
 

@@ -43,7 +43,7 @@ export async function decodePrompt(screened: Screened, codec: Codec): Promise<Pr
   const { body, permissions } = screened;
   const { scanned } = body;
   if (scanned !== undefined && codec.plain !== undefined) {
-    return permissions.grantTo(codec.plain.readPrompt(scanned.head, scanned.sizes, () => body.value));
+    return permissions.withGranted(codec.plain.readPrompt(scanned.head, scanned.sizes, () => body.value));
   }
   const isLong = documentSize(body) > LONG_REQUEST_BYTES;
   if (isLong) await yieldToEventLoop();
@@ -54,5 +54,5 @@ export async function decodePrompt(screened: Screened, codec: Codec): Promise<Pr
     await yieldToEventLoop();
     await writeLongParts(prompt);
   }
-  return permissions.grantTo(prompt);
+  return permissions.withGranted(prompt);
 }

@@ -191,7 +191,7 @@ async function outcomeOf<T>(work: () => T | Promise<T>): Promise<{ value?: T; er
 const screened = (body: JsonBody, codec: Codec) =>
   outcomeOf(() => {
     const screened = new Screened(body, codec, CALLER);
-    const granted = screened.permissions.grantTo({} as Prompt);
+    const granted = screened.permissions.withGranted({} as Prompt);
     return { dropped: screened.dropped, granted, value: screened.body.value };
   });
 
