@@ -2,7 +2,7 @@
 import { delay } from "../abort.ts";
 import { RequestTail, TAIL_PARAMETERS } from "../billing/reports/request_tail.ts";
 import { GatewayError } from "../errors.ts";
-import { stopping } from "../server/drain.ts";
+import { shutdownError } from "../server/drain.ts";
 import type { RouteContext } from "../server/router.ts";
 import { formatFrame } from "../server/sse.ts";
 import { streamHeaders } from "../server/json_response.ts";
@@ -34,7 +34,7 @@ export async function streamRequests(request: Request, context: RouteContext): P
   const texts = readQuery(request, TAIL_PARAMETERS);
   const lastId = request.headers.get("last-event-id") ?? "";
   const after = lastId === "" ? {} : { after_seq: lastId };
-  if (drain.phase !== "serving") throw stopping();
+  if (drain.phase !== "serving") throw shutdownError();
   if (drain.connections("stream") >= MOST_STREAMS) {
     throw new GatewayError("limited", `Cannot open another stream: ${MOST_STREAMS} are open`, {
       retryAfterMs: RETRY_MS,

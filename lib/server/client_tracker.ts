@@ -1,4 +1,4 @@
-/** Clients of the process: credentials that they try, and concurrency per address. */
+/** Tracks the clients of the process: their wrong credentials, their concurrent requests, and their addresses. */
 import type { Caller } from "../access/permissions.ts";
 import { createFailedAttempts, type FailedAttempts } from "../access/failed_attempts.ts";
 import { clientNetwork, isAddress, isWithin } from "../access/networks.ts";
@@ -8,8 +8,8 @@ import type { LogEntry } from "../log_events.ts";
 import type { RequestRecord } from "../observe/request_record.ts";
 import type { HeaderValues } from "./head.ts";
 
-/** Log lines per minute about refused credentials. */
-const MOST_REFUSALS_LOGGED = 60;
+/** Most log lines per minute about refused credentials. */
+const MAX_REFUSALS_LOGGED = 60;
 
 /** A request before it is authorized. */
 export interface GuardedRequest {
@@ -25,28 +25,28 @@ export interface GuardedRequest {
 export interface ClientTracker {
   readonly failures: FailedAttempts;
   readonly concurrency: ClientConcurrency;
-  /** Log lines about refused credentials. */
+  /** Writes log lines about refused credentials, at a limited rate. */
   readonly refusals: RatedLog;
 }
 
-/** Creates a tracker of no clients. `monotonic`: a monotonic clock, in milliseconds. */
+/** Creates an empty tracker. @param monotonic a monotonic clock, in milliseconds */
 export function createClientTracker({ monotonic }: { monotonic: () => number }): ClientTracker {
   return {
     failures: createFailedAttempts({ monotonic }),
     concurrency: createClientConcurrency(),
-    refusals: createRatedLog({ monotonic, most: MOST_REFUSALS_LOGGED }),
+    refusals: createRatedLog({ monotonic, most: MAX_REFUSALS_LOGGED }),
   };
 }
 
-/** True if a request has a header with a credential. */
+/** Returns whether a request has a header with a credential. */
 function sendsCredential({ head }: GuardedRequest): boolean {
   return ["x-api-key", "authorization", "x-goog-api-key"].some((name) => Boolean(head.get(name)));
 }
 
 /**
- * Counts a wrong credential of a request that sends one. Credentials are checked even if their address sent wrong ones:
- * clients of one address must not lock each other out.
- * @throws {GatewayError} as `refuseCredential`
+ * Counts a failed authentication if the request has a credential. Later credentials of the address are still checked,
+ * because clients that share an address must not lock each other out.
+ * @throws {GatewayError} as `refuseCredential`, or `failure.error` if nothing is counted
  */
 export function countFailure(
   guarded: GuardedRequest,
@@ -61,15 +61,15 @@ export function countFailure(
 interface Failure {
   clients: ClientTracker;
   error: unknown;
-  /** The key in the query, where the route reads one. */
+  /** The key in the query, if the route reads one. */
   queryKey?: string | null;
-  /** True for an operator's key: it counts from this machine, too. A right key passes in any case. */
+  /** True for an operator's key: wrong ones count even if they come from this machine. Right keys always pass. */
   isOperators?: boolean;
 }
 
 /**
- * Refuses a wrong credential, and counts it for the address.
- * @throws {GatewayError} `limited` if the address has sent too many, else the error itself
+ * Refuses a wrong credential, and counts it for the client's address.
+ * @throws {GatewayError} `limited` if the address has sent too many, otherwise the given error
  */
 export function refuseCredential(
   guarded: GuardedRequest,
@@ -91,9 +91,9 @@ export function refuseCredential(
 }
 
 /**
- * Counts a request among those of its client: one key at one address, as others may share either.
- * @param most the limit of concurrent requests per client
- * @returns the function that ends the count; undefined for a client without an address
+ * Counts a concurrent request of a client. A client is one key at one address, because several may share a key or an address.
+ * @param most the most concurrent requests of a client
+ * @returns a function that ends the count; undefined for a client without an address
  * @throws {GatewayError} `limited`
  */
 export function countConcurrent(
@@ -106,7 +106,7 @@ export function countConcurrent(
     : clients.concurrency.begin(`${caller.keyId} ${clientNetwork(address)}`, most);
 }
 
-/** The client's address; absent where it is not known. */
+/** Returns the client's address, found with the trusted proxies of the configuration; undefined if it is not known. */
 export function addressOf({ head, info, gateway }: GuardedRequest): string | undefined {
   return clientAddress({
     peer: peerOf(info),
@@ -115,21 +115,22 @@ export function addressOf({ head, info, gateway }: GuardedRequest): string | und
   });
 }
 
+/** Returns the address at the other end of the connection; undefined for a Unix socket. */
 export function peerOf(info: Deno.ServeHandlerInfo | undefined): string | undefined {
   const peer = info?.remoteAddr;
   return peer?.transport === "tcp" ? peer.hostname : undefined;
 }
 
 /** Most addresses of `X-Forwarded-For` that are read. Real chains of proxies are far shorter. */
-const MOST_HOPS = 32;
+const MAX_HOPS = 32;
 
 /** The peer, the forwarding header, and the trusted proxies. */
 export interface ForwardedPeer {
-  /** Address at the other end of the connection; absent where there is none, as on a Unix socket. */
+  /** Address at the other end of the connection; undefined if there is none, as on a Unix socket. */
   peer: string | undefined;
-  /** Value of `X-Forwarded-For`: each proxy adds the address it was called from at the end. */
+  /** Value of `X-Forwarded-For`. Each proxy appends the address that called it. */
   forwardedFor: string | null;
-  /** Networks of the proxies whose word counts. */
+  /** Networks of the trusted proxies. */
   trusted: readonly string[];
 }
 
@@ -141,7 +142,7 @@ export interface ForwardedPeer {
  */
 export function clientAddress({ peer, forwardedFor, trusted }: ForwardedPeer): string | undefined {
   if (peer === undefined || forwardedFor === null || !isWithin(peer, trusted)) return peer;
-  const hops = forwardedFor.split(",").slice(-MOST_HOPS).map(bareAddress).reverse();
+  const hops = forwardedFor.split(",").slice(-MAX_HOPS).map(bareAddress).reverse();
   for (const hop of hops) {
     if (!isAddress(hop)) return peer;
     if (!isWithin(hop, trusted)) return hop;
@@ -149,7 +150,7 @@ export function clientAddress({ peer, forwardedFor, trusted }: ForwardedPeer): s
   return hops.at(-1);
 }
 
-/** Without the port that some proxies write, and without brackets. */
+/** Removes the port that some proxies write, and brackets. */
 function bareAddress(text: string): string {
   const hop = text.trim();
   const [, inBrackets] = /^\[([^\]]*)\](?::\d{1,5})?$/.exec(hop) ?? [];
@@ -157,16 +158,19 @@ function bareAddress(text: string): string {
   return inBrackets ?? withPort ?? hop;
 }
 
-/** When to try again, in milliseconds: the end of the others is not known. */
+/** Time after which a client may retry, in milliseconds. It is a guess: nobody knows when the other requests end. */
 const RETRY_MS = 1_000;
 
-/** Concurrent requests by client. */
+/** Counts the concurrent requests of each client. */
 export interface ClientConcurrency {
-  /** Counts a request, until the function that it returns is called. @throws {GatewayError} `limited` where `most` are counted already */
+  /**
+   * Counts a request until the returned function is called.
+   * @throws {GatewayError} `limited` if `most` requests of the client are already counted
+   */
   begin(client: string, most: number): () => void;
 }
 
-/** Only clients with concurrent requests are kept. */
+/** Creates a counter without clients. It stores only clients with concurrent requests. */
 export function createClientConcurrency(): ClientConcurrency {
   const running = new Map<string, number>();
   return {
@@ -177,32 +181,32 @@ export function createClientConcurrency(): ClientConcurrency {
         throw new GatewayError("limited", message, { retryAfterMs: RETRY_MS });
       }
       running.set(client, count + 1);
-      let left = false;
+      let hasEnded = false;
       return () => {
-        if (left) return;
-        left = true;
-        const rest = (running.get(client) ?? 1) - 1;
-        if (rest > 0) running.set(client, rest);
+        if (hasEnded) return;
+        hasEnded = true;
+        const remaining = (running.get(client) ?? 1) - 1;
+        if (remaining > 0) running.set(client, remaining);
         else running.delete(client);
       };
     },
   };
 }
 
-/** Length of a window, in milliseconds. */
+/** Length of a window of a rated log, in milliseconds. */
 const WINDOW_MS = 60_000;
 
-/** Writes a line while the window has room. The first line of the next window says how many were left out. */
+/** Writes a log line unless the current window is full. The next window begins with the number of suppressed lines. */
 export type RatedLog = (entry: LogEntry, log: (entry: LogEntry) => void) => void;
 
-/** Starts a window with the first line. `most`: lines in a window; `monotonic`: milliseconds that only grow. */
+/** Creates a log with a limited rate. @param monotonic a monotonic clock, in milliseconds @param most lines per minute */
 export function createRatedLog({ monotonic, most }: { monotonic: () => number; most: number }): RatedLog {
-  let since = -Infinity;
+  let windowStart = -Infinity;
   let lines = 0;
   return (entry, log) => {
-    if (monotonic() - since >= WINDOW_MS) {
+    if (monotonic() - windowStart >= WINDOW_MS) {
       if (lines > most) log({ level: "warn", event: "log_lines_suppressed", count: lines - most, of: entry.event });
-      since = monotonic();
+      windowStart = monotonic();
       lines = 0;
     }
     if (++lines <= most) log(entry);
