@@ -114,7 +114,7 @@ function createUpstream({ name, row, transports }: Host, issuers: ReadonlySet<st
     quirk: QUIRKS[row.vendor],
     issuers,
     limits: limitsOf(row),
-    transport: transports.open({ keeps: forwards }),
+    transport: transports.open({ keepsHeader: forwards }),
     forwards,
   });
 }

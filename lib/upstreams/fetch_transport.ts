@@ -35,7 +35,7 @@ export interface FetchOptions extends TransportOptions {
  * connection ends before the answer, even if the request had arrived.
  */
 export function createFetchTransport(
-  { idleConnections = 256, version = "1.1", guard, keeps }: FetchOptions = {},
+  { idleConnections = 256, version = "1.1", guard, keepsHeader }: FetchOptions = {},
 ): Transport {
   const client = Deno.createHttpClient({
     http1: version !== "2",
@@ -73,7 +73,7 @@ export function createFetchTransport(
           signal: call.signal,
           client,
         });
-        return receive(response, { call, timer, finish, released, keeps });
+        return receive(response, { call, timer, finish, released, keepsHeader });
       } catch (cause) {
         finish();
         urls.forget(url);
@@ -112,7 +112,7 @@ interface Call {
   timer: CallTimer;
   finish: () => void;
   released: Released;
-  keeps: HeaderFilter | undefined;
+  keepsHeader: HeaderFilter | undefined;
 }
 
 /** Released answers that are still being drained. */
@@ -123,14 +123,14 @@ interface Released {
   closed: boolean;
 }
 
-function receive(response: Response, { call, timer, finish, released, keeps }: Call): Incoming {
+function receive(response: Response, { call, timer, finish, released, keepsHeader }: Call): Incoming {
   const encoding = response.headers.get("content-encoding");
   const reader = response.body?.getReader();
   let over = false;
   const incoming: Incoming = {
     status: response.status,
     header: (name) => response.headers.get(name),
-    others: keeps && othersOf(response.headers, keeps),
+    others: keepsHeader && othersOf(response.headers, keepsHeader),
     async read() {
       try {
         timer.wait();
@@ -195,9 +195,9 @@ function receive(response: Response, { call, timer, finish, released, keeps }: C
 }
 
 /** The headers that are kept beside the usual ones. */
-function othersOf(headers: Headers, keeps: HeaderFilter): ResponseHeader[] {
+function othersOf(headers: Headers, keepsHeader: HeaderFilter): ResponseHeader[] {
   const usual: readonly string[] = RESPONSE_HEADERS;
-  return [...headers].filter(([name]) => !usual.includes(name) && keeps(name));
+  return [...headers].filter(([name]) => !usual.includes(name) && keepsHeader(name));
 }
 
 /** Drains an answer. Resolves at its end, at the size limit, or when the call is aborted. */

@@ -37,7 +37,7 @@ export interface TransportOptions {
   /** Checks resolved addresses. Default: refuses cloud metadata addresses. */
   guard?: AddressGuard | undefined;
   /** Headers of answers that `Incoming.others` has; absent: none. */
-  keeps?: HeaderFilter | undefined;
+  keepsHeader?: HeaderFilter | undefined;
 }
 
 /** True if `send` failed before a connection existed, so the request cannot have arrived. */

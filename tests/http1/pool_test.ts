@@ -250,7 +250,7 @@ Deno.test("a connection is prepared before its idle time ends, and never after t
   await soon("old ones closed", server.ended(2));
   const late = await open();
   pool.close();
-  assertEquals(pool.keeps, false);
+  assertEquals(pool.reusesConnections, false);
   pool.put(late);
   assertEquals(pool.take(), undefined);
   await soon("the last one closed", server.ended(3));

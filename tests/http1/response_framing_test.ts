@@ -42,7 +42,7 @@ Deno.test("framing decides the end of a body and the reuse of the connection", (
   ];
   for (const [first, lines, framing, keeps, method] of cases) {
     const answer = read(first, lines, method);
-    assertEquals([answer.framing, answer.keeps], [framing, keeps], `${first} ${lines}`);
+    assertEquals([answer.framing, answer.isPersistent], [framing, keeps], `${first} ${lines}`);
   }
 });
 
@@ -88,6 +88,6 @@ Deno.test("the server's keep-alive timeout is respected", () => {
     [[], undefined],
   ];
   for (const [lines, ms] of cases) {
-    assertEquals(read(OK, ["content-length: 0", ...lines]).keepsMs, ms, String(lines));
+    assertEquals(read(OK, ["content-length: 0", ...lines]).keepAliveMs, ms, String(lines));
   }
 });
