@@ -13,12 +13,12 @@ export interface EmitLimits {
   inputTokens: number;
 }
 
-/** An event; `undefined` is a point to yield to the event loop. */
+/** An event. At `undefined` the caller should yield to the event loop. */
 type Step = ReplyEvent | undefined;
 
 /**
- * Emits the events of an answer, one token per delta. Each block is counted by its text, a call by its names and arguments.
- * A character or a call that does not fit as a whole is left out. Hidden reasoning counts too.
+ * Emits the events of an answer, one token per delta. The tokens of a block are those of its text; those of a call are those
+ * of its names and arguments. A character or a call that does not fit completely is left out. Hidden reasoning counts, too.
  */
 export function* emitAnswer(
   planned: PlannedAnswer,
@@ -44,7 +44,7 @@ export function* emitAnswer(
     left -= emitted.tokens;
     reasoning = emitted.tokens;
     if (emitted.text !== "") yield { type: "close", index: index++, signature: sign(emitted.text) };
-    if (!emitted.whole) return yield finish("length");
+    if (!emitted.isComplete) return yield finish("length");
   }
 
   const stop = firstStop(planned.text, limits.stop);
@@ -55,12 +55,12 @@ export function* emitAnswer(
   );
   left -= emitted.tokens;
   if (emitted.text !== "") yield { type: "close", index: index++ };
-  if (!emitted.whole) return yield finish("length");
+  if (!emitted.isComplete) return yield finish("length");
   if (stop !== undefined) return yield finish("stop_sequence", stop.sequence);
 
   for (const { type, id, name, arguments: input, custom, namespace } of planned.calls) {
     const names = counter.count(name) + counter.count(namespace ?? "");
-    const written = yield* collect(input, left - names, counter);
+    const written = yield* collectTokens(input, left - names, counter);
     if (written === undefined) return yield finish("length");
     left -= names + written.tokens;
     const open = { type, id, name, ...(custom && { custom }), ...(namespace !== undefined && { namespace }) };
@@ -75,11 +75,11 @@ export function* emitAnswer(
 interface EmittedText {
   text: string;
   tokens: number;
-  /** False if it was cut. */
-  whole: boolean;
+  /** False if the text was cut. */
+  isComplete: boolean;
 }
 
-/** Emits as much of a text as there is room for. The block opens with its first token, and stays open. */
+/** Emits as much of a text as there is room for. The block opens at its first token, and is not closed. */
 function* emitText(
   text: string,
   { index, block, room, silent = false }: { index: number; block: OpenBlock; room: number; silent?: boolean },
@@ -92,17 +92,17 @@ function* emitText(
       yield undefined;
       continue;
     }
-    if (tokens + piece.tokens > room) return { text: emitted, tokens, whole: false };
+    if (tokens + piece.tokens > room) return { text: emitted, tokens, isComplete: false };
     if (emitted === "") yield { type: "open", index, block };
     emitted += piece.text;
     tokens += piece.tokens;
     if (!silent) yield { type: "delta", index, text: piece.text };
   }
-  return { text: emitted, tokens, whole: true };
+  return { text: emitted, tokens, isComplete: true };
 }
 
-/** Splits a text into tokens; `undefined` if there is no room for all. */
-function* collect(
+/** Returns the texts of all tokens of a text; `undefined` if there is not enough room for them. */
+function* collectTokens(
   text: string,
   room: number,
   counter: TokenCounter,
@@ -121,7 +121,7 @@ function* collect(
   return tokens > room ? undefined : { texts, tokens };
 }
 
-/** Finds the earliest stop sequence in a text; at the same position, the first of the list. */
+/** Finds the earliest stop sequence in a text. At the same position, the first of the list counts. */
 function firstStop(text: string, stop: readonly string[]): { at: number; sequence: string } | undefined {
   let first: { at: number; sequence: string } | undefined;
   for (const sequence of stop) {

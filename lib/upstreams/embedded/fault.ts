@@ -15,8 +15,8 @@ import { pause } from "./delta_delay.ts";
 const EVENTS_PER_TURN = 64;
 
 /**
- * The model as a source of answers. It obeys the time limits of its row and its target, as a host would. Once the call's signal is
- * aborted, `read()` rejects with the signal's reason; after `cancel()` it gives `undefined`.
+ * Creates the model as a source of answers. The time limits of its row and its target apply as they would to a host. If the
+ * call's signal is aborted, `read()` rejects with the signal's reason; after `cancel()` it returns `undefined`.
  */
 export function createFault(): Pick<Upstream, "generate"> {
   return {
@@ -31,12 +31,12 @@ export function createFault(): Pick<Upstream, "generate"> {
   };
 }
 
-/** Facts of a call that faults use. */
+/** The parts of a call that faults need. */
 type TimedCall = Pick<Call, "model" | "target" | "signal">;
 
 /**
- * Plays the fault of an answer that is not streamed and has no protocol of texts. Faults that concern events
- * of an answer alone do nothing.
+ * Plays the fault of an answer that is neither streamed nor a text, such as embeddings. Faults that only affect events of a
+ * stream do nothing.
  * @throws {GatewayError} if the fault prevents an answer
  */
 export async function playFaultOfWhole(fault: RequestedFault | undefined, call: TimedCall): Promise<void> {
@@ -67,7 +67,7 @@ async function playFaultBeforeAnswer(
   }
 }
 
-/** Makes the error of an upstream's answer with this status. */
+/** Returns the error of an upstream's answer with the status of the fault. */
 function statusError(
   { status = 500, retryAfter }: RequestedFault,
   protocol: Call["prompt"]["protocol"],
@@ -93,7 +93,7 @@ function createFeed(fault: RequestedFault | undefined, clock: Clock): EventFeed 
   let over = false;
   const opened: ReplyEvent[] = [];
 
-  /** Plays the fault in place of the next delta. */
+  /** Plays the fault before the next delta. @returns events to send instead of the delta; undefined to send the delta */
   async function playFault(): Promise<ReplyEvent[] | undefined> {
     switch (fault?.name) {
       case "stall":
@@ -145,12 +145,13 @@ function createFeed(fault: RequestedFault | undefined, clock: Clock): EventFeed 
   };
 }
 
+/** Waits within the time limits of one call. */
 interface Clock {
-  /** Lets time pass, but no more than the limits allow. @throws {GatewayError} `timeout`, or what the call was aborted with */
+  /** Waits, but no longer than the limits allow. @throws {GatewayError} `timeout`, or the reason of the call's signal */
   wait(ms: number, phase: LatePhase): Promise<void>;
-  /** @throws as `wait` */
+  /** Checks the total time limit and the signal. @throws as `wait` */
   check(): void;
-  /** Ends a wait. */
+  /** Ends all waits. */
   stop(): void;
 }
 
@@ -159,7 +160,7 @@ function startClock({ model, target, signal }: TimedCall): Clock {
   const started = performance.now();
   const totalMs = own.total_ms ?? Infinity;
   const stopped = new AbortController();
-  const any = AbortSignal.any([signal, stopped.signal]);
+  const anyAbort = AbortSignal.any([signal, stopped.signal]);
   return {
     check() {
       signal.throwIfAborted();
@@ -169,7 +170,7 @@ function startClock({ model, target, signal }: TimedCall): Clock {
     async wait(ms, phase) {
       const phaseMs = ownMs(phase) ?? Infinity;
       const leftMs = started + totalMs - performance.now();
-      await pause(Math.min(ms, phaseMs, leftMs), any);
+      await pause(Math.min(ms, phaseMs, leftMs), anyAbort);
       signal.throwIfAborted();
       if (stopped.signal.aborted || ms <= Math.min(phaseMs, leftMs)) return;
       throw phaseMs < leftMs ? upstreamTimeout(phase, phaseMs) : upstreamTimeout("no whole answer", totalMs);
