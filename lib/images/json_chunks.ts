@@ -1,4 +1,4 @@
-/** Writes JSON around base64 in chunks, so that an image of 30 MB is never copied into a larger string. */
+/** Writes JSON with base64 in chunks, so that an image of 30 MB is never copied into a larger string. */
 import { type JsonObject, writeJson } from "../json/mod.ts";
 import type { PhaseTimers } from "../phase_timers.ts";
 import { unreadError } from "../errors.ts";
@@ -16,13 +16,13 @@ export function* imageObject(before: JsonObject, base64: string, after: JsonObje
   yield `"${members(after, ",", "")}}`;
 }
 
-/** Members of an object with a prefix and suffix; empty without members. */
+/** Returns the JSON text of an object's members between `before` and `after`; "" if there are no members. */
 export function members(object: JsonObject, before: string, after: string): string {
   const text = writeJson(object).slice(1, -1);
   return text === "" ? "" : before + text + after;
 }
 
-/** Joins small chunks, so that a small event is one write. */
+/** Joins small chunks, so that a small event becomes one write. */
 export function* joined(pieces: Iterable<string>): Generator<string> {
   let text = "";
   for (const piece of pieces) {
@@ -34,27 +34,27 @@ export function* joined(pieces: Iterable<string>): Generator<string> {
   if (text !== "") yield text;
 }
 
-/** Limits and end of a whole answer. */
+/** How an answer is watched while its client reads it. */
 export interface WatchedAnswer {
   /** Longest time that the client may take to read data, in milliseconds. */
   unreadMs: number;
   timers: PhaseTimers;
-  /** Called once, when the answer was read, or its client disconnected. */
+  /** Called once, when the answer was read completely, its client disconnected, or the client read too slowly. */
   ended: () => void;
 }
 
-/** Encodes chunks as they are read. */
+/** Returns a stream of text chunks, which are encoded as they are read. */
 export function byteStream(pieces: Iterable<string>, watched: WatchedAnswer): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder();
   return watchedStream(joined(pieces)[Symbol.iterator](), { ...watched, toBytes: (text) => encoder.encode(text) });
 }
 
-/** Streams bytes as they are read. */
+/** Returns a stream of bytes, which are copied piece by piece as they are read. */
 export function pieceStream(bytes: Uint8Array<ArrayBuffer>, watched: WatchedAnswer): ReadableStream<Uint8Array> {
-  return watchedStream(cut(bytes), { ...watched, toBytes: (piece) => piece });
+  return watchedStream(slicePieces(bytes), { ...watched, toBytes: (piece) => piece });
 }
 
-function* cut(bytes: Uint8Array<ArrayBuffer>): Generator<Uint8Array<ArrayBuffer>> {
+function* slicePieces(bytes: Uint8Array<ArrayBuffer>): Generator<Uint8Array<ArrayBuffer>> {
   // The runtime detaches enqueued buffers, and concurrent repeats share this answer.
   for (let at = 0; at < bytes.length; at += PIECE_LENGTH) yield bytes.slice(at, at + PIECE_LENGTH);
 }

@@ -1,14 +1,14 @@
-/** Pixel limits per request and for the process, for models that run in this process. */
+/** Limits the pixels of each request and of the whole process, for models that run in this process. */
 import type { Config } from "../config.ts";
 import { GatewayError } from "../errors.ts";
 import type { ImageRequest, Size } from "./types.ts";
 import { type AdmissionQueue, createAdmissionQueue } from "../admission_queue.ts";
 
-/** Largest image that is decoded: 64 MB of memory, twice the largest generated image. */
+/** Most pixels of an image that is decoded. They take 64 MB of memory, twice that of the largest generated image. */
 export const MOST_PIXELS = 16_777_216;
 
-/** Requests that may wait for memory. */
-const MOST_WAITING = 64;
+/** Most requests that may wait for memory. */
+const MAX_WAITING = 64;
 
 /** `retry-after` of refused requests, in milliseconds. */
 const RETRY_MS = 5_000;
@@ -24,21 +24,21 @@ export function checkPixels({ width, height }: Size): void {
 }
 
 /**
- * Counts the pixels of uploads, mask and requested images, which stay in memory until the answer is read. A stream
- * makes one image at a time, so it counts one.
+ * Counts the pixels of uploads, mask and requested images, which stay in memory until the answer is read. A stream makes one
+ * image at a time, so only one is counted.
  * @throws {GatewayError} `invalid` above `resource_limits.image_request_pixels`
  */
 export function countPixels(
   { images, mask, size, n, stream }: ImageRequest,
-  { resource_limits: { image_request_pixels: most } }: Pick<Config, "resource_limits">,
+  { resource_limits: { image_request_pixels: maxPixels } }: Pick<Config, "resource_limits">,
 ): number {
   const uploads = [...images, ...(mask === undefined ? [] : [mask])].reduce((sum, image) => sum + area(image), 0);
   const pixels = uploads + area(size) * (stream ? 1 : n);
-  if (pixels <= most) return pixels;
+  if (pixels <= maxPixels) return pixels;
   throw new GatewayError(
     "invalid",
     `Cannot work on ${pixels} pixels in one request: its uploads have ${uploads}, the images it asks for ` +
-      `${pixels - uploads}, and together they may have ${most} (resource_limits.image_request_pixels)`,
+      `${pixels - uploads}, and together they may have ${maxPixels} (resource_limits.image_request_pixels)`,
     { param: uploads > pixels - uploads ? "image" : "n" },
   );
 }
@@ -47,7 +47,7 @@ export function countPixels(
 export function createPixelQueue({ resource_limits: limits }: Config): AdmissionQueue {
   return createAdmissionQueue({
     concurrent: limits.image_pixels,
-    waiting: MOST_WAITING,
+    waiting: MAX_WAITING,
     waitMs: limits.image_wait_ms,
     busy: () =>
       new GatewayError("overloaded", "Too many images are being generated: try again later", {
@@ -56,7 +56,7 @@ export function createPixelQueue({ resource_limits: limits }: Config): Admission
   });
 }
 
-/** Pixels of a size. */
+/** Returns the number of pixels of a size. */
 export function area({ width, height }: Size): number {
   return width * height;
 }
