@@ -1,6 +1,6 @@
 /**
- * The parser for texts that are long or have a fault: one pass in steps that makes the values, with a pause between any two
- * of them. It reads what the fast parser reads, and names the first fault.
+ * The parser for texts that are long or invalid. It reads the same texts as the fast parser, but in steps for `runSliced`,
+ * and it reports the first fault.
  */
 import {
   FAULTS,
@@ -17,8 +17,9 @@ import {
 } from "./lexer.ts";
 import { type Json, type JsonObject, putMember, rawNumber } from "./values.ts";
 
-/** Characters, and values, of a step: less than a millisecond. */
+/** Most characters of a step, which takes less than a millisecond. */
 const STEP_CHARS = 32_768;
+/** Most values of a step. */
 const STEP_VALUES = 512;
 
 const QUOTE = 0x22, MINUS = 0x2d, COMMA = 0x2c, COLON = 0x3a, BACKSLASH = 0x5c, LETTER_U = 0x75;
@@ -32,6 +33,7 @@ type Steps<T> = Generator<void, T>;
 interface Level {
   isObject: boolean;
   holder: Json[] | JsonObject;
+  /** Number of members so far. */
   keys: number;
 }
 
@@ -144,13 +146,13 @@ function* spaceEnd(text: string, at: number): Steps<number> {
   return at;
 }
 
-/** Behind the closing quote, where that is the next one; else 0. */
+/** Returns the end of a string if its next quote is the closing one; otherwise 0. */
 function quickEnd(text: string, open: number): number {
   const quote = text.indexOf('"', open + 1);
   return quote > 0 && text.charCodeAt(quote - 1) !== BACKSLASH ? quote + 1 : 0;
 }
 
-/** Behind the closing quote. @throws {JsonError} where there is none, or before that something that may not be there */
+/** Returns the end of a string, after its closing quote. @throws {JsonError} without one, at the first fault of the string */
 function* stringEnd(text: string, open: number): Steps<number> {
   let pause = open + STEP_CHARS;
   for (let quote = text.indexOf('"', open + 1); quote >= 0; quote = text.indexOf('"', quote + 1)) {
@@ -165,7 +167,7 @@ function* stringEnd(text: string, open: number): Steps<number> {
   throw FAULTS.quote(text);
 }
 
-/** A string of one step; `end` is behind its closing quote. */
+/** Reads a string of at most one step. @param end the offset after its closing quote */
 function readShort(text: string, open: number, end: number): string {
   try {
     return JSON.parse(text.slice(open, end));
@@ -180,7 +182,7 @@ function* readString(text: string, open: number, end: number): Steps<string> {
   return pieces.join("");
 }
 
-/** Decodes a part of the inside of a string that begins where no escape is open. */
+/** Decodes a part of the inside of a string, which must not begin within an escape. */
 function* readPieces(text: string, start: number, end: number): Steps<string[]> {
   const pieces: string[] = [];
   for (let from = start; from < end;) {
@@ -196,7 +198,7 @@ function* readPieces(text: string, start: number, end: number): Steps<string[]> 
   return pieces;
 }
 
-/** The last offset up to `end` that is not within an escape. It is after `from`, which is none either. */
+/** Returns the last offset up to `end` that is not within an escape. It is after `from`, which is not within one either. */
 function pieceEnd(text: string, from: number, end: number): number {
   // An escape that is open at `end` began at one of the last five characters.
   for (let at = end - 5; at < end; at++) {
@@ -211,6 +213,6 @@ function pieceEnd(text: string, from: number, end: number): number {
 }
 
 function badPart(text: string, from: number, to: number): JsonError {
-  const found = findBadPart(text, from, to);
-  return typeof found === "number" ? FAULTS.quote(text) : found;
+  const fault = findBadPart(text, from, to);
+  return typeof fault === "number" ? FAULTS.quote(text) : fault;
 }
