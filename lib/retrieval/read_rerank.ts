@@ -1,4 +1,4 @@
-/** Reads requests to rerank documents. */
+/** Reads and checks requests to rerank documents. */
 import { z } from "zod";
 import { GatewayError } from "../errors.ts";
 import { checkBody, fallbacksField, providerField } from "../protocols/fields.ts";
@@ -7,16 +7,16 @@ import { checkSpellings } from "./check_spellings.ts";
 import type { RerankRequest } from "./types.ts";
 
 /** Most documents of a request. Cohere advises against more than 1,000 (https://docs.cohere.com/reference/rerank). */
-const MOST_DOCUMENTS = 2_048;
+const MAX_DOCUMENTS = 2_048;
 
 /**
  * Body of `POST /v1/rerank`: the members that Cohere (https://docs.cohere.com/reference/rerank), Jina
- * (https://api.jina.ai/redoc) and vLLM (https://docs.vllm.ai, "Re-rank API") share. Unknown members pass.
+ * (https://api.jina.ai/redoc) and vLLM (https://docs.vllm.ai, "Re-rank API") share. Unknown members are allowed.
  */
 export const rerankSchema = z.looseObject({
   model: z.string().min(1).max(256),
   query: z.string().min(1, { error: "Expected a text that is not empty" }),
-  documents: z.array(z.union([z.string(), z.looseObject({ text: z.string() })])).min(1).max(MOST_DOCUMENTS),
+  documents: z.array(z.union([z.string(), z.looseObject({ text: z.string() })])).min(1).max(MAX_DOCUMENTS),
   top_n: z.number().int().min(1).max(1_000_000).nullish().describe("Most results; absent: one for each document"),
   return_documents: z.boolean().nullish(),
   models: fallbacksField.nullish().describe("Models to try next"),
@@ -35,9 +35,9 @@ interface RerankBody {
 export function checkRerankBody(body: JsonBody): void {
   checkSpellings(rerankSchema, body.value);
   const { documents } = body.value;
-  // Checked first, because the schema would check each document before.
-  if (Array.isArray(documents) && documents.length > MOST_DOCUMENTS) {
-    throw new GatewayError("invalid", `Invalid value for documents: Expected at most ${MOST_DOCUMENTS}`, {
+  // The number is checked first, because the schema would check every document before the number.
+  if (Array.isArray(documents) && documents.length > MAX_DOCUMENTS) {
+    throw new GatewayError("invalid", `Invalid value for documents: Expected at most ${MAX_DOCUMENTS}`, {
       param: "documents",
     });
   }
