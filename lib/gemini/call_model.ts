@@ -48,7 +48,10 @@ export async function callModel(request: Request, context: RouteContext): Promis
   }
 }
 
-/** Reads the model and the method from the path. A model id may contain slashes and colons; the method follows the last colon. */
+/**
+ * Reads the model and the method from the path. A model id may contain slashes and colons; the method follows the last
+ * colon.
+ */
 function readMethod({ provider = "", model_id: id }: RouteContext["params"]): CalledMethod {
   const path = id === undefined ? provider : `${provider}/${id}`;
   const colon = path.lastIndexOf(":");
@@ -62,8 +65,8 @@ function hasEvents(request: Request): boolean {
 }
 
 /**
- * Returns a context whose body has additional members, which are in the URL here. The names of the other members are in camel
- * case, and repeated tool results are removed.
+ * Returns a context whose body has additional members, which are in the URL here. The names of the other members are in
+ * camel case, and repeated tool results are removed.
  */
 function withModel(context: RouteContext, members: JsonObject): RouteContext {
   return {

@@ -1,4 +1,6 @@
-/** Answers `POST /v1beta/models/{model}:countTokens`: counts the input of a request without sending it to an upstream. */
+/**
+ * Answers `POST /v1beta/models/{model}:countTokens`: counts the input of a request without sending it to an upstream.
+ */
 import { countPrompt } from "../billing/count_prompt.ts";
 import { writeLongParts } from "../billing/prompt_parts.ts";
 import { documentSize, isObject } from "../json/mod.ts";
@@ -12,8 +14,8 @@ import { jsonResponse } from "../server/json_response.ts";
 import type { RouteContext } from "../server/router.ts";
 
 /**
- * Counts system instruction, tools, contents and media in o200k tokens. The body has only the contents, or a complete request
- * as `generateContentRequest`.
+ * Counts system instruction, tools, contents and media in o200k tokens. The body has only the contents, or a complete
+ * request as `generateContentRequest`.
  * @throws {GatewayError} as `serve` before admission
  */
 export async function countTokens(context: RouteContext, model: string): Promise<Response> {

@@ -15,7 +15,10 @@ export interface BodyReader {
   readonly done: boolean;
   /** Bytes that are still missing; `undefined` if unknown. */
   readonly left: number | undefined;
-  /** Consumes the received data, and returns it as a view of the buffer; `undefined` without data. @throws {MalformedResponse} */
+  /**
+   * Consumes the received data, and returns it as a view of the buffer; `undefined` without data.
+   * @throws {MalformedResponse}
+   */
   take(inbox: ReceiveBuffer): Uint8Array | undefined;
   /** Reports bytes that were read without `take`, in a body of known length. */
   skip(bytes: number): void;

@@ -25,8 +25,8 @@ export interface Http1Options {
   /** Decides which addresses hosts may have. */
   addresses: AddressPolicy;
   /**
-   * Most idle connections per host. With 0, each request opens a new connection. That avoids requests on a connection which
-   * the host is just closing: their errors do not show whether the request has arrived.
+   * Most idle connections per host. With 0, each request opens a new connection. That avoids requests on a connection
+   * which the host is just closing: their errors do not show whether the request has arrived.
    */
   idleConnections?: number;
   /** How long an idle connection is kept if its host announces no timeout, in milliseconds; absent: see pool.ts. */
@@ -39,8 +39,8 @@ export interface Http1Options {
 export interface Http1Client {
   /**
    * Sends a request. Resolves when the head of the response has arrived.
-   * @throws {GatewayError} `upstream` without a response, with the fault `stale` if a new connection may help; `timeout`; or
-   * the reason with which the request's signal was aborted
+   * @throws {GatewayError} `upstream` without a response, with the fault `stale` if a new connection may help;
+   * `timeout`; or the reason with which the request's signal was aborted
    */
   send(request: Http1Request): Promise<Http1Response>;
   /** Closes idle connections. Requests that have begun continue. */

@@ -21,16 +21,16 @@ export interface AddressPolicy {
 }
 
 /**
- * Most abandoned TLS handshakes at once. The runtime frees the socket of a handshake only when the handshake ends, so a host
- * that never answers would take one descriptor per request.
+ * Most abandoned TLS handshakes at once. The runtime frees the socket of a handshake only when the handshake ends, so a
+ * host that never answers would take one descriptor per request.
  */
 const MAX_ABANDONED = 64;
 /** Time after which an abandoned handshake is closed and no longer counts, in milliseconds. */
 const ABANDONED_MS = 600_000;
 
 /**
- * Time for which an abandoned connection may still open, so that it can be closed, in milliseconds. An abort at the moment
- * of success would leak the socket, because Deno 2.9 does not free it.
+ * Time for which an abandoned connection may still open, so that it can be closed, in milliseconds. An abort at the
+ * moment of success would leak the socket, because Deno 2.9 does not free it.
  */
 const LINGER_MS = 1_000;
 
@@ -99,7 +99,9 @@ export class Dialer {
     }
   }
 
-  /** Connects to one of the checked addresses. The host's name is not resolved again, because the result could differ. */
+  /**
+   * Connects to one of the checked addresses. The host's name is not resolved again, because the result could differ.
+   */
   async #connect(signal: AbortSignal): Promise<Deno.TcpConn> {
     const { hostname } = this.#address;
     let failure: unknown;
@@ -125,7 +127,9 @@ export class Dialer {
     }
   }
 
-  /** Connects by name if the process has no permission for addresses. The address is checked before any byte is sent. */
+  /**
+   * Connects by name if the process has no permission for addresses. The address is checked before any byte is sent.
+   */
   async #connectByName(signal: AbortSignal): Promise<Deno.TcpConn> {
     const { hostname } = this.#address;
     const connection = await this.#connectTo(hostname, signal);

@@ -16,7 +16,9 @@ import type { PackedRequest } from "./pack_request.ts";
 import { type RequestSender, RequestWriter } from "./request_writer.ts";
 import type { PhaseLimits } from "./types.ts";
 
-/** The state of one exchange, until its connection is free for another. Its caller or a time limit can end it any time. */
+/**
+ * The state of one exchange, until its connection is free for another. Its caller or a time limit can end it any time.
+ */
 export class Http1Exchange implements RequestSender {
   readonly #signal: AbortSignal;
   #error: unknown;
@@ -98,8 +100,8 @@ export interface ExchangeOptions {
 
 /**
  * Sends a request and reads the head of the response. If a reused connection ends before the request was written
- * completely, a new one replaces it, once. This is one function because each promise between it and the socket costs 2,000
- * instructions.
+ * completely, a new one replaces it, once. This is one function because each promise between it and the socket costs
+ * 2,000 instructions.
  * @throws {GatewayError} `upstream`, with the fault `stale` if a reused connection ended just after the request was
  * written; the error that ended the exchange
  */

@@ -71,7 +71,10 @@ function isSame(
   return size === others.size;
 }
 
-/** Serializes a request. Head and body of a small request become one write. @param begin as `HeadCache.begin` returns it */
+/**
+ * Serializes a request. Head and body of a small request become one write.
+ * @param begin as `HeadCache.begin` returns it
+ */
 export function packRequest(
   begin: Uint8Array,
   { body, bodyBytes, buffers }: { body: OutgoingBody; bodyBytes?: number; buffers: BufferPool },
@@ -88,7 +91,10 @@ function withBytes(begin: Uint8Array, bytes: Uint8Array<ArrayBuffer>): PackedReq
   return { first: withEnd(begin, bytes.length), second: bytes.length === 0 ? undefined : bytes, drop() {} };
 }
 
-/** Writes the body first, then the head before it, which contains its length. @returns `undefined` if it does not fit */
+/**
+ * Writes the body first, then the head before it, which contains its length.
+ * @returns `undefined` if it does not fit
+ */
 function packSmall(
   begin: Uint8Array,
   { pieces, buffers }: { pieces: readonly BodyPiece[]; buffers: BufferPool },

@@ -43,7 +43,9 @@ export class ConnectionPool {
     this.#dialer = new Dialer(address, addresses);
   }
 
-  /** Returns an idle connection; undefined if there is none. Connections that their peers closed are already removed. */
+  /**
+   * Returns an idle connection; undefined if there is none. Connections that their peers closed are already removed.
+   */
   take(now = performance.now()): Http1Connection | undefined {
     for (let connection = this.#idle.pop(); connection !== undefined; connection = this.#idle.pop()) {
       if (!isExpired(connection, now)) {
@@ -136,8 +138,8 @@ export class Http1Connection {
   }
 
   /**
-   * Starts a read after the unconsumed bytes. The caller passes the result to `filled`. Two steps save a promise between the
-   * reader and the socket.
+   * Starts a read after the unconsumed bytes. The caller passes the result to `filled`. Two steps save a promise
+   * between the reader and the socket.
    * @throws {MalformedResponse} if the buffer has its largest size; the socket's errors
    */
   fill(): Promise<number | null> {
@@ -195,7 +197,10 @@ export class Http1Connection {
     }
   }
 
-  /** Moves unconsumed bytes to the start of the buffer. If the buffer is full of them, it is replaced by one of twice its size. */
+  /**
+   * Moves unconsumed bytes to the start of the buffer. If the buffer is full of them, it is replaced by one of twice
+   * its size.
+   */
   #makeRoom(): void {
     if (this.end < this.buffer.length) return;
     const left = this.end - this.start;

@@ -16,8 +16,8 @@ export interface RequestTimer {
   /** Reports that the head of the response has arrived. */
   head(): void;
   /**
-   * Reports that a piece of the body has arrived. Until the next `wait`, only `totalMs` counts, because a slow client is not
-   * the upstream's fault.
+   * Reports that a piece of the body has arrived. Until the next `wait`, only `totalMs` counts, because a slow client
+   * is not the upstream's fault.
    */
   progress(): void;
   /** Stops timing the request. */
@@ -85,7 +85,8 @@ class SharedRequestTimers implements RequestTimers {
     const now = performance.now();
     const isLate = now - this.#dueAt > GRANULARITY_MS;
     this.#dueAt = Infinity;
-    // If this process stalled, the upstream did not cause the delay. So bytes that have arrived are read before the check.
+    // If this process stalled, the upstream did not cause the delay. So bytes that have arrived are read before the
+    // check.
     this.#postponed = isLate && !this.#postponed;
     if (this.#postponed) return this.arm(now + GRANULARITY_MS, now);
     let next = Infinity;

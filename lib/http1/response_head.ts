@@ -68,8 +68,8 @@ export interface HeadSpan {
 }
 
 /**
- * Returns the index after the first empty line between `start` and `end`; -1 if it has not yet arrived. The search begins at
- * `seen`, before which there is no empty line.
+ * Returns the index after the first empty line between `start` and `end`; -1 if it has not yet arrived. The search
+ * begins at `seen`, before which there is no empty line.
  * @throws {MalformedResponse} at a line that does not end in CR and LF
  */
 export function findHeadEnd(bytes: Uint8Array, { start, seen, end }: HeadSpan & { seen: number }): number {

@@ -46,7 +46,10 @@ export interface Http1Response {
    * @throws {GatewayError} `timeout`, or `upstream` if the connection breaks
    */
   read(): Promise<Uint8Array | undefined>;
-  /** Returns the whole body as text. @throws {GatewayError} as `read`, and `upstream` if it has more than `limitBytes` */
+  /**
+   * Returns the whole body as text.
+   * @throws {GatewayError} as `read`, and `upstream` if it has more than `limitBytes`
+   */
   text(limitBytes: number): Promise<string>;
   /**
    * Ends reading, if the caller needs no more of the response. A short rest is read in the background, so that the

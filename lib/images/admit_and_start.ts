@@ -64,7 +64,9 @@ export async function admitAndStart(work: ImageWork, client: AbortSignal): Promi
   }
 }
 
-/** Removes `output_compression` from a request for PNG, which is lossless. A quality below 100 is reported as dropped. */
+/**
+ * Removes `output_compression` from a request for PNG, which is lossless. A quality below 100 is reported as dropped.
+ */
 function withoutPngQuality(request: ImageRequest, dropped: UnsupportedParameters): ImageRequest {
   const { compression, ...others } = request;
   if (request.format !== "png" || compression === undefined) return request;

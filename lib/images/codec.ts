@@ -10,7 +10,8 @@ export { endIdleWorkers } from "./codec_pool.ts";
 
 /**
  * Converts a PNG, JPEG or WebP file of at most 16 million pixels to the requested format. A file that already has this
- * format is returned unchanged. Otherwise the bytes are transferred to the worker, and the caller can no longer use them.
+ * format is returned unchanged. Otherwise the bytes are transferred to the worker, and the caller can no longer use
+ * them.
  * @throws {GatewayError} `invalid` for other formats and damaged files
  */
 export async function convertImage(

@@ -1,6 +1,6 @@
 /**
- * A pool of codec workers. Workers start when they are first needed, take tasks from one bounded queue, and end after some
- * time without work.
+ * A pool of codec workers. Workers start when they are first needed, take tasks from one bounded queue, and end after
+ * some time without work.
  */
 import { GatewayError } from "../errors.ts";
 import type { CodecTask, MessageFromWorker, MessageToWorker, TaskOutcome } from "./codec_messages.ts";

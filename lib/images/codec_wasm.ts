@@ -76,7 +76,10 @@ export async function openWebpDecoder(): Promise<(file: Uint8Array) => Pixels> {
   };
 }
 
-/** Starts the SIMD build, or the plain one, which takes twice as long: V8 needs SSE 4.1, which some virtual machines lack. */
+/**
+ * Starts the SIMD build, or the plain one, which takes twice as long: V8 needs SSE 4.1, which some virtual machines
+ * lack.
+ */
 async function startWebpEncoder(): Promise<Jsquash.Encoder> {
   const fast = await compiled(import.meta.resolve("@jsquash/webp/encoder_simd.wasm")).catch(() => undefined);
   if (fast !== undefined) return await start((await import("@jsquash/webp/encoder_simd")).default, fast);
@@ -97,7 +100,9 @@ function encodeWith(
 /** Compiled modules by address. */
 const modules = new Map<string, Promise<WebAssembly.Module>>();
 
-/** Returns a module from its file, compiled once. The package's own loader uses fetch(), which fails in an executable. */
+/**
+ * Returns a module from its file, compiled once. The package's own loader uses fetch(), which fails in an executable.
+ */
 function compiled(address: string): Promise<WebAssembly.Module> {
   const known = modules.get(address);
   if (known !== undefined) return known;

@@ -1,4 +1,7 @@
-/** Builds a `FormData` from the parts of an upload. Files become blobs piece by piece, so that no file is in memory twice. */
+/**
+ * Builds a `FormData` from the parts of an upload. Files become blobs piece by piece, so that no file is in memory
+ * twice.
+ */
 import { GatewayError } from "../errors.ts";
 import { firstBadByte } from "../text.ts";
 import type { PartSink } from "./multipart_parser.ts";

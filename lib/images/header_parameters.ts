@@ -1,6 +1,9 @@
 /** Parses header parameters, as in `form-data; name="image"; filename="a.png"`. */
 
-/** Matches `; name=value`. In quotes, a backslash escapes only quotes and backslashes, because clients send Windows paths. */
+/**
+ * Matches `; name=value`. In quotes, a backslash escapes only quotes and backslashes, because clients send Windows
+ * paths.
+ */
 const PARAMETER = /;[ \t]*(?:([^\s;="]+)=(?:"((?:[^"\\]|\\["\\]|\\(?!["\\]))*)"|([^\s;"]+))[ \t]*)?/y;
 
 /**

@@ -1,7 +1,8 @@
 /**
- * Implements `Idempotency-Key`: repeats of a request get the first answer, and the work is not done again. The store has the
- * answers, and the claim of the one node that does the work. Repeats on that node wait for the work and share its result,
- * even a failure. Repeats on other nodes poll the store. A failure is not stored; after one, another node does the work.
+ * Implements `Idempotency-Key`: repeats of a request get the first answer, and the work is not done again. The store
+ * has the answers, and the claim of the one node that does the work. Repeats on that node wait for the work and share
+ * its result, even a failure. Repeats on other nodes poll the store. A failure is not stored; after one, another node
+ * does the work.
  */
 import { GatewayError } from "../errors.ts";
 import type { Later } from "../billing/entry_queue.ts";
@@ -18,8 +19,8 @@ export interface IdempotencyLimits {
   /** Most bytes of all stored answers. */
   maxBytes: number;
   /**
-   * Most bytes of one stored answer. A larger one is recorded as done, without its body. Default: a quarter of `maxBytes`,
-   * at most 32 MiB.
+   * Most bytes of one stored answer. A larger one is recorded as done, without its body. Default: a quarter of
+   * `maxBytes`, at most 32 MiB.
    */
   maxAnswerBytes?: number;
   /** Most records, with or without a body. Default: 20,000. */
@@ -141,11 +142,11 @@ export class Idempotency {
   }
 
   /**
-   * Answers a request with the result of its work, or with the stored answer and `x-sluice-idempotent-replay: true`. Answers
-   * with status 429 or 5xx, and errors of the work, are sent to all waiting clients, but are not stored.
-   * @throws {GatewayError} `invalid` if the key was used for another request or the answer's body is not stored; `limited`
-   * if too many clients wait or the wait is too long; `overloaded` if the store does not answer; errors of the work; the
-   * signal's reason after an abort
+   * Answers a request with the result of its work, or with the stored answer and `x-sluice-idempotent-replay: true`.
+   * Answers with status 429 or 5xx, and errors of the work, are sent to all waiting clients, but are not stored.
+   * @throws {GatewayError} `invalid` if the key was used for another request or the answer's body is not stored;
+   * `limited` if too many clients wait or the wait is too long; `overloaded` if the store does not answer; errors of
+   * the work; the signal's reason after an abort
    */
   async run(request: RepeatableRequest): Promise<StoredAnswer> {
     const { requestHash, signal } = request;
@@ -245,8 +246,8 @@ export class Idempotency {
   }
 
   /**
-   * Claims a request. The expired claim of a dead node is taken over. If the dead node had already charged the request, the
-   * request is first recorded as done without an answer.
+   * Claims a request. The expired claim of a dead node is taken over. If the dead node had already charged the request,
+   * the request is first recorded as done without an answer.
    */
   async #claim(claim: AnswerClaim): Promise<HeldClaim | OtherClaim> {
     const { scope, key } = claim;
@@ -288,8 +289,8 @@ export class Idempotency {
   }
 
   /**
-   * Records that a request was done, and retries until that succeeds. Until then the request stays claimed, so that it is
-   * not done and charged again.
+   * Records that a request was done, and retries until that succeeds. Until then the request stays claimed, so that it
+   * is not done and charged again.
    */
   async #recordDone(request: RepeatableRequest, claim: HeldClaim): Promise<void> {
     for (let leftMs = this.#windowMs; leftMs > 0 && !this.#closing.signal.aborted; leftMs -= RECORD_RETRY_MS) {
@@ -338,8 +339,8 @@ export class Idempotency {
   }
 
   /**
-   * Runs the work, waits for the node that runs it, or reads the stored answer. At every moment, other requests with the key
-   * find an entry in `#lookups` or `#pending`.
+   * Runs the work, waits for the node that runs it, or reads the stored answer. At every moment, other requests with
+   * the key find an entry in `#lookups` or `#pending`.
    * @returns `undefined` if the work of another node had no result
    */
   async #first(name: string, request: RepeatableRequest): Promise<StoredAnswer | undefined> {

@@ -1,4 +1,6 @@
-/** Claims idempotent requests in the store. A node renews its claim while it works, so that no other node does the work. */
+/**
+ * Claims idempotent requests in the store. A node renews its claim while it works, so that no other node does the work.
+ */
 import { GatewayError } from "../errors.ts";
 import type { Later } from "../billing/entry_queue.ts";
 import type { AnswerClaim, AnswerStore, OtherClaim } from "../store/answers.ts";

@@ -33,7 +33,10 @@ export function billedTokens({ input, output }: Pick<ImageUsage, "input" | "outp
   return { ...NO_TOKENS, prompt: input, completion: output };
 }
 
-/** Returns the uploaded images as a billed item; none if they are free. @param price price per token; undefined: free */
+/**
+ * Returns the uploaded images as a billed item; none if they are free.
+ * @param price price per token; undefined: free
+ */
 export function billedExtras(
   { inputImages }: Pick<ImageUsage, "inputImages">,
   price: string | undefined,
@@ -42,8 +45,8 @@ export function billedExtras(
 }
 
 /**
- * Returns the highest possible usage if the upstream delivers the requested size. A host that makes one image per call reads
- * the uploads for each image.
+ * Returns the highest possible usage if the upstream delivers the requested size. A host that makes one image per call
+ * reads the uploads for each image.
  */
 export function mostUsage(
   { n, size, images, mask }: Pick<ImageRequest, "n" | "size" | "images" | "mask">,

@@ -65,7 +65,9 @@ export class ImageUsageCounter {
     return { usage: this.#usage, sizes: inOrder(this.#sizes) };
   }
 
-  /** The bill if the client disconnects now. A preview shows almost all of an image, so it costs as much as the image. */
+  /**
+   * The bill if the client disconnects now. A preview shows almost all of an image, so it costs as much as the image.
+   */
   get billWithPreviews(): ImageBill {
     const previews = [...this.#previews].filter(([index]) => this.isMissing(index));
     if (previews.length === 0) return this.bill;

@@ -30,8 +30,8 @@ const SLICE_BYTES = 256 * 1024;
 const MAX_BUSY_MS = 8;
 
 /**
- * Reads a form. Text fields become strings. A part with a filename, even an empty one, becomes a `File` with the declared
- * media type and the last segment of the filename.
+ * Reads a form. Text fields become strings. A part with a filename, even an empty one, becomes a `File` with the
+ * declared media type and the last segment of the filename.
  *
  * At most about 2 MiB are buffered besides the result. After the first error, the rest of the body is not read.
  * @throws {GatewayError} `unsupported_media_type`, `too_large`, `too_slow`, `limited`, `invalid`, and errors of `take`

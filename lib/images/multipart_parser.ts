@@ -1,6 +1,6 @@
 /**
- * An incremental multipart parser. Chunks may be cut anywhere, and each byte is read once. It buffers only the header lines of
- * one part. Lines must end with CRLF; LF alone is an error.
+ * An incremental multipart parser. Chunks may be cut anywhere, and each byte is read once. It buffers only the header
+ * lines of one part. Lines must end with CRLF; LF alone is an error.
  */
 import { GatewayError } from "../errors.ts";
 import { type PartHead, readPartHead } from "./part_head.ts";
@@ -24,7 +24,9 @@ const MAX_OUTER_BYTES = 4096;
 const CR = 13;
 const LF = 10;
 
-/** What is being read: bytes before the first boundary, the rest of a boundary's line, a part, or bytes after the last. */
+/**
+ * What is being read: bytes before the first boundary, the rest of a boundary's line, a part, or bytes after the last.
+ */
 type Step = "before" | "line" | "head" | "data" | "after";
 
 /** Parses one form. */
@@ -83,8 +85,8 @@ export class MultipartParser {
   }
 
   /**
-   * Searches for the delimiter and emits the bytes before it. The only CR of the delimiter is its first byte, so a failed
-   * match cannot contain the start of another match, and the search never goes back.
+   * Searches for the delimiter and emits the bytes before it. The only CR of the delimiter is its first byte, so a
+   * failed match cannot contain the start of another match, and the search never goes back.
    * @returns the offset after the delimiter, or the length of `bytes`
    */
   #search(bytes: Uint8Array, from: number): number {

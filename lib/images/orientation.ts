@@ -12,8 +12,8 @@ const ORIENTATION_TAG = 0x0112;
 const SHORT = 3;
 
 /**
- * Returns the EXIF orientation of a JPEG, PNG or WebP, from 1 (as stored) to 8. Values from 5 to 8 swap width and height. If
- * the data is missing or invalid, it returns 1. Never throws.
+ * Returns the EXIF orientation of a JPEG, PNG or WebP, from 1 (as stored) to 8. Values from 5 to 8 swap width and
+ * height. If the data is missing or invalid, it returns 1. Never throws.
  */
 export function orientationOf(bytes: Uint8Array<ArrayBuffer>): number {
   const exif = exifOfJpeg(bytes) ?? exifOfPng(bytes) ?? exifOfWebp(bytes);

@@ -24,8 +24,8 @@ export function checkPixels({ width, height }: Size): void {
 }
 
 /**
- * Counts the pixels of uploads, mask and requested images, which stay in memory until the answer is read. A stream makes one
- * image at a time, so only one is counted.
+ * Counts the pixels of uploads, mask and requested images, which stay in memory until the answer is read. A stream
+ * makes one image at a time, so only one is counted.
  * @throws {GatewayError} `invalid` above `resource_limits.image_request_pixels`
  */
 export function countPixels(

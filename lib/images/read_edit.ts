@@ -96,7 +96,9 @@ function fileOf(value: FormDataEntryValue, field: string): File {
   throw refuse(field, "expected a file upload (PNG, JPEG or WebP), not text and not a URL");
 }
 
-/** Returns a field's value as JSON. Text that is not of the expected type stays text, and the schema reports the error. */
+/**
+ * Returns a field's value as JSON. Text that is not of the expected type stays text, and the schema reports the error.
+ */
 function scalarOf(name: string, value: FormDataEntryValue): Json {
   if (value instanceof File) throw refuse(name, "expected text, not a file");
   if (NUMBER_FIELDS.has(name) && /^-?\d{1,9}(\.\d{1,9})?$/.test(value)) return Number(value);

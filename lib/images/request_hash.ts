@@ -2,7 +2,9 @@
 import { isObject, type Json, writeJson } from "../json/mod.ts";
 import type { ImageRequest, InputImage } from "./types.ts";
 
-/** Returns the SHA-256 of a request in hexadecimal. Boundaries, file names and the order of members do not affect it. */
+/**
+ * Returns the SHA-256 of a request in hexadecimal. Boundaries, file names and the order of members do not affect it.
+ */
 export async function hashRequest({ images, mask, rest, ...request }: ImageRequest): Promise<string> {
   const canonical: Json = [
     sortMembers({ ...request, size: { ...request.size } }),

@@ -46,16 +46,16 @@ export function isValidSize(size: Size): boolean {
 }
 
 /**
- * Returns the valid size nearest to a size of at least 1x1, by the sum of squared differences in width and height. Of equally
- * near sizes, the one with the most pixels is returned, then the widest.
+ * Returns the valid size nearest to a size of at least 1x1, by the sum of squared differences in width and height. Of
+ * equally near sizes, the one with the most pixels is returned, then the widest.
  */
 export function nearestSize(size: Size): Size {
   return nearest(size, { width: 1, height: 1 });
 }
 
 /**
- * Returns the valid size for an uploaded image of at least 1x1. The size is scaled so that its aspect ratio changes as little
- * as possible, then rounded. A valid size is returned unchanged.
+ * Returns the valid size for an uploaded image of at least 1x1. The size is scaled so that its aspect ratio changes as
+ * little as possible, then rounded. A valid size is returned unchanged.
  */
 export function fittingSize(size: Size): Size {
   if (isValidSize(size)) return { width: size.width, height: size.height };

@@ -38,8 +38,8 @@ export interface Started {
 }
 
 /**
- * Tries targets one after another until one starts. After that, and after a final error, no other target is tried, because
- * images may already be in progress.
+ * Tries targets one after another until one starts. After that, and after a final error, no other target is tried,
+ * because images may already be in progress.
  * @throws {GatewayError} the error of the last target, or the signal's reason
  */
 export async function startImages(job: ImageJob): Promise<Started> {

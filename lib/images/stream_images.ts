@@ -35,9 +35,9 @@ type WrittenStream = Omit<ImageStream, "charge"> & { charge: () => Promise<strin
 const KEEP_ALIVE = ": keep-alive\n";
 
 /**
- * Starts a streamed answer. It resolves with the first event, so that an earlier failure can still become an HTTP error. If the
- * first event takes longer than the keep-alive interval, the stream starts with a keep-alive, and errors become events. The
- * feed is read only as fast as the client reads.
+ * Starts a streamed answer. It resolves with the first event, so that an earlier failure can still become an HTTP
+ * error. If the first event takes longer than the keep-alive interval, the stream starts with a keep-alive, and errors
+ * become events. The feed is read only as fast as the client reads.
  * @throws {GatewayError} the failure that precedes the first image
  */
 export async function streamImages(stream: ImageStream): Promise<ReadableStream<Uint8Array>> {
@@ -142,7 +142,10 @@ class KeepAliveReader {
   }
 }
 
-/** Yields the texts of the events, in chunks. An error is thrown if nothing was sent before, otherwise it becomes an event. */
+/**
+ * Yields the texts of the events, in chunks. An error is thrown if nothing was sent before, otherwise it becomes an
+ * event.
+ */
 async function* writeSteps(stream: WrittenStream, reader: KeepAliveReader): AsyncGenerator<Iterable<string>, void> {
   const { request, counter } = stream;
   let hasSent = false;

@@ -63,7 +63,10 @@ export async function streamedResponse(started: StartedImages): Promise<Response
   });
 }
 
-/** Collects the images. If the request fails after some images, these are the answer. @throws {GatewayError} without any */
+/**
+ * Collects the images. If the request fails after some images, these are the answer.
+ * @throws {GatewayError} without any
+ */
 async function collectImages(feed: ImageFeed, counter: ImageUsageCounter): Promise<FinishedImage[]> {
   const images: FinishedImage[] = [];
   try {
@@ -82,7 +85,9 @@ async function collectImages(feed: ImageFeed, counter: ImageUsageCounter): Promi
   return images.sort((a, b) => a.index - b.index);
 }
 
-/** Returns the common size of all images, or the list of their sizes. The answer's member `size` is the requested size. */
+/**
+ * Returns the common size of all images, or the list of their sizes. The answer's member `size` is the requested size.
+ */
 function sizesText(sizes: readonly string[]): string {
   return new Set(sizes).size === 1 ? sizes[0] ?? "" : sizes.join(", ");
 }

@@ -45,7 +45,9 @@ export function writeUsage({ input, inputImages, output }: ImageUsage, request: 
   };
 }
 
-/** Returns the number of edited images as a member. Some clients read it beside `usage`, others in it, so it is in both. */
+/**
+ * Returns the number of edited images as a member. Some clients read it beside `usage`, others in it, so it is in both.
+ */
 export function numInputImages({ kind, images }: CountedUploads): JsonObject {
   return kind === "edit" ? { num_input_images: images.length } : {};
 }

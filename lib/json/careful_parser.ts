@@ -1,6 +1,6 @@
 /**
- * The parser for texts that are long or invalid. It reads the same texts as the fast parser, but in steps for `runSliced`,
- * and it reports the first fault.
+ * The parser for texts that are long or invalid. It reads the same texts as the fast parser, but in steps for
+ * `runSliced`, and it reports the first fault.
  */
 import {
   FAULTS,
@@ -152,7 +152,10 @@ function quickEnd(text: string, open: number): number {
   return quote > 0 && text.charCodeAt(quote - 1) !== BACKSLASH ? quote + 1 : 0;
 }
 
-/** Returns the end of a string, after its closing quote. @throws {JsonError} without one, at the first fault of the string */
+/**
+ * Returns the end of a string, after its closing quote.
+ * @throws {JsonError} without one, at the first fault of the string
+ */
 function* stringEnd(text: string, open: number): Steps<number> {
   let pause = open + STEP_CHARS;
   for (let quote = text.indexOf('"', open + 1); quote >= 0; quote = text.indexOf('"', quote + 1)) {
@@ -198,7 +201,9 @@ function* readPieces(text: string, start: number, end: number): Steps<string[]> 
   return pieces;
 }
 
-/** Returns the last offset up to `end` that is not within an escape. It is after `from`, which is not within one either. */
+/**
+ * Returns the last offset up to `end` that is not within an escape. It is after `from`, which is not within one either.
+ */
 function pieceEnd(text: string, from: number, end: number): number {
   // An escape that is open at `end` began at one of the last five characters.
   for (let at = end - 5; at < end; at++) {

@@ -1,6 +1,6 @@
 /**
- * The fast parser, for valid texts of limited length. It returns `undefined` for all other texts, which the careful parser
- * then reads.
+ * The fast parser, for valid texts of limited length. It returns `undefined` for all other texts, which the careful
+ * parser then reads.
  */
 import { isLossy, type JsonLimits, type Member, numberEnd, type ParsedJson, UNIQUE_LEVELS } from "./lexer.ts";
 import {

@@ -103,8 +103,8 @@ export function isSpace(code: number): boolean {
 }
 
 /**
- * Returns the offset of the closing quote of the string whose opening quote is at `open`; -1 if there is none. It is the first
- * quote after an even number of backslashes.
+ * Returns the offset of the closing quote of the string whose opening quote is at `open`; -1 if there is none. It is
+ * the first quote after an even number of backslashes.
  */
 export function closingQuote(text: string, open: number): number {
   for (let quote = text.indexOf('"', open + 1); quote >= 0; quote = text.indexOf('"', quote + 1)) {
@@ -169,8 +169,8 @@ export function literalEnd(text: string, at: number): number {
 }
 
 /**
- * Finds the first fault inside a string, between `at` (which must not be within an escape) and `end`. Without a fault it
- * returns the offset of the closing quote, or an offset at or after `end`.
+ * Finds the first fault inside a string, between `at` (which must not be within an escape) and `end`. Without a fault
+ * it returns the offset of the closing quote, or an offset at or after `end`.
  */
 export function findBadPart(text: string, at: number, end: number): JsonError | number {
   for (; at < end && text.charCodeAt(at) !== QUOTE; at++) {

@@ -70,7 +70,10 @@ export function resetScanState(): void {
 const outerShapes: (ListShape | ObjectShape | undefined)[] = [];
 /** Members whose values are the open containers, by depth. */
 const ownerMembers: (MemberShape | undefined)[] = [];
-/** Five numbers per outer container: 1 for a list, bits of its members, number of entries, start, index of its first free name. */
+/**
+ * Five numbers per outer container: 1 for a list, bits of its members, number of entries, start, index of its first
+ * free name.
+ */
 const outerStates = new Int32Array(5 * 1024);
 
 /** Names without a shape in all open objects, those of the innermost object last. */
@@ -303,7 +306,9 @@ function hasNameBytes(start: number, end: number): boolean {
   return true;
 }
 
-/** Returns the kind of the first variant that has these members; 0 if it has no kind, -1 if there is no such variant. */
+/**
+ * Returns the kind of the first variant that has these members; 0 if it has no kind, -1 if there is no such variant.
+ */
 function kindOf({ variants, isRead, isMark }: ObjectShape, bits: number, length: number): number {
   if (isRead) {
     scanState.textBytes += length;

@@ -1,4 +1,7 @@
-/** Parses JSON with limits and without loss. The fast parser is tried first; the careful one reads long and invalid texts. */
+/**
+ * Parses JSON with limits and without loss. The fast parser is tried first; the careful one reads long and invalid
+ * texts.
+ */
 import { parseSteps } from "./careful_parser.ts";
 import { isUtf8 } from "node:buffer";
 import { parseFast, parseFound } from "./fast_parser.ts";
@@ -47,8 +50,8 @@ export interface Scanned {
 }
 
 /**
- * Parses JSON text at once. Numbers that a double cannot represent exactly as written (`1.0`, `-0`, `1e400`, 64-bit ids)
- * become raw numbers. Duplicate names in an object are errors in the outermost levels.
+ * Parses JSON text at once. Numbers that a double cannot represent exactly as written (`1.0`, `-0`, `1e400`, 64-bit
+ * ids) become raw numbers. Duplicate names in an object are errors in the outermost levels.
  * @throws {JsonError} if the text is not JSON or exceeds the limits
  */
 export function parseJson(text: string, limits: JsonLimits = JSON_LIMITS): Json {
@@ -135,7 +138,10 @@ function* locate(text: string, position: number): Generator<void, SourcePosition
   return { line, column: position - start + 1 };
 }
 
-/** A document that was parsed from bytes. Its text is decoded when it is first read, because most bodies are sent as bytes. */
+/**
+ * A document that was parsed from bytes. Its text is decoded when it is first read, because most bodies are sent as
+ * bytes.
+ */
 class BytesDocument implements JsonDocument {
   readonly value: Json;
   readonly members: readonly Member[];

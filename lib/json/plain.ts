@@ -1,7 +1,7 @@
 /**
- * Parses texts with `JSON.parse`, except those that V8 reads wrongly. V8 predicts an object's next name from earlier objects,
- * and compares the prediction with the raw spelling instead of the name: after `{"b":1,"\\":2}`, the text `{"b":1,"\/":2}`
- * gets the name `\` as well, even across requests. Names without an escape are always right.
+ * Parses texts with `JSON.parse`, except those that V8 reads wrongly. V8 predicts an object's next name from earlier
+ * objects, and compares the prediction with the raw spelling instead of the name: after `{"b":1,"\\":2}`, the text
+ * `{"b":1,"\/":2}` gets the name `\` as well, even across requests. Names without an escape are always right.
  */
 import { isSpace } from "./lexer.ts";
 import { parseJson } from "./parse.ts";
@@ -10,8 +10,9 @@ import { isRawNumber, type Json } from "./values.ts";
 const QUOTE = 0x22, COLON = 0x3a, BACKSLASH = 0x5c;
 
 /**
- * Parses as `JSON.parse`: numbers become doubles, there are no limits, and of duplicate names the last one counts. For 300
- * characters it takes two thirds of the time of `parseJson`. Texts that have names with escapes are read by `parseJson`.
+ * Parses as `JSON.parse`: numbers become doubles, there are no limits, and of duplicate names the last one counts. For
+ * 300 characters it takes two thirds of the time of `parseJson`. Texts that have names with escapes are read by
+ * `parseJson`.
  * @throws {SyntaxError} if the text is not JSON, or if `parseJson` throws
  */
 export function parsePlain(text: string): Json {

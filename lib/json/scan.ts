@@ -1,6 +1,6 @@
 /**
- * Finds the members of a JSON object in UTF-8, and checks the shapes of some of them without creating their values. It needs
- * the strings that `findStrings` has found. Bodies of other shapes, and malformed ones, are left to the parsers.
+ * Finds the members of a JSON object in UTF-8, and checks the shapes of some of them without creating their values. It
+ * needs the strings that `findStrings` has found. Bodies of other shapes, and malformed ones, are left to the parsers.
  */
 import { Buffer } from "node:buffer";
 import { skipSpace } from "./fast_parser.ts";

@@ -1,6 +1,6 @@
 /**
- * Describes shapes of JSON values, which `scan.ts` matches without creating the values. A shape accepts less than a schema: it
- * describes what nearly all clients send. All other values are parsed and checked.
+ * Describes shapes of JSON values, which `scan.ts` matches without creating the values. A shape accepts less than a
+ * schema: it describes what nearly all clients send. All other values are parsed and checked.
  */
 
 /** The shape of a value. The value may have any of the types that are defined here. */
@@ -164,9 +164,9 @@ export const readObject: Shape = shapeOf({
 
 /**
  * Returns the shape of an object with these members.
- * @param variants the allowed combinations of members. Each lists member names, separated by spaces; `?` before a name marks
- * an optional member. `name=` can be followed by a value: a word, `null`, `list` (for members that may also be strings), or
- * the kind of an object in the list. `kind: ` before a variant names the kind of the object itself.
+ * @param variants the allowed combinations of members. Each lists member names, separated by spaces; `?` before a name
+ * marks an optional member. `name=` can be followed by a value: a word, `null`, `list` (for members that may also be
+ * strings), or the kind of an object in the list. `kind: ` before a variant names the kind of the object itself.
  */
 export function object(
   members: Readonly<Record<string, Shape>>,

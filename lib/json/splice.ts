@@ -1,6 +1,6 @@
 /**
- * Edits JSON text. A relayed body is sent as the client wrote it, except for the members that must change. Everything else
- * keeps its order, its spelling and its numbers.
+ * Edits JSON text. A relayed body is sent as the client wrote it, except for the members that must change. Everything
+ * else keeps its order, its spelling and its numbers.
  */
 
 import type { Span } from "../text.ts";
@@ -53,8 +53,8 @@ const QUOTE = 0x22, COMMA = 0x2c, COLON = 0x3a;
 const OPEN_ARRAY = 0x5b, CLOSE_ARRAY = 0x5d, OPEN_OBJECT = 0x7b, CLOSE_OBJECT = 0x7d;
 
 /**
- * Finds the value at a path of member names; undefined if there is none. The text must be JSON. In other text the result is
- * arbitrary, but the search always ends.
+ * Finds the value at a path of member names; undefined if there is none. The text must be JSON. In other text the
+ * result is arbitrary, but the search always ends.
  */
 export function findValue(text: string, path: readonly string[]): Span | undefined {
   let at = skipSpace(text, 0);
@@ -78,8 +78,8 @@ export function scanMembers(text: string, most?: number): ObjectText {
 }
 
 /**
- * Changes top-level members in the text of a JSON object. A JSON text replaces the value; if the member is missing, it is
- * added at the end. `undefined` removes the member.
+ * Changes top-level members in the text of a JSON object. A JSON text replaces the value; if the member is missing, it
+ * is added at the end. `undefined` removes the member.
  */
 export function spliceMembers(object: ObjectText | string, edits: Edits): string {
   const { text, members } = typeof object === "string" ? scanMembers(object) : object;
@@ -101,7 +101,10 @@ export function spliceBody(body: ObjectText, edits: Edits): string | (string | U
   );
 }
 
-/** Returns the parts of the edited object: spans of the old text, and new texts. @param ends offsets of the last brace and the end */
+/**
+ * Returns the parts of the edited object: spans of the old text, and new texts.
+ * @param ends offsets of the last brace and the end
+ */
 function editedParts(
   members: readonly Member[],
   edits: Edits,
@@ -185,7 +188,10 @@ export function removePaths(text: string, paths: Iterable<JsonPath>): string {
   return out + text.slice(copied);
 }
 
-/** Appends the spans of the values to remove inside the value at an offset, with their commas. @returns the value's end */
+/**
+ * Appends the spans of the values to remove inside the value at an offset, with their commas.
+ * @returns the value's end
+ */
 function findRemoved(
   text: string,
   { at: open, removals }: { at: number; removals: Removals },

@@ -23,8 +23,8 @@ export type Source = string | Uint8Array;
 /** Most bytes of a text. */
 export const MOST_BYTES = 1_048_576;
 /**
- * Longest text with characters beyond Latin-1, in characters. Encoding 60 KB of Chinese takes 50 µs, which is as long as the
- * careful parser takes for the whole text.
+ * Longest text with characters beyond Latin-1, in characters. Encoding 60 KB of Chinese takes 50 µs, which is as long
+ * as the careful parser takes for the whole text.
  */
 const MAX_NON_LATIN1_LENGTH = 4_096;
 const NON_LATIN1 = /[^\0-\xff]/;
@@ -42,11 +42,13 @@ const nameBytes = new Uint8Array(buffer, namesStart.value, CACHED_NAMES * NAME_B
 /** The strings of the last source, in order: `STRING_WORDS` numbers for each. */
 export const tape = new Int32Array(buffer, tapeStart.value, (input.value - tapeStart.value) / 4);
 /**
- * Numbers per string on the tape: the offset of the closing quote; the number of bytes minus the number of code units before
- * it; and how to read the string: one of the following constants, or a larger number.
+ * Numbers per string on the tape: the offset of the closing quote; the number of bytes minus the number of code units
+ * before it; and how to read the string: one of the following constants, or a larger number.
  */
 export const STRING_WORDS = 3;
-/** The string is a slice of the source. (A number from 0 up means that it was copied, and is its end in `readCopied()`.) */
+/**
+ * The string is a slice of the source. (A number from 0 up means that it was copied, and is its end in `readCopied()`.)
+ */
 export const PLAIN = -1;
 /** The string has escapes that need a parser. */
 export const ESCAPED = -2;
@@ -122,8 +124,8 @@ export function readName(reading: number, start: number, end: number): string {
 }
 
 /**
- * Restores the names that were replaced since the strings were found. This is needed before a source is read again, because a
- * later name may have replaced a cached name of the source.
+ * Restores the names that were replaced since the strings were found. This is needed before a source is read again,
+ * because a later name may have replaced a cached name of the source.
  */
 export function restoreNames(): void {
   for (let index = replacedNames.length - 2; index >= 0; index -= 2) {
@@ -137,7 +139,10 @@ function copyText(text: string): string {
   return text.length < 13 ? text : Object.keys({ [text]: 0 })[0] ?? "";
 }
 
-/** Clears the cache of names. This is needed if some of the found names were not read, which the module assumes to be cached. */
+/**
+ * Clears the cache of names. This is needed if some of the found names were not read, which the module assumes to be
+ * cached.
+ */
 export function forgetNames(): void {
   nameBytes.fill(0);
   names.fill("");

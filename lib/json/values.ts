@@ -48,8 +48,9 @@ export function putMember(object: JsonObject, name: string, value: Json): void {
 const MAX_CLASS_MEMBERS = 32;
 
 /**
- * Returns an object with these members. In V8 each new sequence of names creates a hidden class, which takes 5 µs per name. An
- * object from which a member was deleted is a hash table, which takes 1 µs per name, so large objects are created that way.
+ * Returns an object with these members. In V8 each new sequence of names creates a hidden class, which takes 5 µs per
+ * name. An object from which a member was deleted is a hash table, which takes 1 µs per name, so large objects are
+ * created that way.
  */
 export function objectOfMembers(members: readonly (readonly [string, Json | undefined])[]): JsonObject {
   if (members.length <= MAX_CLASS_MEMBERS) return Object.fromEntries(members);
@@ -69,8 +70,8 @@ export function isInteger(value: unknown): value is number | RawNumber {
 }
 
 /**
- * Returns the double nearest to a raw number; `undefined` if it is not finite, or if the number is an integer that a double
- * cannot represent exactly, because another integer would be another count or id.
+ * Returns the double nearest to a raw number; `undefined` if it is not finite, or if the number is an integer that a
+ * double cannot represent exactly, because another integer would be another count or id.
  */
 export function toDouble({ rawJSON }: RawNumber): number | undefined {
   const number = Number(rawJSON);

@@ -76,10 +76,10 @@ export interface Windows {
 /**
  * Returns the number of tokens of a piece of any length. It takes O(n log n) time, with pauses.
  *
- * A long piece is merged in windows, so that memory does not grow with it. This is exact: a list of tokens is the result of
- * merging a text if and only if any two neighbours, merged separately, stay separate. (The first merge across a border
- * between tokens would also be the first one across it if the two were merged separately.) Within a window this holds by
- * construction. Between windows it is checked; if the check fails, the whole piece is merged at once.
+ * A long piece is merged in windows, so that memory does not grow with it. This is exact: a list of tokens is the
+ * result of merging a text if and only if any two neighbours, merged separately, stay separate. (The first merge across
+ * a border between tokens would also be the first one across it if the two were merged separately.) Within a window
+ * this holds by construction. Between windows it is checked; if the check fails, the whole piece is merged at once.
  */
 export function* mergeLong(table: RankTable, piece: Piece, windows = DEFAULT_WINDOWS): Generator<void, number> {
   const { bytes, from, to, ends } = piece;
@@ -110,7 +110,8 @@ export function* mergeLong(table: RankTable, piece: Piece, windows = DEFAULT_WIN
 }
 
 /**
- * Returns whether the bytes of two tokens merge to these tokens. The tuple has the borders before, between and after them.
+ * Returns whether the bytes of two tokens merge to these tokens. The tuple has the borders before, between and after
+ * them.
  */
 function areNeighbours(table: RankTable, bytes: Uint8Array, [from, border, to]: [number, number, number]): boolean {
   const ends: number[] = [];
@@ -128,8 +129,8 @@ function rankOf(table: RankTable, bytes: Uint8Array, from: number, to: number): 
 }
 
 /**
- * Merges up to `length` bytes at a time. Possible merges are in a heap as `rank * 2^32 + position`, so that the lowest rank
- * comes first, then the leftmost position. A merge whose parts have changed is skipped.
+ * Merges up to `length` bytes at a time. Possible merges are in a heap as `rank * 2^32 + position`, so that the lowest
+ * rank comes first, then the leftmost position. A merge whose parts have changed is skipped.
  */
 class Window {
   // A part is identified by the offset of its first byte in the window. These lists link each part to its neighbours.

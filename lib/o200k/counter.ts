@@ -11,8 +11,8 @@ export const COUNTED_AT_ONCE = 8192;
 const BYTES_PER_STEP = 1024;
 
 /**
- * Counts and splits text. Special tokens count as plain text: `<|endoftext|>` is seven ordinary tokens. A lone surrogate
- * counts as U+FFFD.
+ * Counts and splits text. Special tokens count as plain text: `<|endoftext|>` is seven ordinary tokens. A lone
+ * surrogate counts as U+FFFD.
  */
 export interface TokenCounter {
   /** Returns the number of tokens, counted synchronously. For long texts use `countLong`. */

@@ -19,7 +19,10 @@ export class Heap {
     return (this.#size >> 1) - 1;
   }
 
-  /** Appends a key without ordering it. Before other calls, `sift` must be called for each index from `parents` down to 0. */
+  /**
+   * Appends a key without ordering it. Before other calls, `sift` must be called for each index from `parents` down to
+   * 0.
+   */
   append(key: number): void {
     if (this.#size === this.#keys.length) {
       const larger = new Float64Array(this.#size * 2 + 16);

@@ -1,7 +1,7 @@
 /**
  * Splits UTF-8 text into the pieces within which o200k_base merges bytes: words (with one character before them and a
- * contraction after them), up to three digits, punctuation, line ends, and spaces. It implements the vocabulary's regular
- * expression in one pass, because regex engines would backtrack through long runs:
+ * contraction after them), up to three digits, punctuation, line ends, and spaces. It implements the vocabulary's
+ * regular expression in one pass, because regex engines would backtrack through long runs:
  *
  *     [^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+('s|'t|'re|'ve|'m|'ll|'d)?
  *     [^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*('s|'t|'re|'ve|'m|'ll|'d)?
@@ -56,7 +56,9 @@ function classOf(code: number): number {
   return pages[code >> 8]?.[code & 0xff] || lookUp(code);
 }
 
-/** Looks up a single code point. Looking up whole pages would take 200 ms for a text with one character of each page. */
+/**
+ * Looks up a single code point. Looking up whole pages would take 200 ms for a text with one character of each page.
+ */
 function lookUp(code: number): number {
   const page = pages[code >> 8] ??= new Uint8Array(256);
   return page[code & 0xff] = classify(String.fromCodePoint(code));
@@ -106,8 +108,8 @@ function numberEnd(bytes: Uint8Array, from: number): number {
 }
 
 /**
- * What a paused search was reading: a word before or after its first lower-case letter, symbols, line ends after symbols, or
- * white space.
+ * What a paused search was reading: a word before or after its first lower-case letter, symbols, line ends after
+ * symbols, or white space.
  */
 type Run = "head" | "tail" | "symbols" | "lines" | "blanks";
 
@@ -210,7 +212,8 @@ export class PieceSearch {
   }
 
   /**
-   * Reads white space: up to the last line end; without one, all but the last character, which belongs to the next piece.
+   * Reads white space: up to the last line end; without one, all but the last character, which belongs to the next
+   * piece.
    * @param line offset after the last line end; -1 if there was none
    */
   #blanks(at: number, line: number): number {
@@ -246,8 +249,8 @@ export class PieceSearch {
 }
 
 /**
- * Returns the last position up to `end` at which a text can be split so that both parts have the same pieces as the whole,
- * whatever text follows; 0 if there is none. The text must begin with a piece.
+ * Returns the last position up to `end` at which a text can be split so that both parts have the same pieces as the
+ * whole, whatever text follows; 0 if there is none. The text must begin with a piece.
  * @param end a position in the text, in UTF-16 code units
  */
 export function lastCut(text: string, end: number): number {
@@ -274,7 +277,8 @@ function isAlwaysCut(before: number, { charClass, code }: { charClass: number; c
   if (before === NUMBER || charClass === NUMBER) return before !== charClass;
   if (before === LINE) return (charClass & BLANK) === 0 && code !== SLASH;
   if (charClass === SPACE) return true;
-  // Symbols include the line ends after them, marks can be part of words and symbols, and a word can have a contraction.
+  // Symbols include the line ends after them, marks can be part of words and symbols, and a word can have a
+  // contraction.
   const isLetter = (before & (UPPER | LOWER | LETTER)) !== 0;
   return isLetter && (charClass === LINE || (charClass === OTHER && code !== APOSTROPHE));
 }

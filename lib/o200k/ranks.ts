@@ -5,7 +5,9 @@ const MAX_RANKS = 2 ** 18 - 1;
 const RANK_BITS = 18;
 const RANK_MASK = 2 ** RANK_BITS - 1;
 const EMPTY = -1;
-/** Number of slots. It is a power of two, and more than twice the number of tokens, so that failing searches end soon. */
+/**
+ * Number of slots. It is a power of two, and more than twice the number of tokens, so that failing searches end soon.
+ */
 const SLOTS = 2 ** 19;
 /** Tokens that are parsed between two pauses. */
 const TOKENS_PER_STEP = 4096;
@@ -29,7 +31,10 @@ export class RankTable {
   /** All tokens, one after another: token `r` is from `bytes[starts[r]]` to before `bytes[starts[r + 1]]`. */
   readonly #bytes: Uint8Array;
   readonly #starts: Uint32Array;
-  /** Hash table with open addressing. A slot has a rank, and above it 14 bits of the hash, which reject most other tokens. */
+  /**
+   * Hash table with open addressing. A slot has a rank, and above it 14 bits of the hash, which reject most other
+   * tokens.
+   */
   readonly #slots: Int32Array = new Int32Array(SLOTS).fill(EMPTY);
 
   constructor(bytes: Uint8Array, starts: Uint32Array) {
@@ -89,8 +94,8 @@ function hashOf(bytes: Uint8Array, from: number, to: number): number {
 }
 
 /**
- * Parses a vocabulary, with pauses. Its lines are `! <first rank> <token> <token> …`, with tokens in base64 and ascending
- * ranks.
+ * Parses a vocabulary, with pauses. Its lines are `! <first rank> <token> <token> …`, with tokens in base64 and
+ * ascending ranks.
  * @throws {SyntaxError} for another format
  */
 export function* readRanks(text: string): Generator<void, RankTable> {

@@ -27,10 +27,10 @@ export interface AdmittedModel extends Candidate {
 export type AdmittedModels = readonly [AdmittedModel, ...AdmittedModel[]];
 
 /**
- * Reserves the limits of the first model, and a budget hold for the most expensive of the models that may answer. If the
- * limits or budgets have no room for the first model, the next one becomes the first. Models that the budgets cannot pay
- * for are left out. A request without an output limit could cost as much as the model can write: if a budget cannot pay
- * for that, the gateway sets an output limit that the budget can pay for.
+ * Reserves the limits of the first model, and a budget hold for the most expensive of the models that may answer. If
+ * the limits or budgets have no room for the first model, the next one becomes the first. Models that the budgets
+ * cannot pay for are left out. A request without an output limit could cost as much as the model can write: if a budget
+ * cannot pay for that, the gateway sets an output limit that the budget can pay for.
  * @returns the admitted models, the preferred one first
  * @throws {GatewayError} `limited`: the refusal of the first model
  */
@@ -139,7 +139,9 @@ function admittedModel(
   };
 }
 
-/** The parts of a text request that its answer repeats. The body is parsed only if an answer repeats it, which is rare. */
+/**
+ * The parts of a text request that its answer repeats. The body is parsed only if an answer repeats it, which is rare.
+ */
 class RequestEcho implements Echo {
   readonly requestId: string;
   readonly createdAt: number;

@@ -87,7 +87,9 @@ function entryAttempt(
 /** Most targets whose last failure is kept. The oldest failure is removed first. */
 const MAX_TARGETS = 1_000;
 
-/** A failure of a target, without any part of a prompt or an answer. The log event `target_failed` has the same facts. */
+/**
+ * A failure of a target, without any part of a prompt or an answer. The log event `target_failed` has the same facts.
+ */
 export interface TargetFailure {
   /** Unix time in milliseconds. */
   at: number;
@@ -133,7 +135,10 @@ export interface MeasuredStream extends Pick<Gateway, "health" | "monotonic"> {
   isAborted: () => boolean;
 }
 
-/** Reports the speed and the failure of one stream to the health of its target. `attemptTargets` reports earlier failures. */
+/**
+ * Reports the speed and the failure of one stream to the health of its target. `attemptTargets` reports earlier
+ * failures.
+ */
 export class TargetMeasurement {
   readonly #stream: MeasuredStream;
   #firstAt: number | undefined;

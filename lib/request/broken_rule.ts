@@ -18,8 +18,8 @@ const GATEWAY_WORDS: ReadonlySet<string> = new Set(
 );
 
 /**
- * Returns the rule of an error that the gateway itself made, of kind `invalid`, `too_large` or `unsupported_media_type`. The
- * rule does not repeat the error's parameter.
+ * Returns the rule of an error that the gateway itself made, of kind `invalid`, `too_large` or
+ * `unsupported_media_type`. The rule does not repeat the error's parameter.
  */
 export function brokenRule({ message, param, rule }: Pick<GatewayError, "message" | "param" | "rule">): string {
   const text = rule ?? withoutQuotes(param === undefined ? message : withoutParameter(message, param));

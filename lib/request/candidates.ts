@@ -13,7 +13,9 @@ import { isPayable, NO_PREFERENCES, parsePreferences, type ProviderPreferences }
 import { checkModelRules } from "./rules.ts";
 import { isExpired, missingModel } from "../catalog/catalog.ts";
 
-/** A model that may answer, the prompt for it, and its prices. The prices are those at admission until the request ends. */
+/**
+ * A model that may answer, the prompt for it, and its prices. The prices are those at admission until the request ends.
+ */
 export interface Candidate extends RequestPrices {
   model: Model;
   /** The prompt, adapted to the model. */
@@ -36,9 +38,10 @@ export interface Candidates {
 }
 
 /**
- * Finds the models that may answer. A model is skipped if the key may not use it, if it cannot meet the request, or if its
- * price is above the client's maximum.
- * @throws {GatewayError} the first model's error if no model is left; `overloaded` if the client's preferences leave none
+ * Finds the models that may answer. A model is skipped if the key may not use it, if it cannot meet the request, or if
+ * its price is above the client's maximum.
+ * @throws {GatewayError} the first model's error if no model is left; `overloaded` if the client's preferences leave
+ * none
  */
 export function findCandidates(requested: Prompt, context: RouteContext, body: ReadBody): Candidates {
   const { provider, fallbacks } = requested;

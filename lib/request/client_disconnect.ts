@@ -1,5 +1,6 @@
 /**
- * Notices that a client disconnects before the response, and decides whether its answer is read to the end for the bill.
+ * Notices that a client disconnects before the response, and decides whether its answer is read to the end for the
+ * bill.
  */
 import type { PhaseTimers, Timer } from "../phase_timers.ts";
 import type { UnsupportedParameters } from "../protocols/canonical/unsupported_parameters.ts";
@@ -14,7 +15,8 @@ import type { PriceSheet } from "../store/ledger.ts";
 
 /**
  * Delay before the abort signal of a request for a whole answer is read, in milliseconds. The first read costs 14
- * thousand instructions, and a fast answer has ended by then. A client that disconnects earlier is noticed after the delay.
+ * thousand instructions, and a fast answer has ended by then. A client that disconnects earlier is noticed after the
+ * delay.
  */
 const SIGNAL_DELAY_MS = 20;
 

@@ -32,7 +32,9 @@ const USER_ROLE = /"role"\s*:\s*"user"/;
 /** A conversation with a model. */
 export interface Conversation {
   id: string;
-  /** Name of the target that answered the last request, and may have the prompt in its cache; `undefined` if unknown. */
+  /**
+   * Name of the target that answered the last request, and may have the prompt in its cache; `undefined` if unknown.
+   */
   warm: string | undefined;
 }
 
@@ -52,8 +54,8 @@ export function affinityOf(conversation: Conversation, target: TargetKey): Affin
 
 /**
  * Returns the id of a request's conversation. It is derived from the prompt's cache key, else from the session that the
- * client names, else from the start of the prompt up to the user's first message. `undefined` for a short prompt without
- * a cache key and a session.
+ * client names, else from the start of the prompt up to the user's first message. `undefined` for a short prompt
+ * without a cache key and a session.
  */
 function conversationOf(body: JsonBody, headers: Pick<Headers, "get">, bytes: number): string | undefined {
   const session = sessionOf(body, headers);

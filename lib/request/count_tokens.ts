@@ -12,7 +12,9 @@ import { checkBody } from "../protocols/fields.ts";
 import { checkVersion, countTokensSchema, readCountSteps, writeCount } from "../protocols/messages/mod.ts";
 import { findModel } from "./candidates.ts";
 
-/** Returns the permits of a request that is only counted. Nothing is sent to a vendor, so every tool and item passes. */
+/**
+ * Returns the permits of a request that is only counted. Nothing is sent to a vendor, so every tool and item passes.
+ */
 export function permitsForCounting({ caller }: RouteContext): Permits {
   return { vendorState: requireCaller(caller).group.vendor_state === true, checkTool() {}, checkItem() {} };
 }

@@ -1,7 +1,8 @@
 /**
  * Screens a request for vendor features that cost more than tokens or use the vendor's stored state. Features that the
  * operator has not allowed are removed and named to the client, or refused if the answer would change without them. The
- * original body is screened once, before anything is reserved, so that relayed and translated requests have the same rules.
+ * original body is screened once, before anything is reserved, so that relayed and translated requests have the same
+ * rules.
  */
 import type { HostedTool, Prompt } from "../protocols/canonical/types.ts";
 import type { Model } from "../catalog/model.ts";
@@ -55,8 +56,8 @@ export class Screened implements Permits {
 
   /**
    * Removes from a body the features that its caller may not use.
-   * @throws {GatewayError} `invalid` for vendor state, for a tool choice that forces a removed tool, and for every feature
-   * that would be removed if the client requires all parameters
+   * @throws {GatewayError} `invalid` for vendor state, for a tool choice that forces a removed tool, and for every
+   * feature that would be removed if the client requires all parameters
    */
   constructor(body: JsonBody, codec: Codec, caller: ExtrasCaller) {
     this.body = body;

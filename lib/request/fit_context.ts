@@ -9,8 +9,8 @@ import type { Codec } from "../protocols/codec.ts";
 export interface Fitted {
   prompt: Prompt;
   /**
-   * Returns the size of the prompt in o200k tokens, at most the model's context. The prompt is counted at the first call,
-   * because most upstreams report the size.
+   * Returns the size of the prompt in o200k tokens, at most the model's context. The prompt is counted at the first
+   * call, because most upstreams report the size.
    */
   countInput: () => Promise<number>;
 }
@@ -26,8 +26,9 @@ export interface Fit {
 }
 
 /**
- * Counts the input if the upstream does not check its size, or if the client allows truncation. If the input and the output
- * limit together exceed the context window, `truncation: auto` drops the oldest turns; otherwise the request is refused.
+ * Counts the input if the upstream does not check its size, or if the client allows truncation. If the input and the
+ * output limit together exceed the context window, `truncation: auto` drops the oldest turns; otherwise the request is
+ * refused.
  * @throws {GatewayError} `invalid`, with the message that clients of the protocol know
  */
 export function fitContext(prompt: Prompt, fit: Fit): Fitted | Promise<Fitted> {

@@ -1,6 +1,6 @@
 /**
- * Counts the tokens of all answers but the first if a request asks for several (`n`) and the upstream reports no usage. All
- * answers are relayed to the client, but the rest of the gateway reads only the first.
+ * Counts the tokens of all answers but the first if a request asks for several (`n`) and the upstream reports no usage.
+ * All answers are relayed to the client, but the rest of the gateway reads only the first.
  */
 import type { ReplyTokens } from "../billing/count_prompt.ts";
 import { ReplyTokenCounter } from "../billing/reply_token_counter.ts";

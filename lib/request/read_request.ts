@@ -1,4 +1,6 @@
-/** Reads a text request: reads and checks its body, removes features that its key may not use, and decodes its prompt. */
+/**
+ * Reads a text request: reads and checks its body, removes features that its key may not use, and decodes its prompt.
+ */
 import { requireCaller } from "../access/permissions.ts";
 import type { Prompt, Protocol } from "../protocols/canonical/types.ts";
 import { writeLongParts } from "../billing/prompt_parts.ts";

@@ -151,8 +151,8 @@ export interface MeteredWork {
 }
 
 /**
- * Runs `work` with a new meter, which `work` must have ended when it returns. If `work` throws, the meter ends without a
- * charge.
+ * Runs `work` with a new meter, which `work` must have ended when it returns. If `work` throws, the meter ends without
+ * a charge.
  */
 export async function runMetered(
   request: Request,
@@ -222,8 +222,8 @@ export function endUserName(text: string): string {
 }
 
 /**
- * Reads the end user from a body: `safety_identifier` or `user` in OpenAI's protocols, `metadata.user_id` in messages. The
- * header takes precedence over the body.
+ * Reads the end user from a body: `safety_identifier` or `user` in OpenAI's protocols, `metadata.user_id` in messages.
+ * The header takes precedence over the body.
  */
 export function attributeUser(
   meter: Attributable,

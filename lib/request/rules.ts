@@ -20,8 +20,8 @@ interface RuleFacts {
 }
 
 /**
- * Checks that the model can do what the prompt asks for. For a model without reasoning, the reasoning settings are removed
- * and added to `dropped`.
+ * Checks that the model can do what the prompt asks for. For a model without reasoning, the reasoning settings are
+ * removed and added to `dropped`.
  * @returns the prompt for the model
  * @throws {GatewayError} `invalid`
  */
@@ -112,9 +112,9 @@ function checkUrl(url: string, { protocol }: MediaFacts): void {
 }
 
 /**
- * Returns false if a vendor might read the address with the operator's own credentials, as Google does with its files and
- * buckets. Addresses with control characters or backslashes are refused, because parsers treat them differently. Paths are
- * decoded twice, because some servers do so.
+ * Returns false if a vendor might read the address with the operator's own credentials, as Google does with its files
+ * and buckets. Addresses with control characters or backslashes are refused, because parsers treat them differently.
+ * Paths are decoded twice, because some servers do so.
  */
 function isPublic(url: string): boolean {
   // deno-lint-ignore no-control-regex

@@ -48,7 +48,10 @@ export class ToolScreening {
     this.#edits = edits;
   }
 
-  /** Screens the lists of tools, then `tool_choice`. @throws {GatewayError} `invalid` as the constructor of `Screened` */
+  /**
+   * Screens the lists of tools, then `tool_choice`.
+   * @throws {GatewayError} `invalid` as the constructor of `Screened`
+   */
   screen(): void {
     const { nested } = this.#table;
     const { tool_choice: choice } = this.#value;
@@ -120,7 +123,10 @@ export class ToolScreening {
     return left;
   }
 
-  /** Screens tools that are described by member names. Members that are not permitted are removed, and so are empty tools. */
+  /**
+   * Screens tools that are described by member names. Members that are not permitted are removed, and so are empty
+   * tools.
+   */
   #screenToolMembers(tools: readonly Json[], path: string): ScreenedList {
     const left: ScreenedList = { tools: [], cuts: [] };
     for (const [index, tool] of tools.entries()) {
@@ -170,7 +176,10 @@ export class ToolScreening {
     return false;
   }
 
-  /** Screens the tools that entries of another list define, such as input items. @returns whether any tool is left there */
+  /**
+   * Screens the tools that entries of another list define, such as input items.
+   * @returns whether any tool is left there
+   */
   #screenEntries({ list, types }: { list: string; types: ReadonlySet<string> }): boolean {
     const entries = this.#value[list] as Json[];
     let hasTools = false;

@@ -74,9 +74,9 @@ export interface EndedAnswer {
 }
 
 /**
- * Returns the tokens that the upstream reports, and counts those that it does not report or reports implausibly. An answer
- * of 0 tokens is counted as well, because some hosts report 0 for unknown. A refusal of 0 tokens is accepted if the
- * upstream reports the prompt's tokens: the vendor, not the model, may have written it.
+ * Returns the tokens that the upstream reports, and counts those that it does not report or reports implausibly. An
+ * answer of 0 tokens is counted as well, because some hosts report 0 for unknown. A refusal of 0 tokens is accepted if
+ * the upstream reports the prompt's tokens: the vendor, not the model, may have written it.
  */
 export function readTokens(
   { usage, finish, hostedCalls }: EndedAnswer,

@@ -60,7 +60,9 @@ export function planSpending(
   return { cap, payable, most };
 }
 
-/** Returns the highest cost of a candidate. Without a budget it is 1 or 0, since only whether it costs anything matters. */
+/**
+ * Returns the highest cost of a candidate. Without a budget it is 1 or 0, since only whether it costs anything matters.
+ */
 function highestCost(
   { prompt, model, sheet, extraPrices }: Candidate,
   { cap, budgets, gateway }: { cap: OutputCap | undefined; budgets: readonly BudgetClaim[]; gateway: Gateway },
@@ -83,7 +85,9 @@ export function dearestSheet(
   return extraPrices === undefined ? sheet : sheetFor(extraPrices.dearest, inputTokens);
 }
 
-/** Returns the output limit, raised to the highest minimum of the model's targets. The client pays for the raised limit. */
+/**
+ * Returns the output limit, raised to the highest minimum of the model's targets. The client pays for the raised limit.
+ */
 function raisedLimit({ maxTokens, protocol }: Prompt, { targets }: Model, { upstreams }: Gateway): number | undefined {
   if (maxTokens === undefined) return undefined;
   const minimumOf = (target: Target) => upstreams.get(target.upstream)?.leastTokens?.(protocol, target) ?? 0;

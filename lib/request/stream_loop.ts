@@ -63,8 +63,8 @@ const MAX_OPENING_LENGTH = 1_048_576;
 const OVERHEAD_LENGTH = 100;
 
 /**
- * A timeout counts against the client, not the target, if the client delayed the answer for this share of its time limit
- * and at least this many milliseconds.
+ * A timeout counts against the client, not the target, if the client delayed the answer for this share of its time
+ * limit and at least this many milliseconds.
  */
 const CLIENT_DELAY_SHARE = 0.1;
 const CLIENT_DELAY_MS = 1_000;

@@ -170,7 +170,9 @@ export class StreamMeter {
     return step;
   }
 
-  /** Charges an answer that hit a limit of the gateway. The upstream is not at fault, so the output so far is charged. */
+  /**
+   * Charges an answer that hit a limit of the gateway. The upstream is not at fault, so the output so far is charged.
+   */
   async #cutOff(step: Step, error: GatewayError): Promise<Step> {
     this.#isComplete = true;
     this.#observeAll(step);
@@ -182,7 +184,9 @@ export class StreamMeter {
     return step;
   }
 
-  /** Settles an answer that ends early. It is charged if the client disconnected or read too slowly, and is free else. */
+  /**
+   * Settles an answer that ends early. It is charged if the client disconnected or read too slowly, and is free else.
+   */
   async #endEarly(error: GatewayError): Promise<undefined> {
     if (this.#isDisconnected || error.kind === "too_slow") {
       await this.#chargeSent();

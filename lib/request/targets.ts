@@ -21,7 +21,10 @@ export type Routing = Pick<
   "config" | "health" | "upstreams" | "observer" | "monotonic" | "now" | "random" | "log"
 >;
 
-/** Returns the targets of the candidates, the best first. @throws {GatewayError} `overloaded` if preferences leave none */
+/**
+ * Returns the targets of the candidates, the best first.
+ * @throws {GatewayError} `overloaded` if preferences leave none
+ */
 export function planTargets(
   candidates: readonly Candidate[],
   { gateway, preferences, key, findConversation }: {
@@ -107,7 +110,9 @@ export function targetMs({ model, target }: Pick<Choice, "model" | "target">, { 
   return target.timeouts?.total_ms ?? model.timeouts?.total_ms ?? row.timeouts.total_ms;
 }
 
-/** Returns the time after a request's arrival in which attempts may begin, in ms: the time limit of its first target. */
+/**
+ * Returns the time after a request's arrival in which attempts may begin, in ms: the time limit of its first target.
+ */
 export function deadlineMs([first]: readonly Choice[], { config }: Pick<Gateway, "config">): number {
   return first === undefined ? config.images.total_ms : targetMs(first, config);
 }

@@ -6,7 +6,9 @@ import { checkBody } from "../protocols/fields.ts";
 import { type Destination, translatePrompt } from "../upstreams/translation_attempt.ts";
 import { checkModelRules } from "./rules.ts";
 
-/** The body for an upstream, and the names of the parameters that the body lacks because the upstream has none of them. */
+/**
+ * The body for an upstream, and the names of the parameters that the body lacks because the upstream has none of them.
+ */
 export interface TranslatedRequest {
   body: JsonObject;
   dropped: readonly string[];

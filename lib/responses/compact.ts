@@ -1,6 +1,6 @@
 /**
- * Compacts conversations for upstreams that cannot do so themselves: the model writes a summary, which the client receives as
- * one encrypted item.
+ * Compacts conversations for upstreams that cannot do so themselves: the model writes a summary, which the client
+ * receives as one encrypted item.
  */
 import { GatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
@@ -26,8 +26,8 @@ export interface Compaction {
 }
 
 /**
- * Returns whether the gateway must create the summary: the request asks for a compaction, and a model that may answer does
- * not support that.
+ * Returns whether the gateway must create the summary: the request asks for a compaction, and a model that may answer
+ * does not support that.
  */
 export function needsSummary(
   head: JsonObject,

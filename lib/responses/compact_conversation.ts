@@ -35,7 +35,9 @@ export async function compactConversation(request: Request, context: RouteContex
   });
 }
 
-/** Returns the user messages as output items. An earlier summary is left out, because it becomes part of the new one. */
+/**
+ * Returns the user messages as output items. An earlier summary is left out, because it becomes part of the new one.
+ */
 function userMessagesOf(input: Json | undefined): JsonObject[] {
   return objectsOf(input).flatMap(({ type = "message", role, content }, index) => {
     if (type !== "message" || role !== "user") return [];

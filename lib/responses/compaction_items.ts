@@ -40,8 +40,8 @@ export function isSealed(item: Json | undefined): item is JsonObject {
 
 /**
  * Decrypts a compaction item.
- * @returns the message that replaces it in the model's input; undefined for a modified item, or an item of another API key or
- * gateway
+ * @returns the message that replaces it in the model's input; undefined for a modified item, or an item of another API
+ * key or gateway
  */
 export async function openCompaction(
   { encrypted_content }: JsonObject,

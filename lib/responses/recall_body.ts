@@ -66,7 +66,10 @@ export async function recallBody(
   return recalled(await withInput(body, text, context), await addedItems(items, last, memory));
 }
 
-/** Returns the items without those of the response `last`, because agents send their whole conversation with each request. */
+/**
+ * Returns the items without those of the response `last`, because agents send their whole conversation with each
+ * request.
+ */
 async function addedItems(items: string, last: KeptResponse | undefined, memory: ResponseMemory): Promise<NewInput> {
   const known = last === undefined ? undefined : await sharedInput(last, memory);
   if (last === undefined || known === undefined || known === "" || !items.startsWith(`${known},`)) {
@@ -121,7 +124,9 @@ export async function editBody(
   return await parseBody(bytes, scan);
 }
 
-/** Returns the items of a body's input as JSON texts separated by commas. An input that is a string becomes one item. */
+/**
+ * Returns the items of a body's input as JSON texts separated by commas. An input that is a string becomes one item.
+ */
 export function inputItems(body: JsonBody): string {
   const text = memberText(body, "input") ?? "[]";
   return text.startsWith("[") ? text.slice(1, -1).trim() : `{"role":"user","content":${text}}`;

@@ -20,7 +20,9 @@ const MAX_CHAIN_LENGTH = 10_000;
 /** Items that are resolved before yielding to the event loop. */
 const ITEMS_PER_SLICE = 1_000;
 
-/** Most compactions of one request. Clients need only one, since it replaces everything before; decrypting takes 0.1 ms. */
+/**
+ * Most compactions of one request. Clients need only one, since it replaces everything before; decrypting takes 0.1 ms.
+ */
 const MAX_COMPACTIONS = 64;
 
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
@@ -113,8 +115,8 @@ export async function resolveItems(
 }
 
 /**
- * Returns the input items of a response, including those that are stored with earlier responses; undefined if an output is
- * between them, or if one of the responses is not stored.
+ * Returns the input items of a response, including those that are stored with earlier responses; undefined if an output
+ * is between them, or if one of the responses is not stored.
  */
 export async function sharedInput(response: KeptResponse, memory: ResponseMemory): Promise<string | undefined> {
   const parts = [decoder.decode(response.input)];

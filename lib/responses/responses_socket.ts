@@ -1,4 +1,7 @@
-/** Serves WebSockets on `/v1/responses`: each message `response.create` becomes a request, and its events become messages. */
+/**
+ * Serves WebSockets on `/v1/responses`: each message `response.create` becomes a request, and its events become
+ * messages.
+ */
 import { requireCaller } from "../access/permissions.ts";
 import { GatewayError, toGatewayError } from "../errors.ts";
 import type { LocalResponses } from "../recall/recall.ts";

@@ -75,8 +75,8 @@ function toMessage(scanned: ObjectText): ClientMessage {
 const SENT_HEADERS = /^(?:retry-after(?:-ms)?|x-request-id|x-ratelimit-.*)$/;
 
 /**
- * Writes an error response as a message. The headers are in two places, because OpenAI's types have them inside the error, and
- * Codex reads them beside it.
+ * Writes an error response as a message. The headers are in two places, because OpenAI's types have them inside the
+ * error, and Codex reads them beside it.
  */
 export async function writeErrorMessage(response: Response): Promise<string> {
   const text = await response.text();

@@ -18,8 +18,8 @@ export interface AdmittedCandidate<R extends RetrievalRequest> extends Retrieval
 }
 
 /**
- * Reserves limits and holds budgets for a request. The held amount covers the most expensive model that may answer. Models
- * that the budgets cannot pay for are left out.
+ * Reserves limits and holds budgets for a request. The held amount covers the most expensive model that may answer.
+ * Models that the budgets cannot pay for are left out.
  * @returns the admitted candidates, at least one, the preferred one first
  * @throws {GatewayError} `limited`
  */

@@ -22,8 +22,8 @@ export interface RetrievalCandidates<R extends RetrievalRequest> {
 }
 
 /**
- * Finds the models that a validated body names. For embeddings, all models must have the same vector space, because vectors of
- * different spaces cannot be compared.
+ * Finds the models that a validated body names. For embeddings, all models must have the same vector space, because
+ * vectors of different spaces cannot be compared.
  * @throws {GatewayError} as `findCandidates` of lib/request; `invalid` for models of different spaces
  */
 export function findRetrievalCandidates<R extends RetrievalRequest>(

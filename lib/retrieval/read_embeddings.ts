@@ -100,7 +100,10 @@ function invalidInput(param: string, expected: string): GatewayError {
   return new GatewayError("invalid", `Invalid value for ${param}: ${expected}`, { param });
 }
 
-/** Reads a validated body for a model. @throws {GatewayError} `invalid` for a vector length that the model does not have */
+/**
+ * Reads a validated body for a model.
+ * @throws {GatewayError} `invalid` for a vector length that the model does not have
+ */
 export function readEmbeddings(body: JsonBody, model: Model): EmbeddingsRequest {
   const { input, dimensions, encoding_format } = body.value as unknown as EmbeddingsBody;
   if (typeof dimensions === "number") checkDimensions(dimensions, model);

@@ -35,7 +35,8 @@ export interface RetrievalAnswer<R extends RetrievalRequest, A> {
 }
 
 /**
- * Sends a request to one target after another until one answers. Headers that name the last target are added to the answer.
+ * Sends a request to one target after another until one answers. Headers that name the last target are added to the
+ * answer.
  * @throws {GatewayError} as `attemptTargets`; the abort reason if the client disconnected and the answer is not drained
  */
 export async function sendRetrieval<R extends RetrievalRequest, A>(

@@ -1,6 +1,7 @@
 /**
- * Prompt-cache affinity: requests of one conversation go to the target that has the start of the conversation in its cache.
- * A new conversation gets its target by rendezvous hashing, so that all nodes choose the same one without shared state.
+ * Prompt-cache affinity: requests of one conversation go to the target that has the start of the conversation in its
+ * cache. A new conversation gets its target by rendezvous hashing, so that all nodes choose the same one without shared
+ * state.
  */
 import { createHash } from "node:crypto";
 import { type TargetKey, targetName } from "./health.ts";
@@ -32,7 +33,9 @@ interface WarmTarget {
   until: number;
 }
 
-/** Remembers, in this process, which target answered each conversation last. The least recently used are removed first. */
+/**
+ * Remembers, in this process, which target answered each conversation last. The least recently used are removed first.
+ */
 export class ConversationTargets {
   readonly #monotonic: () => number;
   readonly #byKey = new Map<string, Map<string, WarmTarget>>();

@@ -1,6 +1,6 @@
 /**
- * Circuit breakers of a target, for all client keys and for single keys. A breaker is closed, or open for a time, or then
- * half-open: one request at a time tries the target.
+ * Circuit breakers of a target, for all client keys and for single keys. A breaker is closed, or open for a time, or
+ * then half-open: one request at a time tries the target.
  */
 import type { HealthRow } from "./health.ts";
 import { OutcomeWindow } from "./target_statistics.ts";
@@ -64,8 +64,8 @@ export class CircuitBreaker {
   }
 
   /**
-   * Returns the time until a request of a client key may pass, in milliseconds; 0 if it may pass now. If other keys wait,
-   * they get the next trial before the key that had the last one.
+   * Returns the time until a request of a client key may pass, in milliseconds; 0 if it may pass now. If other keys
+   * wait, they get the next trial before the key that had the last one.
    * @param early true if the request may pass before the open time is over
    */
   waitMs(now: number, key: string, early = false): number {
@@ -76,8 +76,8 @@ export class CircuitBreaker {
   }
 
   /**
-   * Returns true if a request may use this target before other available ones: the breaker is closed, or the upstream has
-   * answered a probe.
+   * Returns true if a request may use this target before other available ones: the breaker is closed, or the upstream
+   * has answered a probe.
    */
   mayLead(now: number, key: string): boolean {
     return !this.isOpen || (this.#probe === "up" && this.waitMs(now, key) === 0);
@@ -162,7 +162,10 @@ export interface ScopeState {
   until: number;
 }
 
-/** A breaker for one client key or for all keys, with the outcomes that it counts and the pause that the target asked for. */
+/**
+ * A breaker for one client key or for all keys, with the outcomes that it counts and the pause that the target asked
+ * for.
+ */
 export class BreakerScope {
   /** The client key; undefined if the scope is for all keys. */
   readonly key: string | undefined;
@@ -216,7 +219,9 @@ export class ClientScopes {
     this.#windowMs = windowMs;
   }
 
-  /** Returns the scope of a key, and adds one if necessary. If there are too many, an idle one or the oldest is removed. */
+  /**
+   * Returns the scope of a key, and adds one if necessary. If there are too many, an idle one or the oldest is removed.
+   */
   findOrAdd(key: string, now: number): BreakerScope {
     const existing = this.byKey.get(key);
     if (existing !== undefined) return existing;

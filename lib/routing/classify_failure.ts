@@ -36,7 +36,9 @@ const MODEL_ERRORS: ReadonlySet<string | undefined> = new Set(["context_length_e
 /** Longest `retry-after` of a target after which the same request may try it again, in milliseconds. */
 const MAX_PAUSE_MS = 2_000;
 
-/** Returns when a target may be tried again: if it names a short pause, after all others. Else the client must retry. */
+/**
+ * Returns when a target may be tried again: if it names a short pause, after all others. Else the client must retry.
+ */
 function againAfterPause(retryAfterMs: number | undefined): FailureClass["again"] {
   return retryAfterMs !== undefined && retryAfterMs <= MAX_PAUSE_MS ? "last" : "never";
 }

@@ -1,9 +1,10 @@
 /**
- * Types for the health of targets. A target is an upstream with one of its models. Each target has a circuit breaker, so
- * that a limit or failure of one model does not affect the others. The gateway's key counts for all models of the upstream.
+ * Types for the health of targets. A target is an upstream with one of its models. Each target has a circuit breaker,
+ * so that a limit or failure of one model does not affect the others. The gateway's key counts for all models of the
+ * upstream.
  *
- * The content of a request can make an upstream fail. Therefore an outcome counts first for the client key that sent the
- * request. It counts for all keys if other keys have failed as well, or if no request can be the cause.
+ * The content of a request can make an upstream fail. Therefore an outcome counts first for the client key that sent
+ * the request. It counts for all keys if other keys have failed as well, or if no request can be the cause.
  */
 import type { Model, Target } from "../catalog/model.ts";
 import type { BreakerTicket } from "./circuit_breaker.ts";
@@ -43,7 +44,10 @@ export type TargetOutcome =
 
 /** Identifies a target. */
 export interface TargetKey extends Pick<Target, "upstream" | "model"> {
-  /** The model row, if its health is tracked separately; absent: rows with the same upstream and model share their health. */
+  /**
+   * The model row, if its health is tracked separately; absent: rows with the same upstream and model share their
+   * health.
+   */
   readonly row?: string;
 }
 
@@ -77,8 +81,8 @@ export interface Permit {
 }
 
 /**
- * Why a target is unavailable: its breaker is open, it has asked for a pause (`cooling`), or it refuses the gateway's key
- * (`quarantined`).
+ * Why a target is unavailable: its breaker is open, it has asked for a pause (`cooling`), or it refuses the gateway's
+ * key (`quarantined`).
  */
 export type UnavailableReason = "open" | "cooling" | "quarantined";
 
@@ -96,8 +100,8 @@ export interface HealthRow extends Pick<Target, "upstream" | "model"> {
   /** The worst state if it differs by client key. */
   state: "closed" | "open" | "half_open" | "cooling" | "quarantined";
   /**
-   * True if a breaker is open or half-open and has no current trial. The breaker of a single key counts until a request of
-   * another key succeeds.
+   * True if a breaker is open or half-open and has no current trial. The breaker of a single key counts until a request
+   * of another key succeeds.
    */
   awaits_trial: boolean;
   /** Number of client keys in this state; absent if the state is that of all keys. */
@@ -155,8 +159,8 @@ export interface Health {
   /** Returns why a permit would be refused now; `undefined` if it would be granted. */
   unavailability(target: TargetKey, key: string): Unavailability | undefined;
   /**
-   * Returns true if a target is available and need not be tried after others. After its breaker opened, a target is up only
-   * when a probe was answered.
+   * Returns true if a target is available and need not be tried after others. After its breaker opened, a target is up
+   * only when a probe was answered.
    */
   isUp(target: TargetKey, key: string): boolean;
   /** Returns the budget of retries at a target, which all requests share. */
@@ -188,7 +192,10 @@ export interface HealthOptions {
   random: () => number;
   /** Absent: no upstream is probed. */
   probe?: UpstreamProbe;
-  /** Calls a function later and returns a function that cancels the call; absent: timers that do not keep the process alive. */
+  /**
+   * Calls a function later and returns a function that cancels the call; absent: timers that do not keep the process
+   * alive.
+   */
   later?: (ms: number, run: () => void) => () => void;
   /** Called at each change. */
   changed?: (change: HealthChange) => void;

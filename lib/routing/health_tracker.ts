@@ -1,4 +1,6 @@
-/** Tracks the health of all targets in the memory of one process: grants permits, counts outcomes, and probes upstreams. */
+/**
+ * Tracks the health of all targets in the memory of one process: grants permits, counts outcomes, and probes upstreams.
+ */
 import type { BreakerScope } from "./circuit_breaker.ts";
 import {
   type BreakerOptions,
@@ -160,8 +162,8 @@ class HealthTracker implements Health {
   }
 
   /**
-   * Returns true if a breaker may open. Because the requests may be at fault, failures make at most half of a model's targets
-   * unavailable, or the only one. Targets whose upstream refuses the gateway's key do not count.
+   * Returns true if a breaker may open. Because the requests may be at fault, failures make at most half of a model's
+   * targets unavailable, or the only one. Targets whose upstream refuses the gateway's key do not count.
    */
   #mayOpen(target: TargetKey, key?: string): boolean {
     const name = targetName(target);

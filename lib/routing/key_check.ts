@@ -1,6 +1,6 @@
 /**
- * Checks whether an upstream accepts the gateway's key. Only a probe decides, because it contains nothing from a client: no
- * client's request can make an upstream unavailable for others.
+ * Checks whether an upstream accepts the gateway's key. Only a probe decides, because it contains nothing from a
+ * client: no client's request can make an upstream unavailable for others.
  */
 import type { ProbeAnswer, UpstreamProbe } from "./health.ts";
 

@@ -1,4 +1,6 @@
-/** Plans the order in which targets are tried. It has no state: random numbers and facts about targets are parameters. */
+/**
+ * Plans the order in which targets are tried. It has no state: random numbers and facts about targets are parameters.
+ */
 import type { Model, Target } from "../catalog/model.ts";
 import { NO_PREFERENCES, type ProviderPreferences, type SpeedPreference } from "./preferences.ts";
 
@@ -18,7 +20,9 @@ export interface TargetFacts {
   isNative: boolean;
   /** True if the target can read the signatures in the prompt. */
   isIssuer: boolean;
-  /** True if the target answered the last request of the conversation, so that its prompt cache has the conversation. */
+  /**
+   * True if the target answered the last request of the conversation, so that its prompt cache has the conversation.
+   */
   isWarm: boolean;
   /** Returns the time to the first event that this share of the requests does not exceed, in milliseconds. */
   firstMs(share: number): number | undefined;
@@ -43,8 +47,8 @@ interface Ranked extends Choice {
 }
 
 /**
- * Orders the choices, best first: model by model, unless the client wants all models sorted together. Within a model these
- * rules apply, one after another:
+ * Orders the choices, best first: model by model, unless the client wants all models sorted together. Within a model
+ * these rules apply, one after another:
  * 1. the client's `order`;
  * 2. targets that are up;
  * 3. targets that meet the client's preferences of speed;
@@ -52,8 +56,8 @@ interface Ranked extends Choice {
  * 5. the priority;
  * 6. targets that can read the signatures in the prompt;
  * 7. targets that have the conversation in their cache;
- * 8. a random order by weight, in which targets of the client's protocol come first among equal weights. Targets of weight 0
- *    come last.
+ * 8. a random order by weight, in which targets of the client's protocol come first among equal weights. Targets of
+ *    weight 0 come last.
  */
 export function planChoices({ models, preferences = NO_PREFERENCES, facts, draw }: PlanParts): Choice[] {
   const byModel = models.map(({ model, price }) => {
@@ -81,7 +85,9 @@ function primaryOf(choices: Ranked[], { allowFallbacks, order }: ProviderPrefere
 
 type Comparator = (a: Ranked, b: Ranked) => number;
 
-/** Returns a comparator with the rules of `planChoices`. Sorting is stable, so equal choices keep their random order. */
+/**
+ * Returns a comparator with the rules of `planChoices`. Sorting is stable, so equal choices keep their random order.
+ */
 function comparator(preferences: ProviderPreferences): Comparator {
   const rules: Comparator[] = [
     by(({ facts: { slugs } }) => positionIn(preferences.order, slugs)),
@@ -136,9 +142,9 @@ function compare(a: bigint, b: bigint): number {
 }
 
 /**
- * Orders choices at random, as if drawn by weight without replacement. Each gets an exponentially distributed time with its
- * weight as the rate, and the earliest comes first (Efraimidis and Spirakis, 2006). Among choices of equal priority and
- * weight, those of the client's protocol get the first of their positions.
+ * Orders choices at random, as if drawn by weight without replacement. Each gets an exponentially distributed time with
+ * its weight as the rate, and the earliest comes first (Efraimidis and Spirakis, 2006). Among choices of equal priority
+ * and weight, those of the client's protocol get the first of their positions.
  */
 function shuffle(choices: readonly Ranked[], draw: PlanParts["draw"]): Ranked[] {
   const times = new Map(choices.map((choice) => [choice, timeOf(choice.target, draw)]));

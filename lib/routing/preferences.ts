@@ -45,8 +45,8 @@ export const NO_PREFERENCES: ProviderPreferences = {
 };
 
 /**
- * Parses the object. Members that have no meaning here (`data_collection`, `zdr`, `quantizations`, …) are ignored, and so
- * are maximum prices per request, image and audio.
+ * Parses the object. Members that have no meaning here (`data_collection`, `zdr`, `quantizations`, …) are ignored, and
+ * so are maximum prices per request, image and audio.
  * @param known slugs of the upstreams: their names and those of their vendors
  * @throws {GatewayError} `invalid` for members of a wrong type, and for unknown slugs in `only` or `order`
  */

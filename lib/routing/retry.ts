@@ -54,7 +54,9 @@ export interface AttemptOptions<T> {
   random: () => number;
   /** Waits. @throws the reason of an abort meanwhile */
   pause: (ms: number) => Promise<void>;
-  /** Makes one attempt. It resolves as soon as the client may receive a part of the answer: no other attempt follows. */
+  /**
+   * Makes one attempt. It resolves as soon as the client may receive a part of the answer: no other attempt follows.
+   */
   ask: (attempt: Attempt) => Promise<T>;
   /** Returns true if no other attempt is wanted, for example because the client has disconnected. */
   isOver: () => boolean;
@@ -68,14 +70,16 @@ export interface AttemptOptions<T> {
 
 /**
  * Tries targets until one answers.
- * @throws {GatewayError} the error of the last attempt. If no target is available at all, `exhausted` if all of them are at
- * their limits, otherwise `overloaded`, with the time after which one is available
+ * @throws {GatewayError} the error of the last attempt. If no target is available at all, `exhausted` if all of them
+ * are at their limits, otherwise `overloaded`, with the time after which one is available
  */
 export function attemptTargets<T>(parts: AttemptOptions<T>): Promise<T> {
   return new TargetAttempts(parts).run();
 }
 
-/** Draws the time before a retry, in ms. Full jitter keeps requests that failed together from being retried together. */
+/**
+ * Draws the time before a retry, in ms. Full jitter keeps requests that failed together from being retried together.
+ */
 export function backoffMs(retries: number, random: () => number): number {
   return random() * Math.min(MAX_BACKOFF_MS, BACKOFF_MS * 2 ** Math.min(retries, 10));
 }
@@ -157,8 +161,8 @@ class TargetAttempts<T> {
   }
 
   /**
-   * Finds the first candidate that may be tried now. The last attempt prefers targets that were not tried yet, and among
-   * them targets that are up.
+   * Finds the first candidate that may be tried now. The last attempt prefers targets that were not tried yet, and
+   * among them targets that are up.
    */
   #find(candidates: readonly Candidate[]): NextCandidate | undefined {
     const { health, key, most } = this.#parts;

@@ -37,7 +37,10 @@ export class TargetHealth {
   #endedStreak: FailureStreak | undefined;
   /** Number of consecutive failures to connect. */
   #connectFailures = 0;
-  /** The client key whose trial has failed since the breaker opened, without a sign that the target fails for other keys. */
+  /**
+   * The client key whose trial has failed since the breaker opened, without a sign that the target fails for other
+   * keys.
+   */
   #failedTrial: string | undefined;
 
   /** @param windowMs how long an outcome counts, in milliseconds */
@@ -81,7 +84,10 @@ export class TargetHealth {
     return this.all.breaker.isOpen || (key !== undefined && this.clients.byKey.get(key)?.breaker.isOpen === true);
   }
 
-  /** Counts a success. It does not count for breakers that have changed meanwhile. @returns the scopes that it closed */
+  /**
+   * Counts a success. It does not count for breakers that have changed meanwhile.
+   * @returns the scopes that it closed
+   */
   succeed(permit: Permit, now: number): BreakerScope[] {
     const { tickets, key } = permit;
     const closed: BreakerScope[] = [];
@@ -185,7 +191,9 @@ export class TargetHealth {
     if (tickets.client !== undefined) this.clients.byKey.get(key)?.breaker.giveBack(tickets.client, now);
   }
 
-  /** Pauses the target for a key whose request reached a limit, and for all keys if another key has reached it as well. */
+  /**
+   * Pauses the target for a key whose request reached a limit, and for all keys if another key has reached it as well.
+   */
   cool(key: string, { forMs, now }: { forMs: number; now: number }): void {
     const until = now + Math.min(forMs, MAX_COOL_MS);
     this.all.coolUntil = Math.max(this.all.coolUntil, Math.min(until, this.clients.othersCoolUntil(key, now)));
@@ -200,8 +208,8 @@ export class TargetHealth {
   }
 
   /**
-   * True if a breaker is open or half-open and has no current trial. The breaker of a single key counts until a request of
-   * another key succeeds, because the key may never be used again.
+   * True if a breaker is open or half-open and has no current trial. The breaker of a single key counts until a request
+   * of another key succeeds, because the key may never be used again.
    */
   get awaitsTrial(): boolean {
     return this.all.breaker.awaitsTrial || (this.streak.total > 0 && this.clients.awaitsTrial);

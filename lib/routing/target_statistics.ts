@@ -156,8 +156,8 @@ const TOKENS_PER_SECOND = 1;
 const TOKENS_PER_REQUEST = 0.2;
 
 /**
- * The retry budget of one target: a token bucket from which each retry takes one token. It prevents retries from multiplying
- * the requests to a failing target.
+ * The retry budget of one target: a token bucket from which each retry takes one token. It prevents retries from
+ * multiplying the requests to a failing target.
  */
 export class RetryBudget {
   #tokens = MAX_TOKENS;

@@ -1,6 +1,6 @@
 /**
- * Lists endpoints of the vendors' APIs that Sluice does not have. A client that calls one of them has the right base URL, so
- * the error must not suggest that the base URL is wrong.
+ * Lists endpoints of the vendors' APIs that Sluice does not have. A client that calls one of them has the right base
+ * URL, so the error must not suggest that the base URL is wrong.
  */
 
 /** Missing endpoints by base path. Each stands for itself and every path below it. */
@@ -64,7 +64,9 @@ const ABSENT_ENDPOINTS: Readonly<Record<string, ReadonlySet<string>>> = {
 /** Endpoints that Sluice has, but without the paths below them, which address objects that the vendor stores. */
 const ENDPOINTS_WITHOUT_IDS = ["/v1/chat/completions", "/v1/responses"];
 
-/** Returns the vendor's endpoint that a path belongs to, such as `/v1/files`; `undefined` if no vendor has such a path. */
+/**
+ * Returns the vendor's endpoint that a path belongs to, such as `/v1/files`; `undefined` if no vendor has such a path.
+ */
 export function absentEndpoint(path: string): string | undefined {
   for (const [base, names] of Object.entries(ABSENT_ENDPOINTS)) {
     if (!path.startsWith(`${base}/`)) continue;

@@ -1,4 +1,6 @@
-/** Creates the function that answers every request of the HTTP server. It always returns a response and never throws. */
+/**
+ * Creates the function that answers every request of the HTTP server. It always returns a response and never throws.
+ */
 import { ACCESS, type Access } from "../access/access_table.ts";
 import { BodyReservation, RequestBody } from "./body.ts";
 import { checkAccess } from "./surface.ts";
@@ -24,8 +26,8 @@ import { authorizeRequest, enterRefusal, noSuchRoute, operatorCheck } from "./re
 import { startPage } from "./start_page.ts";
 
 /**
- * Creates the app. It handles a request in this order: request id, route, limits of the head, preflight, upgrade, method,
- * credential and permissions, limits of the client, handler.
+ * Creates the app. It handles a request in this order: request id, route, limits of the head, preflight, upgrade,
+ * method, credential and permissions, limits of the client, handler.
  * @throws {RangeError} if a method of a route has no row in the access table, or a row has no route
  */
 export function createApp(options: AppOptions): App {
@@ -75,8 +77,8 @@ export function createApp(options: AppOptions): App {
 }
 
 /**
- * Returns a function that makes unique ids of lower-case letters and digits. An id is 64 random bits of the process and a
- * counter, so that a new id needs no system call.
+ * Returns a function that makes unique ids of lower-case letters and digits. An id is 64 random bits of the process and
+ * a counter, so that a new id needs no system call.
  */
 export function createRequestIds(): () => string {
   const [high = 0, low = 0] = crypto.getRandomValues(new Uint32Array(2));
@@ -86,7 +88,9 @@ export function createRequestIds(): () => string {
   return () => processId + (count++).toString(36);
 }
 
-/** Header with which a client asks for its own address as the gateway sees it, to check the configuration of proxies. */
+/**
+ * Header with which a client asks for its own address as the gateway sees it, to check the configuration of proxies.
+ */
 const SHOW_HEADER = "x-sluice-show";
 
 /** Finds the route, checks access, and calls the handler. @throws {GatewayError} for the app to write */
@@ -197,12 +201,17 @@ function createContext(
   };
 }
 
-/** Returns whether a server that shuts down refuses a path. It is alive but not ready; at the end it answers only health checks. */
+/**
+ * Returns whether a server that shuts down refuses a path. It is alive but not ready; at the end it answers only health
+ * checks.
+ */
 function refusesPath({ phase }: Drain, path: string): boolean {
   return path === "/readyz" || phase === "refusing" && path !== "/healthz";
 }
 
-/** Returns the error for an unsupported WebSocket, at which clients fall back to plain requests. It needs no valid key. */
+/**
+ * Returns the error for an unsupported WebSocket, at which clients fall back to plain requests. It needs no valid key.
+ */
 function noUpgrade(): GatewayError {
   return new GatewayError("upgrade_required", "Cannot open a WebSocket: this endpoint speaks plain HTTP", {
     headers: { upgrade: "HTTP/1.1", connection: "upgrade" },

@@ -79,8 +79,8 @@ function checkMediaType(headers: HeaderValues): void {
 }
 
 /**
- * Duplicate member names are errors: parsers differ in which of them they use, and an upstream must read what the gateway
- * has checked.
+ * Duplicate member names are errors: parsers differ in which of them they use, and an upstream must read what the
+ * gateway has checked.
  */
 const BODY_LIMITS: JsonLimits = { ...JSON_LIMITS, unique: Infinity };
 
@@ -240,8 +240,8 @@ export interface BodyLimits {
 }
 
 /**
- * Memory of a JSON body while it is read and its tokens are counted, as a multiple of its size: its bytes, its text and its
- * values. Measured: bodies of 32 MB took 100 to 130 MB.
+ * Memory of a JSON body while it is read and its tokens are counted, as a multiple of its size: its bytes, its text and
+ * its values. Measured: bodies of 32 MB took 100 to 130 MB.
  */
 export const JSON_MEMORY_FACTOR = 4;
 
@@ -261,8 +261,8 @@ export function bodyLimits({ resource_limits: limits }: Config): BodyLimits {
 const BUDGET_RETRY_MS = 1_000;
 
 /**
- * Share of the budget that the bodies of one API key may take together, so that no key can use up the whole budget. A body
- * may take more while it is the only one in memory.
+ * Share of the budget that the bodies of one API key may take together, so that no key can use up the whole budget. A
+ * body may take more while it is the only one in memory.
  */
 const KEY_SHARE = 3 / 4;
 

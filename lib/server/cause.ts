@@ -2,8 +2,8 @@
 import { faultOf, pathOf } from "../causes.ts";
 
 /**
- * Returns the name, kind and stack of an exception for the log. The message is left out, because engines quote their input
- * in it, which may be a prompt or a key.
+ * Returns the name, kind and stack of an exception for the log. The message is left out, because engines quote their
+ * input in it, which may be a prompt or a key.
  */
 export function describeCause(cause: unknown): { cause?: string; fault?: string; path?: string; stack?: string } {
   if (cause === undefined) return {};

@@ -91,7 +91,8 @@ export function refuseCredential(
 }
 
 /**
- * Counts a concurrent request of a client. A client is one key at one address, because several may share a key or an address.
+ * Counts a concurrent request of a client. A client is one key at one address, because several may share a key or an
+ * address.
  * @param most the most concurrent requests of a client
  * @returns a function that ends the count; undefined for a client without an address
  * @throws {GatewayError} `limited`
@@ -199,7 +200,11 @@ const WINDOW_MS = 60_000;
 /** Writes a log line unless the current window is full. The next window begins with the number of suppressed lines. */
 export type RatedLog = (entry: LogEntry, log: (entry: LogEntry) => void) => void;
 
-/** Creates a log with a limited rate. @param monotonic a monotonic clock, in milliseconds @param most lines per minute */
+/**
+ * Creates a log with a limited rate.
+ * @param monotonic a monotonic clock, in milliseconds
+ * @param most lines per minute
+ */
 export function createRatedLog({ monotonic, most }: { monotonic: () => number; most: number }): RatedLog {
   let windowStart = -Infinity;
   let lines = 0;

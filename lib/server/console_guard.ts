@@ -11,7 +11,9 @@ import type { HeaderValues } from "./head.ts";
 /** Headers that only proxies send. */
 const PROXY_HEADERS = ["x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip", "forwarded", "via"];
 
-/** Returns whether a request can use a console. Without an admin key there is one only for requests from this machine. */
+/**
+ * Returns whether a request can use a console. Without an admin key there is one only for requests from this machine.
+ */
 export function hasConsole({ head, info, gateway: { config, localAdmin } }: GuardedRequest): boolean {
   if (config.admin !== undefined) return true;
   return localAdmin !== undefined && isFromThisMachine({ head, info }) && namesThisMachine(head);
@@ -24,8 +26,8 @@ export function isFromThisMachine({ head, info }: Pick<GuardedRequest, "head" | 
 }
 
 /**
- * Returns whether the `Host` header names this machine. It protects against DNS rebinding, where a foreign name resolves to
- * this machine.
+ * Returns whether the `Host` header names this machine. It protects against DNS rebinding, where a foreign name
+ * resolves to this machine.
  */
 function namesThisMachine(head: GuardedRequest["head"]): boolean {
   const url = URL.parse(`http://${head.get("host") ?? ""}`);

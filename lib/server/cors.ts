@@ -13,8 +13,8 @@ const EXPOSED = EXPOSED_HEADERS.join(", ");
 const VARY: AnswerHeader = ["vary", "origin"];
 
 /**
- * Returns the answer to a preflight from a listed origin; `undefined` for every other OPTIONS request. `Authorization` is
- * listed because `*` does not include it; `*` allows all other headers.
+ * Returns the answer to a preflight from a listed origin; `undefined` for every other OPTIONS request. `Authorization`
+ * is listed because `*` does not include it; `*` allows all other headers.
  */
 export function preflight(
   headers: HeaderValues,

@@ -2,7 +2,9 @@
 import { GatewayError } from "../errors.ts";
 import { createReferenceCount } from "../reference_count.ts";
 
-/** `shutting_down`: the server answers requests, but reports that it is not ready. `refusing`: it refuses new requests. */
+/**
+ * `shutting_down`: the server answers requests, but reports that it is not ready. `refusing`: it refuses new requests.
+ */
 export type DrainPhase = "serving" | "shutting_down" | "refusing";
 
 /** Kinds of connections that outlive their requests: WebSockets, and streams for operators that never end. */
@@ -21,8 +23,8 @@ export interface Drain {
    */
   arrive(): () => void;
   /**
-   * Resolves when no body is arriving. Deno's server must not shut down before: readers of bodies that are still arriving
-   * would throw `BadResource`.
+   * Resolves when no body is arriving. Deno's server must not shut down before: readers of bodies that are still
+   * arriving would throw `BadResource`.
    */
   arrived(): Promise<void>;
   /**

@@ -29,8 +29,8 @@ export function countBytes(
 }
 
 /**
- * Returns the response to `HEAD`, and cancels the body. Without a body, `Deno.serve` would send a length of 0, which is wrong
- * if the length of the body is unknown. Such a response gets an empty stream instead.
+ * Returns the response to `HEAD`, and cancels the body. Without a body, `Deno.serve` would send a length of 0, which is
+ * wrong if the length of the body is unknown. Such a response gets an empty stream instead.
  */
 export function withoutBody(response: Response): Response {
   const { body, status, headers } = response;

@@ -1,4 +1,6 @@
-/** Reads and checks the head of a request: size limits, characters of headers, encodings, and the length of the body. */
+/**
+ * Reads and checks the head of a request: size limits, characters of headers, encodings, and the length of the body.
+ */
 import { GatewayError } from "../errors.ts";
 
 /** Most headers of one request. Several headers of one name count as one. */
@@ -34,8 +36,8 @@ const READ_HEADERS: ReadonlySet<string> = new Set([
 export type HeaderValues = Pick<Headers, "get">;
 
 /**
- * The headers of one request, copied from the runtime once. Copying costs 15,000 instructions; each further read from the
- * runtime would cost 1,500.
+ * The headers of one request, copied from the runtime once. Copying costs 15,000 instructions; each further read from
+ * the runtime would cost 1,500.
  */
 export class Head implements HeaderValues {
   readonly #values = new Map<string, string>();

@@ -9,8 +9,8 @@ export type Coding = "gzip" | "deflate";
 const CODINGS: ReadonlyMap<string, Coding> = new Map([["gzip", "gzip"], ["x-gzip", "gzip"], ["deflate", "deflate"]]);
 
 /**
- * Compressed bytes that are inflated in one step. One byte expands to at most 1,032, so at most 528 KB are in memory before
- * they are counted.
+ * Compressed bytes that are inflated in one step. One byte expands to at most 1,032, so at most 528 KB are in memory
+ * before they are counted.
  */
 const PIECE_BYTES = 512;
 
@@ -113,7 +113,9 @@ async function countInflated(
   return size;
 }
 
-/** Inflates a body piece by piece. `take` gets each inflated piece, which is freed afterwards. Yields to the event loop. */
+/**
+ * Inflates a body piece by piece. `take` gets each inflated piece, which is freed afterwards. Yields to the event loop.
+ */
 async function inflatePieces(
   bytes: Uint8Array<ArrayBuffer>,
   { coding, take }: { coding: Coding; take: (piece: Uint8Array) => void },

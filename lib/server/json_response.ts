@@ -12,8 +12,8 @@ export interface JsonOptions {
 }
 
 /**
- * A response with a JSON text. `Deno.serve` encodes the text and sets its length: doing both here would cost 2 µs for 1 KB,
- * another 4 µs for 60 KB, or 60 µs if the text is not ASCII.
+ * A response with a JSON text. `Deno.serve` encodes the text and sets its length: doing both here would cost 2 µs for 1
+ * KB, another 4 µs for 60 KB, or 60 µs if the text is not ASCII.
  */
 export class JsonAnswer extends Response {
   /** Length of the body in bytes. */

@@ -84,8 +84,8 @@ export class ByteBuffer {
 
   /**
    * Appends a piece. If the first piece is at least as large as the first buffer, it becomes the buffer itself, and the
-   * caller must not change it. All other pieces are copied. This saves 50,000 instructions and 12 µs for a body of 60 KB in
-   * one piece.
+   * caller must not change it. All other pieces are copied. This saves 50,000 instructions and 12 µs for a body of 60
+   * KB in one piece.
    */
   append(piece: Uint8Array): void {
     if (this.#length === 0 && piece.byteLength >= this.#firstBytes) {
@@ -118,7 +118,9 @@ export interface PieceOptions {
   pace: BodyPace;
   /** Bytes of the whole body, if the client declared them. */
   length?: number | undefined;
-  /** Called with each piece. If it returns a promise, reading pauses until then, and the pause does not count as slow. */
+  /**
+   * Called with each piece. If it returns a promise, reading pauses until then, and the pause does not count as slow.
+   */
   take: (piece: Uint8Array) => void | Promise<void>;
   /** Absent: new timers. */
   timers?: PhaseTimers;

@@ -44,8 +44,8 @@ export function authorizeRequest(
 }
 
 /**
- * Authorizes a request for metrics: they are public, or require the admin key. If neither is configured, only requests from
- * this machine get them.
+ * Authorizes a request for metrics: they are public, or require the admin key. If neither is configured, only requests
+ * from this machine get them.
  */
 function authorizeMetrics(guarded: GuardedRequest, clients: ClientTracker): undefined {
   const { head, info, gateway: { config: { admin, metrics } } } = guarded;
@@ -84,8 +84,8 @@ function readRole(guarded: GuardedRequest, admin: AdminConfig, clients: ClientTr
 }
 
 /**
- * Returns a function that checks whether an operator's credentials are still valid, under the configuration at that time.
- * The headers are copied, because those of the request may not be readable later.
+ * Returns a function that checks whether an operator's credentials are still valid, under the configuration at that
+ * time. The headers are copied, because those of the request may not be readable later.
  */
 export function operatorCheck(
   { head }: Pick<GuardedRequest, "head">,

@@ -44,7 +44,9 @@ export interface RouteMatcher {
 export function createRouteMatcher(routes: readonly Route[], access: AccessTable): RouteMatcher {
   const findRoute = createRouter(routes);
   const servedRoutes = new Map(routes.map((route) => [route, servedOf(route, access)]));
-  /** Matches without parameters, by URL. Reading a target costs 2 µs. It depends on `Host`, so that must be equal, too. */
+  /**
+   * Matches without parameters, by URL. Reading a target costs 2 µs. It depends on `Host`, so that must be equal, too.
+   */
   const cache = new Map<string, RouteMatch & { host: string | null }>();
   return {
     known(request) {
@@ -103,8 +105,8 @@ const HOST = /^(?:[A-Za-z0-9.-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::\d{1,5})?$/;
 const PATH = /^\/[A-Za-z0-9._~:@/%!$&'()*+,;=-]*$/;
 
 /**
- * Reads the target. The server builds `request.url` from the scheme, `Host` and the target, so a `Host` with a slash in it
- * would change the path. Therefore `Host` is checked first and then cut off, and nothing parses the whole URL.
+ * Reads the target. The server builds `request.url` from the scheme, `Host` and the target, so a `Host` with a slash in
+ * it would change the path. Therefore `Host` is checked first and then cut off, and nothing parses the whole URL.
  * @throws {GatewayError} `invalid`, or `not_found` for a path that would be another path after normalization
  */
 export function readTarget(request: Addressed): RequestTarget {
@@ -144,8 +146,8 @@ const GOOGLE_OR_OPENAI = "/v1/models";
 const GOOGLE_METHOD = /:(?:generateContent|streamGenerateContent|countTokens)$/;
 
 /**
- * Returns true for a request of a Google client under `/v1/models`. Newer SDKs use a version of Google's API that has the
- * same path as OpenAI's list of models. Google's key header, or the method of a model, distinguishes them.
+ * Returns true for a request of a Google client under `/v1/models`. Newer SDKs use a version of Google's API that has
+ * the same path as OpenAI's list of models. Google's key header, or the method of a model, distinguishes them.
  */
 function isGoogleRequest(request: Addressed): boolean {
   const target = targetOf(request);
@@ -165,8 +167,8 @@ function withModels(segments: readonly string[]): readonly string[] {
 export type ErrorShape = "openai" | "anthropic" | "google";
 
 /**
- * Returns the error format of a request's path. It also works for targets that cannot be parsed, so that their errors have
- * the right format, too. Nothing but the format of an error may depend on it.
+ * Returns the error format of a request's path. It also works for targets that cannot be parsed, so that their errors
+ * have the right format, too. Nothing but the format of an error may depend on it.
  */
 export function errorShapeOf(request: Addressed): ErrorShape {
   const base = /^\/(anthropic|v1beta)(?![^/?#])/.exec(targetOf(request))?.[1];

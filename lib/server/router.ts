@@ -28,8 +28,8 @@ export interface RouteContext {
   /** The session of a signed-in operator; absent outside the console. */
   session: ConsoleSession | undefined;
   /**
-   * Headers that are added to the response or the error in the end. They replace headers of the same name, except `vary`.
-   * Names are in lower case; the last header of a name is used.
+   * Headers that are added to the response or the error in the end. They replace headers of the same name, except
+   * `vary`. Names are in lower case; the last header of a name is used.
    */
   readonly answerHeaders: AnswerHeader[];
   /** Returns the client's address; undefined if it is not known. */
@@ -37,7 +37,8 @@ export interface RouteContext {
   /** Timers for the request. The handler must clear its timers before the request ends. */
   readonly timers: PhaseTimers;
   /**
-   * Reads the request body as a JSON object, within the limits of size, time and nesting. Further calls return the same body.
+   * Reads the request body as a JSON object, within the limits of size, time and nesting. Further calls return the same
+   * body.
    * @param scan members that need not be parsed
    * @throws {GatewayError} `invalid`, `too_large`, `too_slow`, `unsupported_media_type` or `limited`
    */
@@ -123,8 +124,8 @@ interface Node {
 }
 
 /**
- * Creates a router. Static segments take precedence over parameters, independently of the order of the list. A parameter
- * matches exactly one segment, which must not be empty.
+ * Creates a router. Static segments take precedence over parameters, independently of the order of the list. A
+ * parameter matches exactly one segment, which must not be empty.
  * @throws {RangeError} if two routes match the same paths
  */
 export function createRouter(routes: readonly Route[]): Router {
@@ -171,7 +172,9 @@ function addRoute(root: Node, route: Route): void {
   node.leaf = { route, names };
 }
 
-/** Finds a leaf below a node, and adds the values of parameters to `values`. The tree of routes limits the recursion. */
+/**
+ * Finds a leaf below a node, and adds the values of parameters to `values`. The tree of routes limits the recursion.
+ */
 function findLeaf(node: Node, segments: readonly string[], values: string[], index = 0): Node["leaf"] {
   const segment = segments[index];
   if (segment === undefined) return node.leaf;

@@ -29,9 +29,9 @@ function hasBreak(text: string): boolean {
 }
 
 /**
- * Reads a stream of text as the WHATWG specification demands, with one exception: an event without a blank line after it at
- * the end of the stream is still returned, because some upstreams forget that line. Lines of an event's data are joined by
- * LF. `push` throws a {@linkcode GatewayError} (`upstream`) for an event that is longer than the limit.
+ * Reads a stream of text as the WHATWG specification demands, with one exception: an event without a blank line after
+ * it at the end of the stream is still returned, because some upstreams forget that line. Lines of an event's data are
+ * joined by LF. `push` throws a {@linkcode GatewayError} (`upstream`) for an event that is longer than the limit.
  */
 export class SseReader implements Machine<string, Frame> {
   readonly #limit: number;
@@ -147,8 +147,8 @@ let slab = new Uint8Array();
 let usedBytes = 0;
 
 /**
- * Encodes a text in UTF-8. Small texts share a buffer, each byte of which is used once. A text of 100 characters takes 0.4
- * instead of 1.3 µs.
+ * Encodes a text in UTF-8. Small texts share a buffer, each byte of which is used once. A text of 100 characters takes
+ * 0.4 instead of 1.3 µs.
  */
 export function encodeText(text: string): Uint8Array {
   const maxBytes = text.length * MAX_BYTES_PER_UNIT;

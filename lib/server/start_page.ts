@@ -18,7 +18,9 @@ const HEADERS = {
 
 const NO_SUCH_PAGE = ['<p>The console has no such page. Go to its <a href="/admin/console">overview</a>.</p>'];
 
-/** Returns the page for a request; `undefined` for other paths, and for clients that do not accept HTML, such as SDKs. */
+/**
+ * Returns the page for a request; `undefined` for other paths, and for clients that do not accept HTML, such as SDKs.
+ */
 export function startPage(
   exchange: Exchange,
   { path, surface }: { path: string; surface: ServerState["surface"] },

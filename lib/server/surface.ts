@@ -20,7 +20,8 @@ export interface Listener {
 }
 
 /**
- * Returns the listeners of a configuration, the one for clients first. Without an admin key the admin API is not served.
+ * Returns the listeners of a configuration, the one for clients first. Without an admin key the admin API is not
+ * served.
  * @param gateway its `localAdmin` is set if there is a console without an admin key
  */
 export function listenersOf(

@@ -1,4 +1,7 @@
-/** Restricts the addresses of upstreams. Host names are resolved first, and the checked address is used for the connection. */
+/**
+ * Restricts the addresses of upstreams. Host names are resolved first, and the checked address is used for the
+ * connection.
+ */
 import { embeddedIPv4, isAddress, isWithin } from "../access/networks.ts";
 
 /** Addresses at which clouds serve credentials or machine data without authentication. */

@@ -1,4 +1,7 @@
-/** Reads streamed answers of HTTP upstreams: bytes become frames, and frames become steps (relayed) or events (translated). */
+/**
+ * Reads streamed answers of HTTP upstreams: bytes become frames, and frames become steps (relayed) or events
+ * (translated).
+ */
 import { eventsOf } from "../protocols/canonical/aggregate_events.ts";
 import type { Machine, Reply, ReplyEvent } from "../protocols/canonical/types.ts";
 import { GatewayError } from "../errors.ts";
@@ -19,8 +22,8 @@ import type { EventFeed, FrameFeed, Step } from "./upstream.ts";
 const MAX_TEXT_PART = 262_144;
 
 /**
- * Longest text of one translated answer, in characters. Some protocols repeat the whole text in their last events, so it is
- * kept in memory. The limit is many times the longest answer of any model.
+ * Longest text of one translated answer, in characters. Some protocols repeat the whole text in their last events, so
+ * it is kept in memory. The limit is many times the longest answer of any model.
  */
 const MAX_ANSWER_TEXT = 16 * 1024 * 1024;
 
@@ -36,7 +39,8 @@ export interface Decoding {
 /** Decodes the server-sent events of one answer into frames, and applies the key filter and the vendor's quirks. */
 class FrameDecoder {
   readonly #decoding: Decoding;
-  // The SSE reader removes a byte order mark at the start. The decoder itself would remove one at the start of each read.
+  // The SSE reader removes a byte order mark at the start. The decoder itself would remove one at the start of each
+  // read.
   readonly #decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   readonly #sse = new SseReader();
 
@@ -236,7 +240,9 @@ export function translatedFeed(
     return frames.some(isLong) ? readLongFrames(frames).then(takeLong) : pass(frames);
   }
 
-  /** Reads until there is an event. It is a loop, because a chain of promises would grow with each read without events. */
+  /**
+   * Reads until there is an event. It is a loop, because a chain of promises would grow with each read without events.
+   */
   async function readOn(): Promise<ReplyEvent[] | undefined> {
     while (!over) {
       const events = await takeOnce(await incoming.read());

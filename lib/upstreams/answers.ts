@@ -120,7 +120,9 @@ function faultOf({ kind, code }: GatewayError, status: number): Fault {
   return status === 403 && kind === "upstream" ? "access" : "status";
 }
 
-/** Reads `retry-after-ms` or `retry-after`, in milliseconds. HTTP dates are ignored, because they depend on two clocks. */
+/**
+ * Reads `retry-after-ms` or `retry-after`, in milliseconds. HTTP dates are ignored, because they depend on two clocks.
+ */
 function readRetryAfter(incoming: Incoming): number | undefined {
   const ms = Number(incoming.header("retry-after-ms") ?? NaN);
   if (ms > 0 && ms <= 3_600_000) return ms;

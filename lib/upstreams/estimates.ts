@@ -12,9 +12,9 @@ export interface EstimatedRequest {
 }
 
 /**
- * Completes the usage of one answer. Clients of the messages protocol expect input tokens in the first event. Most other
- * upstreams report them in the last event, so they are counted unless the whole answer has arrived. Output is counted if the
- * upstream reports none, as many hosts do, or if the gateway cut the answer.
+ * Completes the usage of one answer. Clients of the messages protocol expect input tokens in the first event. Most
+ * other upstreams report them in the last event, so they are counted unless the whole answer has arrived. Output is
+ * counted if the upstream reports none, as many hosts do, or if the gateway cut the answer.
  */
 export class UsageEstimator {
   readonly #request: EstimatedRequest;

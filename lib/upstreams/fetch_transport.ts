@@ -96,8 +96,8 @@ export function createFetchTransport(
 }
 
 /**
- * Returns whether an error means that no connection could be made (DNS, TCP or TLS). Deno reports this in the message of the
- * error or of its cause.
+ * Returns whether an error means that no connection could be made (DNS, TCP or TLS). Deno reports this in the message
+ * of the error or of its cause.
  */
 function isUnreachable(thrown: unknown): boolean {
   if (!(thrown instanceof Error)) return false;
@@ -227,7 +227,9 @@ function failure(signal: AbortSignal, message: string, cause: unknown): unknown 
   });
 }
 
-/** The time limits of a call. It also records signs of life of the host, because `fetch` does not report connections. */
+/**
+ * The time limits of a call. It also records signs of life of the host, because `fetch` does not report connections.
+ */
 type CallTimer = Pick<RequestTimer, "wait" | "head" | "progress" | "stop">;
 
 /** Starts the time limits of a call. A host that gives no sign of life for half of the connect limit is probed. */

@@ -89,7 +89,9 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
     }
   }
 
-  /** Returns the URL. Only Gemini's depends on the model. The others are cached, because V8 looks up new strings slowly. */
+  /**
+   * Returns the URL. Only Gemini's depends on the model. The others are cached, because V8 looks up new strings slowly.
+   */
   function addressFor(protocol: Protocol, { prompt: { stream }, target: { model } }: Call): string {
     const parts = { vendor, baseUrl: options.baseUrl, protocol, model, stream };
     return protocol === "gemini" ? addressOf(parts) : addresses[protocol] ??= addressOf(parts);

@@ -27,14 +27,14 @@ export interface OpenaiImagesOptions {
 }
 
 /**
- * Longest wait for the response head of a stream, in milliseconds. After that the client's stream starts, and later errors
- * are sent in it, because hosts that cannot stream send nothing for minutes.
+ * Longest wait for the response head of a stream, in milliseconds. After that the client's stream starts, and later
+ * errors are sent in it, because hosts that cannot stream send nothing for minutes.
  */
 const HEAD_WAIT_MS = 5_000;
 
 /**
- * Creates an image upstream. An error is final if the host may be making the images, so that they are not made twice. Images
- * are billed by size. From the host's usage only the tokens of uploaded images are read, if they have a price.
+ * Creates an image upstream. An error is final if the host may be making the images, so that they are not made twice.
+ * Images are billed by size. From the host's usage only the tokens of uploaded images are read, if they have a price.
  */
 export function createOpenaiImages(options: OpenaiImagesOptions): ImageUpstream {
   const { vendor, baseUrl, key, transport } = options;

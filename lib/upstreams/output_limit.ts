@@ -9,9 +9,9 @@ import type { EventFeed } from "./upstream.ts";
 const MAX_TOKEN_CHARS = 256;
 
 /**
- * Limits an answer to `limit` tokens, including reasoning. A cut answer finishes with `length`. The upstream is read to its
- * end, because only its final usage has the reasoning tokens and the cost. All content is sent after the upstream's last
- * event.
+ * Limits an answer to `limit` tokens, including reasoning. A cut answer finishes with `length`. The upstream is read to
+ * its end, because only its final usage has the reasoning tokens and the cost. All content is sent after the upstream's
+ * last event.
  */
 export function cutAtLimit(feed: EventFeed, limit: number): EventFeed {
   const aggregator = new ReplyAggregator();

@@ -1,6 +1,7 @@
 /**
- * Checks the hosts of URLs for `fetch`. Over plain HTTP/1.1 the resulting URL contains the checked address. Over TLS the
- * runtime resolves the name again; if it then finds another host, that host has no valid certificate and gets no request.
+ * Checks the hosts of URLs for `fetch`. Over plain HTTP/1.1 the resulting URL contains the checked address. Over TLS
+ * the runtime resolves the name again; if it then finds another host, that host has no valid certificate and gets no
+ * request.
  */
 import { isAddress } from "../access/networks.ts";
 import { type AddressGuard, allowedAddresses } from "./address_guard.ts";
@@ -26,7 +27,10 @@ export interface PinnedUrls {
   forget(url: string): void;
 }
 
-/** Creates the cache. @param pins false if URLs keep their names after the check, and the runtime resolves them again */
+/**
+ * Creates the cache.
+ * @param pins false if URLs keep their names after the check, and the runtime resolves them again
+ */
 export function createPinnedUrls({ guard, pins }: { guard: AddressGuard | undefined; pins: boolean }): PinnedUrls {
   const checks = new Map<string, { address: string | undefined; until: number }>();
 

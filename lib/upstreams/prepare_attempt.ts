@@ -27,7 +27,10 @@ interface TargetRoute extends Pick<UpstreamAttemptOptions, "protocol" | "quirk" 
   leastTokens: number;
 }
 
-/** Creates the attempt maker of an upstream. @param filter removes the upstream's key from answers; undefined: no key */
+/**
+ * Creates the attempt maker of an upstream.
+ * @param filter removes the upstream's key from answers; undefined: no key
+ */
 export function createAttemptMaker(
   options: Pick<HttpUpstreamOptions, "name" | "vendor" | "protocols" | "quirk" | "issuers">,
   filter: ContentFilter | undefined,
@@ -57,9 +60,9 @@ export function createAttemptMaker(
   }
 
   /**
-   * Returns whether the client's text can be relayed: the prompt was not truncated, its token limit is high enough for the
-   * vendor, and none of its signatures comes from another model of the gateway. Unknown signatures are assumed to come from
-   * the upstream, which may resell models.
+   * Returns whether the client's text can be relayed: the prompt was not truncated, its token limit is high enough for
+   * the vendor, and none of its signatures comes from another model of the gateway. Unknown signatures are assumed to
+   * come from the upstream, which may resell models.
    */
   function canRelay(call: Call, { protocol, leastTokens, origin: { issuer: own } }: TargetRoute): boolean {
     const { prompt, client } = call;

@@ -1,6 +1,6 @@
 /**
- * Probes an upstream with requests that contain no client data and cost nothing: one for the list of models, and one without
- * a model, which must fail with 400 and not 401.
+ * Probes an upstream with requests that contain no client data and cost nothing: one for the list of models, and one
+ * without a model, which must fail with 400 and not 401.
  */
 import type { Secret } from "../secret.ts";
 import type { Protocol } from "../protocols/canonical/types.ts";
@@ -105,15 +105,17 @@ function refusesKey({ status, text }: Pick<ProbeReply, "status" | "text">): bool
   return status === 401 || (status === 400 && /API[ _]key[ _](not valid|invalid|expired)/i.test(text));
 }
 
-/** Returns whether an answer may reject the key. A 403 may mean that, because nothing else in a probe can be forbidden. */
+/**
+ * Returns whether an answer may reject the key. A 403 may mean that, because nothing else in a probe can be forbidden.
+ */
 export function mayRefuseKey(reply: Pick<ProbeReply, "status" | "text">): boolean {
   return reply.status === 403 || refusesKey(reply);
 }
 
 /**
- * Finds out whether an upstream answers, and whether it refuses the key (or requires one if there is none). It requests the
- * list of models. If the list needs no key or is closed to this key, it also sends an empty request. A 403 does not count as
- * a refused key, because keys with few rights may not list models or use every endpoint. Never rejects.
+ * Finds out whether an upstream answers, and whether it refuses the key (or requires one if there is none). It requests
+ * the list of models. If the list needs no key or is closed to this key, it also sends an empty request. A 403 does not
+ * count as a refused key, because keys with few rights may not list models or use every endpoint. Never rejects.
  */
 export async function probeHost(host: ProbedHost, signal: AbortSignal): Promise<"up" | "refused" | "down"> {
   const client = Deno.createHttpClient({ http2: false, poolMaxIdlePerHost: 0, allowHost: true });

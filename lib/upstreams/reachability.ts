@@ -89,7 +89,8 @@ function createHost(probe: (signal: AbortSignal) => Promise<void>, probing: Set<
       const attempt = new AbortController();
       probing.add(attempt);
       const timer = setTimeout(() => attempt.abort(), forMs);
-      // Only a timeout means unreachable. A refused connection is a sign of life, and the call itself gets that error, too.
+      // Only a timeout means unreachable. A refused connection is a sign of life, and the call itself gets that error,
+      // too.
       probe(attempt.signal).then(alive, () => attempt.signal.aborted || alive()).finally(() => {
         clearTimeout(timer);
         probing.delete(attempt);

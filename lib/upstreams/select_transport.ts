@@ -82,8 +82,8 @@ export function createTransportSelector(options: TransportSelectorOptions): Tran
           else if (wanted === "http1" || !(error.cause instanceof HttpVersionError)) throw error;
           else {
             fallBack(error.cause.message);
-            // A stream that was read cannot be sent again. The host has not processed the request, so another target may be
-            // tried.
+            // A stream that was read cannot be sent again. The host has not processed the request, so another target
+            // may be tried.
             if (request.body instanceof ReadableStream) throw error;
           }
         } finally {
@@ -120,7 +120,10 @@ function upgradeError(answer: Incoming): GatewayError {
   return new GatewayError("upstream", "Cannot reach the model's upstream", { cause, fault: "unreachable" });
 }
 
-/** Returns whether the `upgrade` header of a 426 names HTTP/2 (RFC 9110, section 15.5.22), for which there is a fallback. */
+/**
+ * Returns whether the `upgrade` header of a 426 names HTTP/2 (RFC 9110, section 15.5.22), for which there is a
+ * fallback.
+ */
 function namesHttp2(upgrade: string | null): boolean {
   return upgrade !== null && /(^|[\s,])(h2c?|HTTP\/2(\.0)?)($|[\s,])/i.test(upgrade);
 }

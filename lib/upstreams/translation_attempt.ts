@@ -1,4 +1,6 @@
-/** Attempts that translate the prompt: they adapt it to the target's dialect, encode it, and apply the vendor's quirks. */
+/**
+ * Attempts that translate the prompt: they adapt it to the target's dialect, encode it, and apply the vendor's quirks.
+ */
 import type { Machine, Prompt, Protocol, ReplyEvent } from "../protocols/canonical/types.ts";
 import { runSlicedNow, runToEnd } from "../scheduler.ts";
 import { type JsonObject, writeJsonSliced, writeWithRawSpans } from "../json/mod.ts";

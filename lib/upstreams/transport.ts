@@ -4,8 +4,9 @@ import type { HeaderFilter, Http1Request, Http1Response } from "../http1/mod.ts"
 import type { AddressGuard } from "./address_guard.ts";
 
 /**
- * Time limits of one call. `fetch` does not report connections. With it, a host counts as reached when any call receives bytes
- * from it. If that does not happen within half of `connectMs`, the transport probes the host with a separate connection.
+ * Time limits of one call. `fetch` does not report connections. With it, a host counts as reached when any call
+ * receives bytes from it. If that does not happen within half of `connectMs`, the transport probes the host with a
+ * separate connection.
  */
 export type TimeLimits = Http1Request["limits"];
 
@@ -32,8 +33,8 @@ export interface Transport {
 /** Connection options of a transport. */
 export interface TransportOptions {
   /**
-   * Most idle connections per host. With 0, each call opens a new connection. The failure of a reused connection does not
-   * show whether the request has arrived, which matters for images.
+   * Most idle connections per host. With 0, each call opens a new connection. The failure of a reused connection does
+   * not show whether the request has arrived, which matters for images.
    */
   idleConnections?: number;
   /** Checks resolved addresses. Default: refuses cloud metadata addresses. */

@@ -12,8 +12,8 @@ import type { ImageCall, ImageEvent, ImageFeed, ImageRequest, ImageUpstream } fr
 const MAX_PREVIEWS = 3;
 
 /**
- * Creates the model as an upstream. Each `read()` paints one image or preview; the previews of an image come before it. If
- * the call's signal is aborted, `read()` rejects with the signal's reason; after `cancel()` it returns `undefined`.
+ * Creates the model as an upstream. Each `read()` paints one image or preview; the previews of an image come before it.
+ * If the call's signal is aborted, `read()` rejects with the signal's reason; after `cancel()` it returns `undefined`.
  */
 export function createCanvas(): ImageUpstream {
   return {

@@ -19,14 +19,17 @@ export interface Directives {
   text: string;
 }
 
-/** Limits of arguments. A call becomes part of the next request, some levels deep, and must fit into its limits there. */
+/**
+ * Limits of arguments. A call becomes part of the next request, some levels deep, and must fit into its limits there.
+ */
 const LIMITS = { ...JSON_LIMITS, depth: JSON_LIMITS.depth - 16 };
 
 /**
  * Reads at most `most` directives of a text. A directive is at the start of a line, or follows the arguments of another
- * directive. Its JSON object begins on the same line and may continue over several lines. The input of a custom tool is the
- * rest of the line, the string in `{"input": "…"}` on it, or, if the line has nothing else, a fenced block below it. A
- * directive with an unknown tool or without valid JSON stays a part of the text, and so do directives above the maximum.
+ * directive. Its JSON object begins on the same line and may continue over several lines. The input of a custom tool is
+ * the rest of the line, the string in `{"input": "…"}` on it, or, if the line has nothing else, a fenced block below
+ * it. A directive with an unknown tool or without valid JSON stays a part of the text, and so do directives above the
+ * maximum.
  */
 export function readDirectives(
   text: string,
@@ -114,7 +117,9 @@ class Fences {
     this.#text = text;
   }
 
-  /** Reads the fenced block that begins on the line after `lineEnd`; `undefined` if there is none, or if it has no end. */
+  /**
+   * Reads the fenced block that begins on the line after `lineEnd`; `undefined` if there is none, or if it has no end.
+   */
   readAfter(lineEnd: number): ReadArguments | undefined {
     const opening = /\r?\n[ \t]*(`{3,})[^\r\n`]*\r?\n/y;
     opening.lastIndex = lineEnd;

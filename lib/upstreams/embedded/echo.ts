@@ -16,8 +16,8 @@ import { checkThoughts, ISSUER } from "./thinking.ts";
 import { checkVendorRules } from "./vendor_rules.ts";
 
 /**
- * Creates the model as an upstream. Each `read()` returns one event. If the call's signal is aborted, `read()` rejects with
- * the signal's reason; after `cancel()` it returns `undefined`.
+ * Creates the model as an upstream. Each `read()` returns one event. If the call's signal is aborted, `read()` rejects
+ * with the signal's reason; after `cancel()` it returns `undefined`.
  */
 export function createEcho(): Upstream {
   return {

@@ -65,7 +65,9 @@ function addGrams(letters: readonly string[], add: (feature: string, weight: num
   }
 }
 
-/** Returns the FNV-1a hash of the UTF-16 code units, mixed by MurmurHash3's finalizer. Both are in the public domain. */
+/**
+ * Returns the FNV-1a hash of the UTF-16 code units, mixed by MurmurHash3's finalizer. Both are in the public domain.
+ */
 function hashOf(feature: string): number {
   let hash = 0x811c9dc5;
   for (let at = 0; at < feature.length; at++) hash = Math.imul(hash ^ feature.charCodeAt(at), 0x01000193);

@@ -17,8 +17,9 @@ export interface EmitLimits {
 type Step = ReplyEvent | undefined;
 
 /**
- * Emits the events of an answer, one token per delta. The tokens of a block are those of its text; those of a call are those
- * of its names and arguments. A character or a call that does not fit completely is left out. Hidden reasoning counts, too.
+ * Emits the events of an answer, one token per delta. The tokens of a block are those of its text; those of a call are
+ * those of its names and arguments. A character or a call that does not fit completely is left out. Hidden reasoning
+ * counts, too.
  */
 export function* emitAnswer(
   planned: PlannedAnswer,

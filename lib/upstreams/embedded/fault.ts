@@ -15,8 +15,8 @@ import { pause } from "./delta_delay.ts";
 const EVENTS_PER_TURN = 64;
 
 /**
- * Creates the model as a source of answers. The time limits of its row and its target apply as they would to a host. If the
- * call's signal is aborted, `read()` rejects with the signal's reason; after `cancel()` it returns `undefined`.
+ * Creates the model as a source of answers. The time limits of its row and its target apply as they would to a host. If
+ * the call's signal is aborted, `read()` rejects with the signal's reason; after `cancel()` it returns `undefined`.
  */
 export function createFault(): Pick<Upstream, "generate"> {
   return {
@@ -35,8 +35,8 @@ export function createFault(): Pick<Upstream, "generate"> {
 type TimedCall = Pick<Call, "model" | "target" | "signal">;
 
 /**
- * Plays the fault of an answer that is neither streamed nor a text, such as embeddings. Faults that only affect events of a
- * stream do nothing.
+ * Plays the fault of an answer that is neither streamed nor a text, such as embeddings. Faults that only affect events
+ * of a stream do nothing.
  * @throws {GatewayError} if the fault prevents an answer
  */
 export async function playFaultOfWhole(fault: RequestedFault | undefined, call: TimedCall): Promise<void> {
@@ -93,7 +93,10 @@ function createFeed(fault: RequestedFault | undefined, clock: Clock): EventFeed 
   let over = false;
   const opened: ReplyEvent[] = [];
 
-  /** Plays the fault before the next delta. @returns events to send instead of the delta; undefined to send the delta */
+  /**
+   * Plays the fault before the next delta.
+   * @returns events to send instead of the delta; undefined to send the delta
+   */
   async function playFault(): Promise<ReplyEvent[] | undefined> {
     switch (fault?.name) {
       case "stall":
@@ -147,7 +150,10 @@ function createFeed(fault: RequestedFault | undefined, clock: Clock): EventFeed 
 
 /** Waits within the time limits of one call. */
 interface Clock {
-  /** Waits, but no longer than the limits allow. @throws {GatewayError} `timeout`, or the reason of the call's signal */
+  /**
+   * Waits, but no longer than the limits allow.
+   * @throws {GatewayError} `timeout`, or the reason of the call's signal
+   */
   wait(ms: number, phase: LatePhase): Promise<void>;
   /** Checks the total time limit and the signal. @throws as `wait` */
   check(): void;

@@ -21,8 +21,8 @@ export interface LastUserTurn {
 }
 
 /**
- * Reads the last turn: the last user message, or the tool results together with the user's content. System messages and the
- * reminders of coding agents are skipped, and so is an assistant message after the turn (a prefill).
+ * Reads the last turn: the last user message, or the tool results together with the user's content. System messages and
+ * the reminders of coding agents are skipped, and so is an assistant message after the turn (a prefill).
  * @throws {GatewayError} `invalid` if the turn has a part that cannot be read
  */
 export function readLastUserTurn({ messages }: Pick<Prompt, "messages">): LastUserTurn {
@@ -85,7 +85,9 @@ function describeBlock(block: ContentBlock): string {
   }
 }
 
-/** Returns text such as `[image 64x48 png]`, `[image https://example.com/a.png]`, `[file report.pdf application/pdf]`. */
+/**
+ * Returns text such as `[image 64x48 png]`, `[image https://example.com/a.png]`, `[file report.pdf application/pdf]`.
+ */
 function describeMedia({ media, name }: ContentBlockOf<"media">): string {
   if (modalityOf(media, name) !== "image") {
     const words = ["file", name ?? (media.kind === "url" ? media.url : undefined), media.mediaType];

@@ -15,7 +15,9 @@ export interface PlannedAnswer {
   calls: ContentBlockOf<"tool_call">[];
 }
 
-/** Limits of JSON answers. An answer becomes part of the next request, some levels deep, and must fit into its limits. */
+/**
+ * Limits of JSON answers. An answer becomes part of the next request, some levels deep, and must fit into its limits.
+ */
 const ANSWER_LIMITS = { ...JSON_LIMITS, depth: JSON_LIMITS.depth - 16 };
 
 /** The answer to a prompt without text to repeat. */

@@ -80,7 +80,10 @@ function* embedEach<T>(
   return made;
 }
 
-/** Writes a vector as JSON, with as many digits as 32-bit floats need, so that base64 of the vector has the same numbers. */
+/**
+ * Writes a vector as JSON, with as many digits as 32-bit floats need, so that base64 of the vector has the same
+ * numbers.
+ */
 function writeNumbers(vector: Float64Array): string {
   return `[${Array.from(vector, (value) => value === 0 ? "0" : String(Number(Math.fround(value).toPrecision(9))))}]`;
 }

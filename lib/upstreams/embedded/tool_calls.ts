@@ -23,8 +23,8 @@ export interface ChosenCalls {
 }
 
 /**
- * Chooses the calls: those that directives in the text ask for; else one that `tool_choice` requires; else one of the first
- * tool that the text mentions, but only once after each message of the user.
+ * Chooses the calls: those that directives in the text ask for; else one that `tool_choice` requires; else one of the
+ * first tool that the text mentions, but only once after each message of the user.
  * @throws {GatewayError} `invalid` for a choice that no tool can satisfy
  */
 export function chooseCalls(prompt: Prompt, turn: LastUserTurn): ChosenCalls {

@@ -33,7 +33,9 @@ function fullName({ name, namespace }: CallableTool): string {
   return namespace === undefined ? name : `${namespace}.${name}`;
 }
 
-/** Checks tool results. In responses they may come anywhere after the call, elsewhere only right after the calling turn. */
+/**
+ * Checks tool results. In responses they may come anywhere after the call, elsewhere only right after the calling turn.
+ */
 function checkResults({ protocol, messages }: Prompt): void {
   let calls = new Set<string>();
   let role: Message["role"] | undefined;

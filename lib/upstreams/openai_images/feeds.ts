@@ -122,7 +122,9 @@ export function lateFeed(start: Promise<ImageFeed>, cancel: () => void): ImageFe
   };
 }
 
-/** Creates a feed of images that are made by one call each, in the order of their arrival. A failure affects one image. */
+/**
+ * Creates a feed of images that are made by one call each, in the order of their arrival. A failure affects one image.
+ */
 export function mergedFeed(starts: readonly Promise<ImageFeed>[], cancel: () => void): ImageFeed {
   const parts = starts.map((start) => lateFeed(start, cancel));
   const pending = new Map(parts.map((part, index) => [index, handleRejection(readPart(part, index))]));

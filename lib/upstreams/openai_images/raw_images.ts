@@ -13,8 +13,8 @@ const STEP_LENGTH = 256 * 1024;
 
 /**
  * Returns an image as canonical base64, in the requested format.
- * @throws {GatewayError} `upstream`, final, if it is not base64, not an image, or cannot be converted; the signal's reason
- * if it is aborted meanwhile
+ * @throws {GatewayError} `upstream`, final, if it is not base64, not an image, or cannot be converted; the signal's
+ * reason if it is aborted meanwhile
  */
 export async function readImage(
   raw: RawImage,

@@ -87,7 +87,10 @@ async function* readStream(incoming: Incoming): AsyncGenerator<SentImage> {
   for (const frame of reader.end()) yield* readEvent(frame.data, frame.event);
 }
 
-/** Yields the image of an event. Events without an image or an error are skipped, because hosts have events of their own. */
+/**
+ * Yields the image of an event. Events without an image or an error are skipped, because hosts have events of their
+ * own.
+ */
 function* readEvent(data: string, eventName: string | undefined): Generator<SentImage> {
   if (data === "[DONE]") return;
   const cutter = imageCutter("event");
@@ -121,8 +124,8 @@ async function* texts(incoming: Incoming): AsyncGenerator<string> {
 }
 
 /**
- * Returns a decoder for UTF-8 that is nearly all ASCII. A streaming decoder makes strings of two bytes per character. A piece
- * that ends with ASCII can be decoded separately, and takes half of that memory, as do all parts of it.
+ * Returns a decoder for UTF-8 that is nearly all ASCII. A streaming decoder makes strings of two bytes per character. A
+ * piece that ends with ASCII can be decoded separately, and takes half of that memory, as do all parts of it.
  */
 function asciiDecoder(): (piece: Uint8Array) => string {
   const whole = new TextDecoder("utf-8", { ignoreBOM: true });

@@ -13,8 +13,9 @@ export interface ImageCallParameters {
 }
 
 /**
- * Writes the members of a request. Default values (`background: auto`) are left out, because smaller hosts reject members
- * that they do not know. Unknown members of the client are passed on, unless the gateway sets a member of the same name.
+ * Writes the members of a request. Default values (`background: auto`) are left out, because smaller hosts reject
+ * members that they do not know. Unknown members of the client are passed on, unless the gateway sets a member of the
+ * same name.
  */
 export function writeMembers(request: ImageRequest, { target, n, stream }: ImageCallParameters): JsonObject {
   const { single, addresses, own_format: ownFormat } = target.images ?? {};

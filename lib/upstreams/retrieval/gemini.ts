@@ -17,8 +17,8 @@ const SUPPORTED_MEMBERS: ReadonlySet<string> = new Set([
 
 /**
  * Writes the body of a batch.
- * @throws {GatewayError} `invalid` with fault `unfit`, for inputs that are tokens, and for unsupported members if the client
- * requires all parameters
+ * @throws {GatewayError} `invalid` with fault `unfit`, for inputs that are tokens, and for unsupported members if the
+ * client requires all parameters
  */
 export function writeGeminiBatch(
   { request: { dimensions, body }, target, dropped }: RetrievalCall<EmbeddingsRequest>,

@@ -27,7 +27,10 @@ export function createHttpRetrieval(
   const auth = key === undefined ? {} : vendor.auth(key.reveal());
   const filter = contentFilter(key);
 
-  /** Sends a request and reads its answer. @throws {GatewayError} the upstream's error, or the error of the connection */
+  /**
+   * Sends a request and reads its answer.
+   * @throws {GatewayError} the upstream's error, or the error of the connection
+   */
   async function post<T>(
     call: RetrievalCall<RetrievalRequest>,
     body: ResendableBody,

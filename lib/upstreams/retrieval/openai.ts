@@ -19,7 +19,10 @@ function sharedEdits({ value }: RetrievalBody, { model }: Target): Edits {
   return { ...Object.fromEntries(nulls), provider: undefined, models: undefined, model: JSON.stringify(model) };
 }
 
-/** Writes the body of a request for embeddings. @param batch some of the inputs; absent: all, as the client wrote them */
+/**
+ * Writes the body of a request for embeddings.
+ * @param batch some of the inputs; absent: all, as the client wrote them
+ */
 export function writeEmbeddingsBody(
   { request, model, target }: RetrievalCall<EmbeddingsRequest>,
   batch?: readonly EmbeddingInput[],
