@@ -60,8 +60,8 @@ export function createHttp1Client(
   const shared: ClientState = { buffers: createBufferPool(), released: new Set(), closed: false, keepsHeader };
 
   function routeOf(url: string): UrlRoute {
-    const known = routes.get(url);
-    if (known !== undefined) return known;
+    const cached = routes.get(url);
+    if (cached !== undefined) return cached;
     const { protocol, hostname, host, port, pathname, search } = new URL(url);
     const tls = protocol === "https:";
     const key = `${protocol}//${host}`;

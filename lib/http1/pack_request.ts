@@ -51,8 +51,8 @@ export class HeadCache {
     if (last !== undefined && last.closes === fields.closes && isSame(fields.headers, last)) return last.begin;
     const { closes } = fields;
     const headers = { ...fields.headers };
-    const all = { ...headers, "accept-encoding": "identity", "user-agent": "sluice" };
-    const begin = latin1Bytes(writeHeadBegin({ method: "POST", ...this.#address, headers: all, closes }));
+    const allHeaders = { ...headers, "accept-encoding": "identity", "user-agent": "sluice" };
+    const begin = latin1Bytes(writeHeadBegin({ method: "POST", ...this.#address, headers: allHeaders, closes }));
     this.#last = { headers, closes, size: Object.keys(headers).length, begin };
     return begin;
   }

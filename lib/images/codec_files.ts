@@ -55,8 +55,8 @@ export function openDecoder(): Decoder {
 }
 
 function once<T>(make: () => Promise<T>): () => Promise<T> {
-  let made: Promise<T> | undefined;
-  return () => made ??= make();
+  let result: Promise<T> | undefined;
+  return () => result ??= make();
 }
 
 async function openPng(): Promise<(bytes: Uint8Array) => Pixels> {

@@ -104,11 +104,11 @@ const modules = new Map<string, Promise<WebAssembly.Module>>();
  * Returns a module from its file, compiled once. The package's own loader uses fetch(), which fails in an executable.
  */
 function compiled(address: string): Promise<WebAssembly.Module> {
-  const known = modules.get(address);
-  if (known !== undefined) return known;
-  const made = Deno.readFile(new URL(address)).then((bytes) => WebAssembly.compile(bytes));
-  modules.set(address, made);
-  return made;
+  const cached = modules.get(address);
+  if (cached !== undefined) return cached;
+  const compiling = Deno.readFile(new URL(address)).then((bytes) => WebAssembly.compile(bytes));
+  modules.set(address, compiling);
+  return compiling;
 }
 
 async function start<T>(load: Jsquash.Loader<T>, module: WebAssembly.Module): Promise<T> {

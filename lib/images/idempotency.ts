@@ -345,8 +345,8 @@ export class Idempotency {
    */
   async #first(name: string, request: RepeatableRequest): Promise<StoredAnswer | undefined> {
     const { requestHash, signal } = request;
-    const done = Promise.withResolvers<void>();
-    this.#lookups.set(name, done.promise);
+    const lookupDone = Promise.withResolvers<void>();
+    this.#lookups.set(name, lookupDone.promise);
     let answer: Promise<StoredAnswer | undefined>;
     const lookup = this.#find(request);
     try {
@@ -362,7 +362,7 @@ export class Idempotency {
       throw error;
     } finally {
       this.#lookups.delete(name);
-      done.resolve();
+      lookupDone.resolve();
     }
     return await answer;
   }

@@ -9,9 +9,9 @@ const PIECE_LENGTH = 256 * 1024;
 /** Writes a JSON object with `b64_json` between the other members. */
 export function* imageObject(before: JsonObject, base64: string, after: JsonObject): Generator<string> {
   yield `{${members(before, "", ",")}"b64_json":"`;
-  for (let at = 0; at < base64.length; at += PIECE_LENGTH) {
+  for (let start = 0; start < base64.length; start += PIECE_LENGTH) {
     // Escaping leaves base64 unchanged and keeps any other content inside the string.
-    yield writeJson(base64.slice(at, at + PIECE_LENGTH)).slice(1, -1);
+    yield writeJson(base64.slice(start, start + PIECE_LENGTH)).slice(1, -1);
   }
   yield `"${members(after, ",", "")}}`;
 }
@@ -56,7 +56,7 @@ export function pieceStream(bytes: Uint8Array<ArrayBuffer>, watched: WatchedAnsw
 
 function* slicePieces(bytes: Uint8Array<ArrayBuffer>): Generator<Uint8Array<ArrayBuffer>> {
   // The runtime detaches enqueued buffers, and concurrent repeats share this answer.
-  for (let at = 0; at < bytes.length; at += PIECE_LENGTH) yield bytes.slice(at, at + PIECE_LENGTH);
+  for (let start = 0; start < bytes.length; start += PIECE_LENGTH) yield bytes.slice(start, start + PIECE_LENGTH);
 }
 
 function watchedStream<T>(
@@ -64,7 +64,7 @@ function watchedStream<T>(
   { unreadMs, timers, ended, toBytes }: WatchedAnswer & { toBytes: (piece: T) => Uint8Array },
 ): ReadableStream<Uint8Array> {
   /** Undefined after the end, so that its memory can be freed. */
-  let rest: Iterator<T> | undefined = pieces;
+  let remaining: Iterator<T> | undefined = pieces;
   const timer = timers.stream();
   const unread = {
     ms: unreadMs,
@@ -75,8 +75,8 @@ function watchedStream<T>(
   };
   let controller: ReadableStreamDefaultController<Uint8Array> | undefined;
   function end(): void {
-    if (rest === undefined) return;
-    rest = undefined;
+    if (remaining === undefined) return;
+    remaining = undefined;
     timer.stop();
     ended();
   }
@@ -87,7 +87,7 @@ function watchedStream<T>(
     },
     pull(controller) {
       timer.stop();
-      const piece = rest?.next();
+      const piece = remaining?.next();
       if (piece === undefined || piece.done === true) {
         controller.close();
         end();

@@ -77,7 +77,7 @@ export function* parseSteps(text: string, limits: JsonLimits): Steps<ParsedJson>
     const start = at;
     const code = text.charCodeAt(at);
     let value: Json;
-    let opened: Level | undefined;
+    let newLevel: Level | undefined;
     if (code === QUOTE) {
       at = quickEnd(text, start) || (yield* stringEnd(text, start));
       value = at - start <= STEP_CHARS ? readShort(text, start, at) : yield* readString(text, start, at);
@@ -85,7 +85,7 @@ export function* parseSteps(text: string, limits: JsonLimits): Steps<ParsedJson>
       if (levels.length === limits.depth) throw FAULTS.levels(limits, at);
       const isObject = code === OPEN_OBJECT;
       const holder: Json[] | JsonObject = isObject ? {} : [];
-      opened = { isObject, holder, keys: 0 };
+      newLevel = { isObject, holder, keys: 0 };
       value = holder;
     } else if (code === MINUS || (code >= ZERO && code <= NINE)) {
       at = numberEnd(text, start);
@@ -99,12 +99,12 @@ export function* parseSteps(text: string, limits: JsonLimits): Steps<ParsedJson>
     }
     if (level === undefined) root = value;
     else put(level.holder, name, value);
-    if (opened !== undefined) {
-      level = opened;
-      levels.push(opened);
+    if (newLevel !== undefined) {
+      level = newLevel;
+      levels.push(newLevel);
       before = start + 1;
       at = yield* spaceEnd(text, before);
-      if (text.charCodeAt(at) !== (opened.isObject ? CLOSE_OBJECT : CLOSE_ARRAY)) continue;
+      if (text.charCodeAt(at) !== (newLevel.isObject ? CLOSE_OBJECT : CLOSE_ARRAY)) continue;
     }
 
     // A value has ended, or the level it opened is empty. Close every level that ends here.

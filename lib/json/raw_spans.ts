@@ -94,12 +94,12 @@ export class RawSpanJson {
     let at = start;
     for (let index = 0; index < offsets.length; index += 2) {
       const mark = rest.indexOf(MARK_CODE, from);
-      const first = offsets[index] ?? 0;
-      const behind = offsets[index + 1] ?? 0;
+      const spanStart = offsets[index] ?? 0;
+      const spanEnd = offsets[index + 1] ?? 0;
       into.set(part(rest, from, mark - 1), at);
       at += mark - 1 - from;
-      into.set(part(this.#bytes, first, behind), at);
-      at += behind - first;
+      into.set(part(this.#bytes, spanStart, spanEnd), at);
+      at += spanEnd - spanStart;
       from = mark + 2;
     }
     into.set(part(rest, from, this.#restBytes), at);

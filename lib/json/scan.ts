@@ -104,7 +104,7 @@ function scanMembersOf(
   if (bytes[at] !== OPEN_OBJECT) return undefined;
   let before = at + 1;
   let cut = 0;
-  const kept: number[] = [];
+  const keptOffsets: number[] = [];
   for (at = skipSpace(bytes, before);;) {
     if (bytes[at] !== QUOTE) return undefined;
     const reading = tape[scanState.nextWord + 2] ?? 0;
@@ -122,7 +122,7 @@ function scanMembersOf(
     if (!matchShape(shape, limits)) return undefined;
     if (shape !== undefined) {
       recognized.set(name, scanState.entries);
-      kept.push(cut, start);
+      keptOffsets.push(cut, start);
       cut = scanState.cursor;
     } else {
       scanState.nodes = first;
@@ -138,21 +138,23 @@ function scanMembersOf(
   }
   if (scanState.images.length > plan.mostImages * 2) return undefined;
   if (!plan.needed.every((name) => recognized.has(name))) return undefined;
-  kept.push(cut, length);
+  keptOffsets.push(cut, length);
   const { textBytes, texts, sealedBytes, sealed, rare, nodes } = scanState;
   const images = scanState.images.length === 0 ? undefined : new ImageTexts(body, scanState.images);
   const sizes = { textBytes, texts, sealedBytes, sealed, rare, images, entries: recognized };
-  return { members, head: headOf(kept), sizes, nodes };
+  return { members, head: headOf(keptOffsets), sizes, nodes };
 }
 
 /** Returns the kept bytes, with a zero between each two parts. */
-function headOf(kept: readonly number[]): Uint8Array<ArrayBuffer> {
-  let size = kept.length / 2 - 1;
-  for (let index = 0; index < kept.length; index += 2) size += (kept[index + 1] ?? 0) - (kept[index] ?? 0);
+function headOf(keptOffsets: readonly number[]): Uint8Array<ArrayBuffer> {
+  let size = keptOffsets.length / 2 - 1;
+  for (let index = 0; index < keptOffsets.length; index += 2) {
+    size += (keptOffsets[index + 1] ?? 0) - (keptOffsets[index] ?? 0);
+  }
   const head = new Uint8Array(size).fill(ZERO);
   let to = 0;
-  for (let index = 0; index < kept.length; index += 2) {
-    const part = bytes.subarray(kept[index], kept[index + 1]);
+  for (let index = 0; index < keptOffsets.length; index += 2) {
+    const part = bytes.subarray(keptOffsets[index], keptOffsets[index + 1]);
     head.set(part, to);
     to += part.length + 1;
   }

@@ -42,10 +42,10 @@ function termsOf(
   now = context.gateway.now(),
 ): Omit<AdmissionTerms, "limitRequests" | "most"> {
   const { gateway, caller } = context;
-  const at = { factor: requireCaller(caller).group.price_factor, now };
+  const priceTerms = { factor: requireCaller(caller).group.price_factor, now };
   return {
     model,
-    ...pricesAt(model, at),
+    ...pricesAt(model, priceTerms),
     budgets: budgetClaims(requireCaller(caller), { user: meter.user, now: gateway.now() }),
     forMs: longestMs([{ model }], gateway.config),
   };

@@ -29,11 +29,11 @@ export function brokenRule({ message, param, rule }: Pick<GatewayError, "message
 /** Removes a parameter's name from the start and the end. Elsewhere it replaces the name if it is unknown. */
 function withoutParameter(message: string, param: string): string {
   const name = RegExp.escape(param);
-  const known = memberName(param.replace(/\[\d*\]/g, ""));
+  const knownName = memberName(param.replace(/\[\d*\]/g, ""));
   return message
     .replace(new RegExp(`^(?:Invalid value for |Cannot (?:read|use) )?${name}: `), "")
     .replace(new RegExp(`: ${name}$`), "")
-    .replace(new RegExp(`(?<![\\w.])${name}(?![\\w[])`, "g"), known === param ? param : ELLIPSIS);
+    .replace(new RegExp(`(?<![\\w.])${name}(?![\\w[])`, "g"), knownName === param ? param : ELLIPSIS);
 }
 
 /**
@@ -45,8 +45,8 @@ function withoutQuotes(text: string): string {
   const to = text.lastIndexOf('"') + 1;
   if (to - from < 2) return text;
   const quoted = text.slice(from, to);
-  const words = quoted.slice(1, -1).split(/"(?:, | or |, or | and | or the header )"/);
-  return words.every(isGatewayWord) ? text : text.slice(0, from) + ELLIPSIS + text.slice(to);
+  const quotedWords = quoted.slice(1, -1).split(/"(?:, | or |, or | and | or the header )"/);
+  return quotedWords.every(isGatewayWord) ? text : text.slice(0, from) + ELLIPSIS + text.slice(to);
 }
 
 function isGatewayWord(word: string): boolean {

@@ -108,8 +108,8 @@ function candidateOf(
     privateNetworks: context.gateway.config.private_networks,
   });
   const { group } = requireCaller(context.caller);
-  const at = { factor: group.price_factor, now: context.gateway.now() };
-  return { model, prompt, dropped, ...pricesAt(model, at) };
+  const priceTerms = { factor: group.price_factor, now: context.gateway.now() };
+  return { model, prompt, dropped, ...pricesAt(model, priceTerms) };
 }
 
 /**

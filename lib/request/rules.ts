@@ -180,10 +180,10 @@ function checkReasoning(
     );
   }
   if (effort !== undefined && effort !== "none" && !efforts.includes(effort)) {
-    const known = efforts.map((name) => `"${name}"`).join(", ");
+    const supported = efforts.map((name) => `"${name}"`).join(", ");
     throw new GatewayError(
       "invalid",
-      `${names.effort}: ${model.id} does not support the effort parameter "${effort}"; it takes ${known}`,
+      `${names.effort}: ${model.id} does not support the effort parameter "${effort}"; it takes ${supported}`,
       { param: names.effort },
     );
   }

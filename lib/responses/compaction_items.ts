@@ -47,9 +47,9 @@ export async function openCompaction(
   { encrypted_content }: JsonObject,
   secret: string,
 ): Promise<JsonObject | undefined> {
-  const opened = await unseal(secret, { purpose: PURPOSE, place: "", sealed: bytesOf(String(encrypted_content)) });
-  if (opened === undefined) return undefined;
-  const text = SUMMARY_START + new TextDecoder().decode(opened);
+  const decrypted = await unseal(secret, { purpose: PURPOSE, place: "", sealed: bytesOf(String(encrypted_content)) });
+  if (decrypted === undefined) return undefined;
+  const text = SUMMARY_START + new TextDecoder().decode(decrypted);
   return { type: "message", role: "user", content: [{ type: "input_text", text }] };
 }
 

@@ -71,11 +71,13 @@ export async function recallBody(
  * request.
  */
 async function addedItems(items: string, last: KeptResponse | undefined, memory: ResponseMemory): Promise<NewInput> {
-  const known = last === undefined ? undefined : await sharedInput(last, memory);
-  if (last === undefined || known === undefined || known === "" || !items.startsWith(`${known},`)) {
+  const earlierInput = last === undefined ? undefined : await sharedInput(last, memory);
+  if (
+    last === undefined || earlierInput === undefined || earlierInput === "" || !items.startsWith(`${earlierInput},`)
+  ) {
     return { input: () => utf8Bytes(items) };
   }
-  return { base: { id: last.id, withOutput: false }, input: () => utf8Bytes(items.slice(known.length + 1)) };
+  return { base: { id: last.id, withOutput: false }, input: () => utf8Bytes(items.slice(earlierInput.length + 1)) };
 }
 
 function keeperOf(body: JsonBody, { base, input }: NewInput, memory: ResponseMemory): AnswerKeeper {

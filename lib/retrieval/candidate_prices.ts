@@ -30,8 +30,8 @@ export function candidatePrices(
   { gateway, caller }: RouteContext,
 ): CandidatePrices {
   const now = gateway.now();
-  const at = { factor: requireCaller(caller).group.price_factor, now };
-  const { sheet, extraPrices } = pricesAt(model, at);
+  const priceTerms = { factor: requireCaller(caller).group.price_factor, now };
+  const { sheet, extraPrices } = pricesAt(model, priceTerms);
   const searchPrice = request.kind === "rerank" ? pricingAt(model, now).request : undefined;
   const size = measureRequest(request, model);
   const most = mostCost({ input: size.most, output: 0 }, dearestSheet({ sheet, extraPrices }, size.most)) +

@@ -285,8 +285,8 @@ class HealthTracker implements Health {
   }
 
   #keyCheckOf({ upstream, model }: TargetKey): KeyCheck {
-    const known = this.#keyChecks.get(upstream);
-    if (known !== undefined) return known;
+    const existing = this.#keyChecks.get(upstream);
+    if (existing !== undefined) return existing;
     const check = new KeyCheck({
       probe: () => this.#probe(upstream, this.#closing.signal),
       monotonic: this.#options.monotonic,

@@ -345,13 +345,13 @@ function noTargetError(
   { choices, health, key }: Pick<AttemptOptions<unknown>, "choices" | "health" | "key">,
 ): GatewayError {
   const name = choices[0] === undefined ? "This model" : `Model "${choices[0].model.id}"`;
-  const all = refusalsOf({ choices, health, key });
-  if (all.length === 0) return new GatewayError("overloaded", `${name} has no upstream that could answer`);
+  const refusals = refusalsOf({ choices, health, key });
+  if (refusals.length === 0) return new GatewayError("overloaded", `${name} has no upstream that could answer`);
   const options = {
-    retryAfterMs: Math.min(...all.map(({ wait_ms }) => wait_ms)),
-    refusal: { targets: all.slice(0, MAX_REPORTED_TARGETS) },
+    retryAfterMs: Math.min(...refusals.map(({ wait_ms }) => wait_ms)),
+    refusal: { targets: refusals.slice(0, MAX_REPORTED_TARGETS) },
   };
-  return all.every(({ why }) => why === "cooling")
+  return refusals.every(({ why }) => why === "cooling")
     ? new GatewayError("exhausted", `${name} is at the limit of its upstreams`, options)
     : new GatewayError("overloaded", `${name} has no upstream that can be asked at this time`, options);
 }

@@ -144,19 +144,19 @@ export interface ForwardedPeer {
 export function clientAddress({ peer, forwardedFor, trusted }: ForwardedPeer): string | undefined {
   if (peer === undefined || forwardedFor === null || !isWithin(peer, trusted)) return peer;
   const hops = forwardedFor.split(",").slice(-MAX_HOPS).map(bareAddress).reverse();
-  for (const hop of hops) {
-    if (!isAddress(hop)) return peer;
-    if (!isWithin(hop, trusted)) return hop;
+  for (const address of hops) {
+    if (!isAddress(address)) return peer;
+    if (!isWithin(address, trusted)) return address;
   }
   return hops.at(-1);
 }
 
 /** Removes the port that some proxies write, and brackets. */
 function bareAddress(text: string): string {
-  const hop = text.trim();
-  const [, inBrackets] = /^\[([^\]]*)\](?::\d{1,5})?$/.exec(hop) ?? [];
-  const [, withPort] = /^([\d.]+):\d{1,5}$/.exec(hop) ?? [];
-  return inBrackets ?? withPort ?? hop;
+  const address = text.trim();
+  const [, inBrackets] = /^\[([^\]]*)\](?::\d{1,5})?$/.exec(address) ?? [];
+  const [, withPort] = /^([\d.]+):\d{1,5}$/.exec(address) ?? [];
+  return inBrackets ?? withPort ?? address;
 }
 
 /** Time after which a client may retry, in milliseconds. It is a guess: nobody knows when the other requests end. */

@@ -76,9 +76,9 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
       let answer: Answer;
       if (prompt.stream) answer = attempt.stream(incoming);
       else {
-        const whole = await readWhole(incoming, filter);
-        const isLong = whole.text.length > LONG_TEXT_CHARS;
-        answer = attempt.whole(whole, isLong ? await writeLongInputs(whole.value, attempt.protocol) : undefined);
+        const body = await readWhole(incoming, filter);
+        const isLong = body.text.length > LONG_TEXT_CHARS;
+        answer = attempt.whole(body, isLong ? await writeLongInputs(body.value, attempt.protocol) : undefined);
       }
       if (forwarded !== undefined) answer.forwarded = forwarded;
       answer.requestId = requestIdOf(incoming);

@@ -71,7 +71,7 @@ function lengthOf(holders: readonly Holder[], textOf: TextOf): number {
 
 /** Parses the texts of all blocks. Holders without such texts are returned unchanged. */
 async function readAll<T extends Holder>(holders: readonly T[], textOf: TextOf): Promise<T[]> {
-  const all: T[] = [];
+  const results: T[] = [];
   let end = performance.now() + SLICE_MS;
   for (const holder of holders) {
     const blocks: ContentBlock[] = [];
@@ -83,9 +83,9 @@ async function readAll<T extends Holder>(holders: readonly T[], textOf: TextOf):
       }
       blocks.push(text === undefined ? block : withObject(block, await readObject(text)));
     }
-    all.push(blocks.every((block, index) => block === holder.blocks[index]) ? holder : { ...holder, blocks });
+    results.push(blocks.every((block, index) => block === holder.blocks[index]) ? holder : { ...holder, blocks });
   }
-  return all;
+  return results;
 }
 
 /** Returns the arguments of a tool call. Protocols with object inputs need them as an object. */

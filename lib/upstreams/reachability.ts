@@ -45,8 +45,8 @@ export function createHostProbes(probe?: ProbeHost, guard?: AddressGuard): HostP
     of(url) {
       const { protocol, hostname, host: name, port } = new URL(url);
       const key = `${protocol}//${name}`;
-      const known = hosts.get(key);
-      if (known !== undefined) return known;
+      const existing = hosts.get(key);
+      if (existing !== undefined) return existing;
       const address = {
         hostname: hostname.replace(/^\[(.*)\]$/, "$1"),
         port: port === "" ? (protocol === "https:" ? 443 : 80) : Number(port),

@@ -37,12 +37,12 @@ export function readDirectives(
 ): Directives {
   const byName = new Map<string, CallableTool>();
   for (const tool of tools) {
-    if (tool.namespace !== undefined) setOnce(byName, `${tool.namespace}.${tool.name}`, tool);
-    setOnce(byName, tool.name, tool);
+    if (tool.namespace !== undefined) setIfAbsent(byName, `${tool.namespace}.${tool.name}`, tool);
+    setIfAbsent(byName, tool.name, tool);
   }
   const pattern = /(^[ \t]*|(?<=\})[ \t]*)call:([A-Za-z0-9_.:-]+)(?=[\s{]|$)[ \t]*/gm;
   const directives: Directive[] = [];
-  const kept: string[] = [];
+  const keptTexts: string[] = [];
   const fences = new Fences(text);
   let from = 0;
   for (let match = pattern.exec(text); match !== null && directives.length < most; match = pattern.exec(text)) {
@@ -56,16 +56,16 @@ export function readDirectives(
     if (read.valid) {
       const written = read.input ?? (read.end > start ? text.slice(start, read.end) : undefined);
       directives.push({ tool, ...(written !== undefined && { arguments: written }) });
-      kept.push(text.slice(from, match.index));
+      keptTexts.push(text.slice(from, match.index));
       from = read.end;
     }
     pattern.lastIndex = Math.max(read.end, start);
   }
-  kept.push(text.slice(from));
-  return { directives, text: directives.length === 0 ? text : joinKept(kept) };
+  keptTexts.push(text.slice(from));
+  return { directives, text: directives.length === 0 ? text : joinKept(keptTexts) };
 }
 
-function setOnce(map: Map<string, CallableTool>, name: string, tool: CallableTool): void {
+function setIfAbsent(map: Map<string, CallableTool>, name: string, tool: CallableTool): void {
   if (!map.has(name)) map.set(name, tool);
 }
 

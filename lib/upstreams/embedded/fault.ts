@@ -91,7 +91,7 @@ function createFeed(fault: RequestedFault | undefined, clock: Clock): EventFeed 
   let sent = 0;
   let texts = 0;
   let over = false;
-  const opened: ReplyEvent[] = [];
+  const openEvents: ReplyEvent[] = [];
 
   /**
    * Plays the fault before the next delta.
@@ -125,7 +125,7 @@ function createFeed(fault: RequestedFault | undefined, clock: Clock): EventFeed 
       if (done === true || over) return undefined;
       if (value.type === "open") {
         // An open block commits the answer, so it is held back until its first delta: a fault may come before it.
-        opened.push(value);
+        openEvents.push(value);
         return await this.read();
       }
       if (value.type === "delta") {
@@ -138,7 +138,7 @@ function createFeed(fault: RequestedFault | undefined, clock: Clock): EventFeed 
       if (value.type === "finish" && fault?.name === "no-end") {
         throw cutAnswerError();
       }
-      return over ? undefined : [...opened.splice(0), value];
+      return over ? undefined : [...openEvents.splice(0), value];
     },
     cancel() {
       over = true;
@@ -162,9 +162,9 @@ interface Clock {
 }
 
 function startClock({ model, target, signal }: TimedCall): Clock {
-  const own = ownTimeouts({ model, target });
+  const timeouts = ownTimeouts({ model, target });
   const started = performance.now();
-  const totalMs = own.total_ms ?? Infinity;
+  const totalMs = timeouts.total_ms ?? Infinity;
   const stopped = new AbortController();
   const anyAbort = AbortSignal.any([signal, stopped.signal]);
   return {
@@ -184,7 +184,7 @@ function startClock({ model, target, signal }: TimedCall): Clock {
   };
 
   function ownMs(phase: LatePhase): number | undefined {
-    if (phase === "nothing more") return own.idle_ms;
-    return phase === "no answer" ? own.first_byte_ms : undefined;
+    if (phase === "nothing more") return timeouts.idle_ms;
+    return phase === "no answer" ? timeouts.first_byte_ms : undefined;
   }
 }

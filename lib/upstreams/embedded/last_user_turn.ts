@@ -45,14 +45,14 @@ export function readLastUserTurn({ messages }: Pick<Prompt, "messages">): LastUs
 /** Returns true for a block with nothing but the reminders that coding agents add to the user's content. */
 function isReminder(block: ContentBlock): boolean {
   if (block.type !== "text") return false;
-  let rest = block.text.trimStart();
-  if (rest === "") return false;
-  while (rest.startsWith(REMINDER)) {
-    const end = rest.indexOf(REMINDER_END);
+  let remaining = block.text.trimStart();
+  if (remaining === "") return false;
+  while (remaining.startsWith(REMINDER)) {
+    const end = remaining.indexOf(REMINDER_END);
     if (end < 0) return false;
-    rest = rest.slice(end + REMINDER_END.length).trimStart();
+    remaining = remaining.slice(end + REMINDER_END.length).trimStart();
   }
-  return rest === "";
+  return remaining === "";
 }
 
 function hasResult({ blocks }: Message): boolean {

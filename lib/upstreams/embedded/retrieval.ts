@@ -72,12 +72,12 @@ function* embedEach<T>(
   dimensions: number,
   make: (vector: Float64Array) => T,
 ): Generator<void, T[]> {
-  const made: T[] = [];
+  const results: T[] = [];
   for (const input of inputs) {
-    made.push(make(yield* embedInput(input, dimensions)));
+    results.push(make(yield* embedInput(input, dimensions)));
     yield;
   }
-  return made;
+  return results;
 }
 
 /**

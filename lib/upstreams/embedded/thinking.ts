@@ -31,9 +31,9 @@ export function think({ format, results, calls }: {
   calls: readonly { name: string }[];
 }): string {
   if (calls.length > 0) {
-    const named = calls.slice(0, MAX_NAMED_CALLS).map(({ name }) => name).join(", ");
+    const names = calls.slice(0, MAX_NAMED_CALLS).map(({ name }) => name).join(", ");
     const more = calls.length - MAX_NAMED_CALLS;
-    return `The user wants tools. I will call ${named}${more > 0 ? ` and ${more} more` : ""}.`;
+    return `The user wants tools. I will call ${names}${more > 0 ? ` and ${more} more` : ""}.`;
   }
   if (format === "json_schema") return "The user wants JSON. I will give the smallest that the schema allows.";
   const sentence = results

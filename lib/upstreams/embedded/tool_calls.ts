@@ -107,13 +107,13 @@ function wordsOf(name: string): string[] {
 }
 
 function writeCalls(chosen: readonly Directive[], { messages }: Prompt): ContentBlockOf<"tool_call">[] {
-  const taken = new Set(
+  const usedIds = new Set(
     messages.flatMap(({ blocks }) => blocks.flatMap((block) => block.type === "tool_call" ? [block.id] : [])),
   );
   return chosen.map(({ tool, arguments: written }, index) => {
     const text = written ?? smallestArguments(tool);
     const { name, namespace } = tool;
-    const id = newId([namespace ?? "", name, text, index, messages.length], taken);
+    const id = newId([namespace ?? "", name, text, index, messages.length], usedIds);
     return {
       type: "tool_call",
       id,
@@ -132,11 +132,11 @@ function smallestArguments(tool: CallableTool): string {
 }
 
 /** Returns an id that is unique in the conversation. Equal conversations get equal ids. */
-function newId(facts: (string | number)[], taken: Set<string>): string {
+function newId(facts: (string | number)[], usedIds: Set<string>): string {
   for (let attempt = 0;; attempt++) {
     const id = `call_${createHash("sha256").update(JSON.stringify([...facts, attempt])).digest("hex").slice(0, 24)}`;
-    if (taken.has(id)) continue;
-    taken.add(id);
+    if (usedIds.has(id)) continue;
+    usedIds.add(id);
     return id;
   }
 }

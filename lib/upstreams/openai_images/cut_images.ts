@@ -63,14 +63,14 @@ class Cutter implements ImageCutter {
   }
 
   push(text: string): RawImage[] {
-    const done: RawImage[] = [];
+    const finished: RawImage[] = [];
     let at = 0;
     let from = 0;
     while (at < text.length) {
       if (this.#image !== undefined) {
         from = at = this.#takeImage(text, { at, into: this.#image });
         if (at === text.length) break;
-        done.push(this.#image);
+        finished.push(this.#image);
         this.#image = undefined;
         this.#imageLength = 0;
         at++;
@@ -83,7 +83,7 @@ class Cutter implements ImageCutter {
       }
     }
     if (this.#image === undefined) this.#keep(text.slice(from));
-    return done;
+    return finished;
   }
 
   end(): Json {

@@ -62,14 +62,16 @@ async function* readWhole(incoming: Incoming): AsyncGenerator<SentImage, JsonObj
   for await (const text of texts(incoming)) {
     for (const raw of cutter.push(text)) yield { type: "image", raw };
   }
-  const rest = cutter.end();
-  if (!isObject(rest)) throw new GatewayError("upstream", "Cannot read the upstream's answer: expected a JSON object");
-  const failure = innerFailure(rest);
+  const answer = cutter.end();
+  if (!isObject(answer)) {
+    throw new GatewayError("upstream", "Cannot read the upstream's answer: expected a JSON object");
+  }
+  const failure = innerFailure(answer);
   if (failure !== undefined) throw failure;
-  if (Array.isArray(rest.data) && rest.data.some((item) => isObject(item) && typeof item.url === "string")) {
+  if (Array.isArray(answer.data) && answer.data.some((item) => isObject(item) && typeof item.url === "string")) {
     throw new GatewayError("upstream", "Cannot use the upstream's answer: it has addresses in place of images");
   }
-  return rest;
+  return answer;
 }
 
 /** Returns the reported tokens of uploaded images; undefined if they are not reported in OpenAI's form. */
@@ -128,12 +130,14 @@ async function* texts(incoming: Incoming): AsyncGenerator<string> {
  * piece that ends with ASCII can be decoded separately, and takes half of that memory, as do all parts of it.
  */
 function asciiDecoder(): (piece: Uint8Array) => string {
-  const whole = new TextDecoder("utf-8", { ignoreBOM: true });
-  const streaming = new TextDecoder("utf-8", { ignoreBOM: true });
+  const pieceDecoder = new TextDecoder("utf-8", { ignoreBOM: true });
+  const streamDecoder = new TextDecoder("utf-8", { ignoreBOM: true });
   let isInsideCharacter = false;
   return (piece) => {
     const endsInside = (piece.at(-1) ?? 0) >= 0x80;
-    const text = isInsideCharacter || endsInside ? streaming.decode(piece, { stream: true }) : whole.decode(piece);
+    const text = isInsideCharacter || endsInside
+      ? streamDecoder.decode(piece, { stream: true })
+      : pieceDecoder.decode(piece);
     isInsideCharacter = endsInside;
     return text;
   };
