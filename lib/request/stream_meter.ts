@@ -144,7 +144,7 @@ export class StreamMeter {
     if (hostedCalls !== undefined) { for (const event of events) hostedCalls.push(event); }
   }
 
-  /** While draining, everything read counts as sent. */
+  /** Stores the events of a step until it is sent. While draining, everything that is read counts as sent. */
   #queue(events: readonly ReplyEvent[]): void {
     if (this.#isDisconnected) this.#observe(events);
     else this.#unsent.push(events);

@@ -210,7 +210,8 @@ function refusesPath({ phase }: Drain, path: string): boolean {
 }
 
 /**
- * Returns the error for an unsupported WebSocket, at which clients fall back to plain requests. It needs no valid key.
+ * Returns the error for an unsupported WebSocket, at which clients fall back to plain requests. It is thrown before any
+ * key is checked.
  */
 function noUpgrade(): GatewayError {
   return new GatewayError("upgrade_required", "Cannot open a WebSocket: this endpoint speaks plain HTTP", {

@@ -12,7 +12,7 @@ import type { HeaderValues } from "./head.ts";
 const PROXY_HEADERS = ["x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip", "forwarded", "via"];
 
 /**
- * Returns whether a request can use a console. Without an admin key there is one only for requests from this machine.
+ * Returns whether a request can use a console. Without an admin key, only requests from this machine can have one.
  */
 export function hasConsole({ head, info, gateway: { config, localAdmin } }: GuardedRequest): boolean {
   if (config.admin !== undefined) return true;

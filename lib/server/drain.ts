@@ -23,7 +23,7 @@ export interface Drain {
    */
   arrive(): () => void;
   /**
-   * Resolves when no body is arriving. Deno's server must not shut down before: readers of bodies that are still
+   * Resolves when no body is arriving. Deno's server must not shut down before that: readers of bodies that are still
    * arriving would throw `BadResource`.
    */
   arrived(): Promise<void>;

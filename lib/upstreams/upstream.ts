@@ -34,7 +34,7 @@ export interface FrameFeed {
   read(): Promise<Step | undefined>;
   /** Returns the frames that tell the client, in its protocol, that the answer has failed. */
   fail(error: GatewayError): Frame[];
-  /** As `EventFeed.cancel`. */
+  /** Ends the answer early, as `EventFeed.cancel`. */
   cancel(): void;
 }
 

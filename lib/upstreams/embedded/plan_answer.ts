@@ -44,7 +44,7 @@ export function planAnswer(prompt: Prompt): PlannedAnswer {
     calls,
   };
 
-  /** Text accompanies calls only in plain text answers, and only if the prompt contains `call:` directives. */
+  /** Returns the text beside calls. There is one only in plain text answers to prompts with `call:` directives. */
   function textBesideCalls(): string {
     return format.type === "text" && directed ? echoed : "";
   }
